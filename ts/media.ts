@@ -1,5 +1,6 @@
 // The typed face of the media core. Only this file imports #native; everyone else takes a `Media`.
-// Shapes and names mirror crates/bridge; `null` is "none", `undefined` never crosses.
+// Shapes and names mirror crates/bridge; `null` is "none".
+import { type MailboxItem, startMedia as startCore } from "#native";
 
 /** A broadcaster reached `publish` and waits. Answer with `allow` or `deny`; no answer in 10 s is a denial. */
 export interface PublishRequested {
@@ -26,7 +27,6 @@ export type EndReason =
   | "replaced"
   | "rejected_by_customer"
   | "kicked"
-  | "upstream_refused"
   | "shutdown"
   | "internal_error";
 
@@ -50,7 +50,39 @@ export interface AddressWanted {
   readonly port: number;
 }
 
-export type MediaEvent = PublishRequested | PublishEnded | AddressWanted;
+/** What a push did, for the operator. */
+export interface UpstreamChanged {
+  readonly kind: "upstream_changed";
+  readonly clientId: number;
+  /** Host and port; the rest of the URL is secret. */
+  readonly upstream: string;
+  readonly sending: boolean;
+  /** Why it stopped; empty when it sends. */
+  readonly detail: string;
+}
+
+export type MediaEvent = PublishRequested | PublishEnded | AddressWanted | UpstreamChanged;
+
+/** How to start the media core. */
+export interface MediaOptions {
+  /** An IP address. */
+  readonly rtmpHost: string;
+  /** 0 takes any free port. */
+  readonly rtmpPort: number;
+  /** Media workers. */
+  readonly workers: number;
+  /** Whether late players start with the cached GOP. */
+  readonly gopCache: boolean;
+}
+
+/** The media core could not start: `port_taken`, or `io` for what the system refused. */
+export class MediaStartError extends Error {
+  readonly code: "port_taken" | "io";
+  constructor(code: "port_taken" | "io", message: string) {
+    super(message);
+    this.code = code;
+  }
+}
 
 /** Counters of one running publish session. */
 export interface PublishSnapshot {
@@ -81,4 +113,92 @@ export interface Media {
   snapshot(clientId: number): PublishSnapshot | null;
   /** Ends every session with reason `shutdown`; all `PublishEnded` have been delivered when it resolves. */
   stop(): Promise<void>;
+}
+
+/** Starts the media core. `handle` gets every event, in order, on the JavaScript thread; what it throws goes to `failed`.
+ *  @throws {MediaStartError} */
+export function startMedia(
+  options: MediaOptions,
+  handle: (event: MediaEvent) => void,
+  failed: (error: unknown) => void,
+): Media {
+  const deliver = (): void => {
+    for (const item of core.drain()) {
+      try {
+        handle(readEvent(item));
+      } catch (error) {
+        failed(error);
+      }
+    }
+  };
+  const core = open(options, deliver);
+  return {
+    rtmpPort: core.rtmpPort,
+    allow: (request, { clientId, upstreams }) => core.allow(request, clientId, [...upstreams]),
+    deny: (request, { code, description }) => core.deny(request, code, description),
+    dial: (push, addresses) => core.dial(push, [...addresses]),
+    end: (clientId, reason, description) => core.end(clientId, reason, description),
+    snapshot: (clientId) => core.snapshot(clientId),
+    async stop() {
+      await core.stop();
+      deliver();
+    },
+  };
+}
+
+/** The core throws one text, `code: words`. */
+function open(options: MediaOptions, wake: () => void): ReturnType<typeof startCore> {
+  try {
+    return startCore(options, wake);
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    throw new MediaStartError(text.startsWith("port_taken") ? "port_taken" : "io", text);
+  }
+}
+
+function readEvent(item: MailboxItem): MediaEvent {
+  switch (item.kind) {
+    case "publish_requested":
+      return {
+        kind: item.kind,
+        request: there(item.request),
+        app: there(item.app),
+        name: there(item.name),
+        arguments: item.arguments ?? null,
+        address: there(item.address),
+      };
+    case "publish_ended":
+      return {
+        kind: item.kind,
+        clientId: there(item.clientId),
+        // The core's table of endings has exactly these codes.
+        reason: there(item.reason) as EndReason,
+        bytesIn: there(item.bytesIn),
+        bytesOut: there(item.bytesOut),
+      };
+    case "address_wanted":
+      return {
+        kind: item.kind,
+        push: there(item.push),
+        clientId: there(item.clientId),
+        host: there(item.host),
+        port: there(item.port),
+      };
+    case "upstream_changed":
+      return {
+        kind: item.kind,
+        clientId: there(item.clientId),
+        upstream: there(item.upstream),
+        sending: there(item.sending),
+        detail: there(item.detail),
+      };
+    default:
+      throw new Error(`the media core says ${item.kind}, which this gateway does not know`);
+  }
+}
+
+/** A member that its kind always has. */
+function there<T>(member: T | undefined): T {
+  if (member === undefined) throw new Error("a member of a media event is missing");
+  return member;
 }

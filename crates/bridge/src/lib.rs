@@ -1,1 +1,146 @@
-//! bridge
+//! The N-API bridge: names and transfer objects, nothing to decide.
+//!
+//! The core only *wakes* JavaScript; JavaScript drains the mailbox. Every export catches panics: without that a panic
+//! would take the process along.
+
+mod transfer;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use headgate_ingest::{Denial, EndReason, Event, Ingest, IngestConfig, UpstreamUrl};
+use napi::bindgen_prelude::{AsyncTask, Function, Result, Task};
+use napi::threadsafe_function::ThreadsafeFunctionCallMode;
+use napi::{Env, Error, Status};
+use napi_derive::napi;
+
+use transfer::{MailboxItem, MediaOptions, PublishCounters, number, whole};
+
+/// The running media core.
+#[napi]
+pub struct MediaCore {
+    ingest: Option<Ingest>,
+    drain: Arc<dyn Fn() -> Vec<Event> + Send + Sync>,
+    rtmp_port: u16,
+}
+
+/// Binds, starts the workers and serves. `wake` is called, once until the next drain, when there is something to drain.
+/// Throws with code `port_taken` or `io`.
+#[napi(catch_unwind)]
+pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<MediaCore> {
+    let host: IpAddr = options
+        .rtmp_host
+        .parse()
+        .map_err(|_| Error::new(Status::InvalidArg, "rtmpHost is not an IP address"))?;
+    let config = IngestConfig {
+        rtmp: SocketAddr::new(host, options.rtmp_port),
+        workers: options.workers as usize,
+        caches_gop: options.gop_cache,
+    };
+    // Weak: the core alone does not keep the process alive.
+    let wake = wake.build_threadsafe_function().weak::<true>().build()?;
+    let wake = Box::new(move || {
+        wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+    });
+    let ingest = Ingest::start(&config, wake).map_err(|error| {
+        Error::new(Status::GenericFailure, format!("{}: {error}", error.code()))
+    })?;
+    let (rtmp_port, drain) = (ingest.rtmp_port(), Arc::new(ingest.drainer()));
+    Ok(MediaCore { ingest: Some(ingest), drain, rtmp_port })
+}
+
+#[napi]
+impl MediaCore {
+    /// The port RTMP is served on.
+    #[napi(getter, catch_unwind)]
+    pub fn rtmp_port(&self) -> u16 {
+        self.rtmp_port
+    }
+
+    /// Everything since the last drain, oldest first.
+    #[napi(catch_unwind)]
+    pub fn drain(&self) -> Vec<MailboxItem> {
+        (self.drain)().into_iter().map(MailboxItem::from).collect()
+    }
+
+    /// Answers a publish request: it goes live. A publish_ended follows in any case.
+    #[napi(catch_unwind)]
+    pub fn allow(&self, request: f64, client_id: f64, upstreams: Vec<String>) -> Result<()> {
+        let urls = upstreams.iter().map(|url| UpstreamUrl::parse(url)).collect::<Option<Vec<_>>>();
+        let urls = urls.ok_or_else(|| Error::new(Status::InvalidArg, "not an RTMP URL"))?;
+        if let Some(ingest) = &self.ingest {
+            ingest.allow(whole(request)?, whole(client_id)?, urls);
+        }
+        Ok(())
+    }
+
+    /// Answers a publish request: it is refused. `bad_name` or `denied`.
+    #[napi(catch_unwind)]
+    pub fn deny(&self, request: f64, code: String, description: String) -> Result<()> {
+        let denial = if code == "bad_name" { Denial::BadName } else { Denial::Denied };
+        if let Some(ingest) = &self.ingest {
+            ingest.deny(whole(request)?, denial, description);
+        }
+        Ok(())
+    }
+
+    /// Answers address_wanted; no address means "not now". What is not an address is left out.
+    #[napi(catch_unwind)]
+    pub fn dial(&self, push: f64, addresses: Vec<String>) -> Result<()> {
+        let addresses = addresses.iter().filter_map(|address| address.parse().ok()).collect();
+        if let Some(ingest) = &self.ingest {
+            ingest.dial(whole(push)?, addresses);
+        }
+        Ok(())
+    }
+
+    /// Ends a running publish.
+    #[napi(catch_unwind)]
+    pub fn end(&self, client_id: f64, reason: String, description: String) -> Result<()> {
+        let reason = match reason.as_str() {
+            "rejected_by_customer" => EndReason::RejectedByCustomer,
+            "replaced" => EndReason::Replaced,
+            "kicked" => EndReason::Kicked,
+            _ => return Err(Error::new(Status::InvalidArg, "unknown reason")),
+        };
+        if let Some(ingest) = &self.ingest {
+            ingest.end(whole(client_id)?, reason, description);
+        }
+        Ok(())
+    }
+
+    /// Counters of a running publish; null when it does not run.
+    #[napi(catch_unwind)]
+    pub fn snapshot(&self, client_id: f64) -> Result<Option<PublishCounters>> {
+        let client_id = whole(client_id)?;
+        let snapshot = self.ingest.as_ref().and_then(|ingest| ingest.snapshot(client_id));
+        Ok(snapshot.map(|snapshot| PublishCounters::new(number(client_id), &snapshot)))
+    }
+
+    /// Ends every session and joins the workers off the JavaScript thread. Drain once more afterwards.
+    #[napi(catch_unwind)]
+    pub fn stop(&mut self) -> AsyncTask<StopTask> {
+        AsyncTask::new(StopTask { ingest: self.ingest.take() })
+    }
+}
+
+/// Joining the workers.
+pub struct StopTask {
+    ingest: Option<Ingest>,
+}
+
+impl Task for StopTask {
+    type Output = ();
+    type JsValue = ();
+
+    fn compute(&mut self) -> Result<()> {
+        if let Some(ingest) = self.ingest.take() {
+            ingest.stop();
+        }
+        Ok(())
+    }
+
+    fn resolve(&mut self, _: Env, (): ()) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,1 +1,28 @@
-//! rtmp
+//! RTMP as two state machines: bytes and time in, bytes and events out. No socket, no clock, no media knowledge.
+//!
+//! [`ServerSession`] is what a broadcaster or a player talks to; [`ClientSession`] is us talking to an upstream.
+//! Sources: Adobe RTMP 1.0 (cited as RTMP), AMF0, Enhanced RTMP v2 (cited as E-RTMP).
+#![forbid(unsafe_code)]
+
+mod amf0;
+mod chunk_reader;
+mod chunk_writer;
+mod client;
+mod error;
+#[doc(hidden)]
+pub mod fuzz;
+mod handshake;
+mod limits;
+mod message;
+mod output;
+mod server;
+mod target;
+mod wire;
+
+pub use client::{ClientConfig, ClientEvent, ClientRole, ClientSession};
+pub use error::Error;
+pub use limits::Limits;
+pub use message::{MediaKind, MediaMessage};
+pub use output::Output;
+pub use server::{Refusal, ServerConfig, ServerEvent, ServerSession};
+pub use target::Target;

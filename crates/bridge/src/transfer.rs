@@ -1,0 +1,143 @@
+//! What crosses the bridge. Same names and order as in `ts/media.ts`; `null` is none.
+
+use headgate_ingest::{Event, PublishSnapshot};
+use napi::bindgen_prelude::{Buffer, Result};
+use napi::{Error, Status};
+use napi_derive::napi;
+
+/// How to start the core.
+#[napi(object)]
+pub struct MediaOptions {
+    /// An IP address.
+    pub rtmp_host: String,
+    /// 0 takes any free port.
+    pub rtmp_port: u16,
+    /// Media workers; at least one.
+    pub workers: u32,
+    /// Whether late players start with the cached GOP.
+    pub gop_cache: bool,
+}
+
+/// One mailbox item, flat: `kind` tells which members are there.
+#[napi(object)]
+pub struct MailboxItem {
+    /// publish_requested, publish_ended, address_wanted or upstream_changed.
+    pub kind: String,
+    pub request: Option<f64>,
+    pub app: Option<String>,
+    pub name: Option<Buffer>,
+    pub arguments: Option<Buffer>,
+    pub address: Option<String>,
+    pub client_id: Option<f64>,
+    pub reason: Option<String>,
+    pub bytes_in: Option<f64>,
+    pub bytes_out: Option<f64>,
+    pub push: Option<f64>,
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub upstream: Option<String>,
+    pub sending: Option<bool>,
+    pub detail: Option<String>,
+}
+
+impl MailboxItem {
+    fn of(kind: &str) -> Self {
+        Self {
+            kind: kind.into(),
+            request: None,
+            app: None,
+            name: None,
+            arguments: None,
+            address: None,
+            client_id: None,
+            reason: None,
+            bytes_in: None,
+            bytes_out: None,
+            push: None,
+            host: None,
+            port: None,
+            upstream: None,
+            sending: None,
+            detail: None,
+        }
+    }
+}
+
+impl From<Event> for MailboxItem {
+    fn from(event: Event) -> Self {
+        match event {
+            Event::PublishRequested(asked) => Self {
+                request: Some(number(asked.request)),
+                app: Some(asked.app),
+                name: Some(asked.name.into()),
+                arguments: asked.arguments.map(Buffer::from),
+                address: Some(asked.address.to_string()),
+                ..Self::of("publish_requested")
+            },
+            Event::PublishEnded(ended) => Self {
+                client_id: Some(number(ended.client_id)),
+                reason: Some(ended.reason.code().into()),
+                bytes_in: Some(number(ended.bytes_in)),
+                bytes_out: Some(number(ended.bytes_out)),
+                ..Self::of("publish_ended")
+            },
+            Event::AddressWanted(wanted) => Self {
+                push: Some(number(wanted.push)),
+                client_id: Some(number(wanted.client_id)),
+                host: Some(wanted.host),
+                port: Some(wanted.port),
+                ..Self::of("address_wanted")
+            },
+            Event::UpstreamChanged(changed) => Self {
+                client_id: Some(number(changed.client_id)),
+                upstream: Some(changed.upstream),
+                sending: Some(changed.sending),
+                detail: Some(changed.detail),
+                ..Self::of("upstream_changed")
+            },
+        }
+    }
+}
+
+/// Counters of one running publish.
+#[napi(object)]
+pub struct PublishCounters {
+    pub client_id: f64,
+    pub timestamp_ms: f64,
+    pub bytes_in: f64,
+    pub bytes_out: f64,
+    pub silent_ms: f64,
+    pub subscribers: f64,
+    pub dropped_frames: f64,
+}
+
+impl PublishCounters {
+    pub(crate) fn new(client_id: f64, snapshot: &PublishSnapshot) -> Self {
+        Self {
+            client_id,
+            timestamp_ms: number(u64::try_from(snapshot.timestamp_ms).unwrap_or(0)),
+            bytes_in: number(snapshot.bytes_in),
+            bytes_out: number(snapshot.bytes_out),
+            silent_ms: number(u64::try_from(snapshot.silent.as_millis()).unwrap_or(u64::MAX)),
+            subscribers: number(snapshot.subscribers),
+            dropped_frames: number(snapshot.dropped_frames),
+        }
+    }
+}
+
+/// Handles, client ids and byte counts stay far below 2^53, where a JavaScript number is exact.
+#[allow(clippy::cast_precision_loss, reason = "below 2^53, see above")]
+pub(crate) const fn number(value: u64) -> f64 {
+    value as f64
+}
+
+/// A non-negative whole number from JavaScript.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked first")]
+pub(crate) fn whole(value: f64) -> Result<u64> {
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    if (0.0..=EXACT).contains(&value) && value.fract() == 0.0 {
+        Ok(value as u64)
+    } else {
+        Err(Error::new(Status::InvalidArg, "not a whole number"))
+    }
+}

@@ -1,0 +1,97 @@
+//! Where to join a live stream: its configurations and its cached GOP. Pure.
+
+use headgate_media::{Codec, Frame, FrameKind, Track};
+
+/// Bytes one stream's GOP may hold.
+const GOP_BYTES_LIMIT: usize = 4 << 20;
+/// Media time one stream's GOP may span.
+const GOP_TIME_LIMIT_US: i64 = 8_000_000;
+
+/// The newest configuration of each track and, when switched on, everything since the last keyframe.
+#[derive(Debug)]
+pub(crate) struct JoinPoint {
+    metadata: Option<Frame>,
+    video: Option<Frame>,
+    audio: Option<Frame>,
+    gop: Vec<Frame>,
+    gop_bytes: usize,
+    caches_gop: bool,
+}
+
+impl JoinPoint {
+    /// An empty one; `caches_gop` false keeps configurations only.
+    #[must_use]
+    pub(crate) fn new(caches_gop: bool) -> Self {
+        Self { metadata: None, video: None, audio: None, gop: Vec::new(), gop_bytes: 0, caches_gop }
+    }
+
+    /// Takes note of a frame. False: it repeats what every subscriber already has and must not be passed on.
+    pub(crate) fn handle_frame(&mut self, frame: &Frame) -> bool {
+        match frame.kind {
+            FrameKind::Configuration => return self.handle_configuration(frame),
+            FrameKind::Script => {
+                if is_metadata(frame) {
+                    self.metadata = Some(frame.clone());
+                }
+            }
+            FrameKind::Keyframe => {
+                self.clear();
+                self.cache(frame);
+            }
+            FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
+                if !self.gop.is_empty() {
+                    self.cache(frame);
+                }
+            }
+        }
+        true
+    }
+
+    /// What a joiner gets first: metadata, video and audio configuration, then the GOP.
+    pub(crate) fn burst(&self) -> impl Iterator<Item = Frame> + '_ {
+        let headers = [&self.metadata, &self.video, &self.audio];
+        headers.into_iter().flatten().chain(&self.gop).cloned()
+    }
+
+    /// A header changes only when its bytes do; an encoder that repeats it breaks nobody's decoder.
+    fn handle_configuration(&mut self, frame: &Frame) -> bool {
+        let slot = match frame.track() {
+            Track::Video => &mut self.video,
+            Track::Audio => &mut self.audio,
+            Track::Script => return true,
+        };
+        let same = |known: &Frame| known.codec == frame.codec && known.data == frame.data;
+        if slot.as_ref().is_some_and(same) {
+            return false;
+        }
+        *slot = Some(frame.clone());
+        // The cached pictures belong to the old header.
+        self.clear();
+        true
+    }
+
+    fn cache(&mut self, frame: &Frame) {
+        if !self.caches_gop {
+            return;
+        }
+        let first = self.gop.first().map_or(frame.timestamp, |first| first.timestamp);
+        let span = frame.timestamp.as_micros() - first.as_micros();
+        if self.gop_bytes + frame.data.len() > GOP_BYTES_LIMIT || span > GOP_TIME_LIMIT_US {
+            // Joiners wait for the next keyframe instead.
+            self.clear();
+            return;
+        }
+        self.gop_bytes += frame.data.len();
+        self.gop.push(frame.clone());
+    }
+
+    fn clear(&mut self) {
+        self.gop.clear();
+        self.gop_bytes = 0;
+    }
+}
+
+/// `onMetaData` as an AMF0 string: marker 2, length, name.
+fn is_metadata(frame: &Frame) -> bool {
+    frame.codec == Codec::Amf0 && frame.data.starts_with(b"\x02\x00\x0aonMetaData")
+}

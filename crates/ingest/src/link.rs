@@ -1,0 +1,98 @@
+//! One non-blocking TCP connection of a worker: reads, and vectored writes out of a session's output.
+
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::Shutdown;
+use std::time::Instant;
+
+use headgate_rtmp::Output;
+use mio::net::TcpStream;
+
+/// Slices in one vectored write: a large keyframe in 64 KiB chunks with its headers, and the audio that rides along.
+const SLICES_LIMIT: usize = 128;
+
+/// What a read gave.
+pub(crate) enum Received {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing for now.
+    Blocked,
+    /// The peer closed or the connection broke.
+    Closed,
+}
+
+/// The socket and how its writing goes.
+pub(crate) struct Link {
+    pub(crate) socket: TcpStream,
+    can_write: bool,
+    /// When the peer last took bytes, or had nothing to take.
+    last_progress: Instant,
+    was_shut: bool,
+}
+
+impl Link {
+    pub(crate) const fn new(socket: TcpStream, now: Instant) -> Self {
+        Self { socket, can_write: true, last_progress: now, was_shut: false }
+    }
+
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Received {
+        loop {
+            return match self.socket.read(buffer) {
+                Ok(0) => Received::Closed,
+                Ok(length) => Received::Bytes(length),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Received::Blocked,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => Received::Closed,
+            };
+        }
+    }
+
+    /// The poll says that writing is possible again.
+    pub(crate) const fn set_writable(&mut self) {
+        self.can_write = true;
+    }
+
+    /// True while the socket takes bytes.
+    pub(crate) const fn can_write(&self) -> bool {
+        self.can_write
+    }
+
+    /// Writes as much as the peer takes. An error means the connection is gone.
+    pub(crate) fn flush(&mut self, output: &mut Output, now: Instant) -> io::Result<()> {
+        if output.is_empty() {
+            self.last_progress = now;
+            return Ok(());
+        }
+        while self.can_write && !output.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES_LIMIT];
+            let count = output.io_slices(&mut slices);
+            let offered: usize = slices[..count].iter().map(|slice| slice.len()).sum();
+            match self.socket.write_vectored(&slices[..count]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    output.consume(written);
+                    self.last_progress = now;
+                    // A short write is the kernel's word that its buffer is full.
+                    self.can_write = written == offered;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.can_write = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// When the peer last took bytes.
+    pub(crate) const fn last_progress(&self) -> Instant {
+        self.last_progress
+    }
+
+    /// Says that nothing more will be written; the peer can still read what is on its way.
+    pub(crate) fn shut_writing(&mut self) {
+        if !self.was_shut {
+            self.was_shut = true;
+            // A peer that is gone already needs no goodbye.
+            let _ = self.socket.shutdown(Shutdown::Write);
+        }
+    }
+}

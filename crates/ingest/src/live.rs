@@ -1,0 +1,326 @@
+//! What a worker does with live streams: opens, joins, mirrors and ends them. Not the wire.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use headgate_media::Frame;
+
+use crate::directory::{Place, StreamId};
+use crate::hub::StreamKey;
+use crate::mailbox::EndSlot;
+use crate::relay::Relay;
+use crate::rtmp_push::Push;
+use crate::seat::{After, Entry};
+use crate::session::EndReason;
+use crate::upstream_url::UpstreamUrl;
+use crate::worker::{Command, Timer, Worker};
+
+/// Audio waits so long for a picture to ride along with: a write costs the same for 200 bytes as for 10 kB.
+const AUDIO_HOLD: Duration = Duration::from_millis(20);
+/// After the end, readers get so long to take what waits for them before the publish counts as over (W19: 1 s).
+const DRAIN_LIMIT: Duration = Duration::from_millis(900);
+
+/// A stream whose publisher sits on this worker.
+pub(crate) struct LocalStream {
+    pub(crate) key: StreamKey,
+    pub(crate) name: Vec<u8>,
+    slot: EndSlot,
+    publisher: usize,
+    pushes: Vec<usize>,
+    draining_until: Option<Instant>,
+}
+
+/// A stream of another worker that has players here.
+pub(crate) struct Mirror {
+    pub(crate) key: StreamKey,
+    pub(crate) owner: usize,
+    pub(crate) relay: Arc<Relay>,
+    is_seeded: bool,
+}
+
+impl Worker {
+    /// The gateway said yes.
+    pub(crate) fn allow(&mut self, request: u64, slot: EndSlot, upstreams: Vec<UpstreamUrl>) {
+        let mut slot = Some(slot);
+        self.answer(request, |worker, key, server| {
+            let Some(slot) = slot.take() else { return };
+            server.allow(slot.counters().clone(), worker.now);
+            worker.open_stream(key, server.name().to_vec(), slot, upstreams);
+        });
+        if let Some(mut slot) = slot {
+            // The broadcaster did not wait: accepted and ended (W12a).
+            slot.name_reason(EndReason::BroadcasterLeft);
+        }
+    }
+
+    fn open_stream(
+        &mut self,
+        publisher: usize,
+        name: Vec<u8>,
+        slot: EndSlot,
+        upstreams: Vec<UpstreamUrl>,
+    ) {
+        let stream = self.shared.new_stream();
+        let counters = slot.counters().clone();
+        let key = self.hub.open(counters.clone(), self.shared.caches_gop);
+        let client_id = slot.client_id();
+        self.shared.directory.enter(&name, Place { stream, worker: self.index(), counters });
+        let (pushes, draining_until) = (Vec::new(), None);
+        let local = LocalStream { key, name, slot, publisher, pushes, draining_until };
+        self.locals.insert(stream, local);
+        if let Some(seat) = self.seats.get_mut(publisher) {
+            seat.publishes = Some(stream);
+        }
+        for url in upstreams {
+            let push = Push::new(stream, client_id, url, self.now);
+            let key = self.seat(Entry::Push(Box::new(push)));
+            self.read_stream(key, stream);
+            if let Some(local) = self.locals.get_mut(&stream) {
+                local.pushes.push(key);
+            }
+            self.turn(key, |worker, key, entry| entry.start(worker, key));
+        }
+    }
+
+    /// A frame of the stream published from seat `publisher`.
+    pub(crate) fn publish_frame(&mut self, publisher: usize, frame: &Frame) {
+        let stream = self.seats.get(publisher).and_then(|seat| seat.publishes);
+        if let Some(local) = stream.and_then(|stream| self.locals.get(&stream)) {
+            self.hub.publish(local.key, frame, &mut self.woken);
+        }
+    }
+
+    /// The publish from seat `publisher` is over, whatever becomes of its connection.
+    pub(crate) fn end_stream_of(&mut self, publisher: usize, reason: EndReason) {
+        let Some(seat) = self.seats.get_mut(publisher) else { return };
+        if let Some(stream) = seat.publishes.take() {
+            self.end_stream(stream, reason);
+        }
+    }
+
+    fn end_stream(&mut self, stream: StreamId, reason: EndReason) {
+        let Some(local) = self.locals.get_mut(&stream) else { return };
+        if local.draining_until.is_some() {
+            return;
+        }
+        local.slot.name_reason(reason);
+        let until = self.now + DRAIN_LIMIT;
+        local.draining_until = Some(until);
+        self.shared.directory.leave(&local.name, stream);
+        self.hub.end(local.key, &mut self.woken);
+        // Pushes that are between two tries read nothing: wake them all the same.
+        self.woken.readers.extend(&local.pushes);
+        self.set_timer(until, Timer::Stream(stream));
+        self.settle(stream);
+    }
+
+    /// Closes an ended stream once nobody reads it any more, or its time to drain is over; that reports the end.
+    pub(crate) fn settle(&mut self, stream: StreamId) {
+        let Some(local) = self.locals.get(&stream) else { return };
+        let Some(until) = local.draining_until else { return };
+        if self.now < until && !self.hub.is_unread(local.key) {
+            return;
+        }
+        if let Some(local) = self.locals.remove(&stream) {
+            self.hub.close(local.key);
+            self.woken.readers.extend(&local.pushes);
+        }
+    }
+
+    /// Whether the stream's publisher is still there.
+    pub(crate) fn is_live(&self, stream: StreamId) -> bool {
+        self.locals.get(&stream).is_some_and(|local| local.draining_until.is_none())
+    }
+
+    /// A player joins a live name; false when there is none.
+    pub(crate) fn join(&mut self, player: usize, name: &[u8]) -> bool {
+        let Some(place) = self.shared.directory.find(name) else { return false };
+        if place.worker != self.index() && !self.mirrors.contains_key(&place.stream) {
+            let relay = Arc::new(Relay::default());
+            let key = self.hub.open(place.counters.clone(), self.shared.caches_gop);
+            let (stream, reader) = (place.stream, self.index());
+            let mirror =
+                Mirror { key, owner: place.worker, relay: relay.clone(), is_seeded: false };
+            self.mirrors.insert(stream, mirror);
+            self.shared.send(place.worker, Command::Attach { stream, reader, relay });
+        }
+        self.read_stream(player, place.stream)
+    }
+
+    /// Seat `reader` reads the stream from configuration + keyframe on.
+    pub(crate) fn read_stream(&mut self, reader: usize, stream: StreamId) -> bool {
+        let local = self.locals.get(&stream).map(|local| local.key);
+        let Some(key) = local.or_else(|| self.mirrors.get(&stream).map(|mirror| mirror.key)) else {
+            return false;
+        };
+        let Some(seat) = self.seats.get_mut(reader) else { return false };
+        let Some(subscriber) = self.hub.subscribe(key, reader) else { return false };
+        seat.reads = Some((stream, subscriber));
+        true
+    }
+
+    /// Seat `reader` reads no more.
+    pub(crate) fn stop_reading(&mut self, reader: usize) {
+        let Some((stream, subscriber)) = self.seats.get_mut(reader).and_then(|s| s.reads.take())
+        else {
+            return;
+        };
+        self.hub.unsubscribe(subscriber);
+        if self.mirrors.get(&stream).is_some_and(|mirror| self.hub.is_unread(mirror.key)) {
+            if let Some(mirror) = self.mirrors.remove(&stream) {
+                self.hub.close(mirror.key);
+                self.shared.send(mirror.owner, Command::Detach { stream, relay: mirror.relay });
+            }
+        } else {
+            self.settle(stream);
+        }
+    }
+
+    /// A session is gone: so is what it published and what it read.
+    pub(crate) fn leave(&mut self, key: usize, reason: EndReason) {
+        self.stop_reading(key);
+        let Some(seat) = self.seats.try_remove(key) else { return };
+        self.questions.retain(|_, asker| *asker != key);
+        if let Some(stream) = seat.publishes {
+            self.end_stream(stream, reason);
+        }
+    }
+
+    pub(crate) fn attach(&mut self, stream: StreamId, reader: usize, relay: Arc<Relay>) {
+        let key = self.locals.get(&stream).map(|local| local.key);
+        let burst = key.and_then(|key| self.hub.attach(key, reader, relay));
+        self.shared.send(reader, Command::Seed { stream, burst });
+    }
+
+    pub(crate) fn seed(&mut self, stream: StreamId, burst: Option<Vec<Frame>>) {
+        let Some(mirror) = self.mirrors.get_mut(&stream) else { return };
+        mirror.is_seeded = true;
+        match burst {
+            Some(burst) => {
+                for frame in burst {
+                    self.hub.publish(mirror.key, &frame, &mut self.woken);
+                }
+            }
+            // It ended while we asked.
+            None => self.hub.end(mirror.key, &mut self.woken),
+        }
+    }
+
+    pub(crate) fn detach(&mut self, stream: StreamId, relay: &Arc<Relay>) {
+        if let Some(local) = self.locals.get(&stream) {
+            self.hub.detach(local.key, relay);
+            self.settle(stream);
+        }
+    }
+
+    /// Takes what other workers put into our rings.
+    pub(crate) fn drain_mirrors(&mut self) {
+        for mirror in self.mirrors.values().filter(|mirror| mirror.is_seeded) {
+            let is_ended = mirror.relay.is_ended();
+            while let Some(frame) = mirror.relay.pop() {
+                self.hub.publish(mirror.key, &frame, &mut self.woken);
+            }
+            if is_ended {
+                self.hub.end(mirror.key, &mut self.woken);
+            }
+        }
+    }
+
+    /// The gateway or a newer publish ends a running one.
+    pub(crate) fn end_publish(&mut self, client_id: u64, reason: EndReason, description: &str) {
+        let found = self
+            .locals
+            .values()
+            .find(|local| local.slot.client_id() == client_id && local.draining_until.is_none());
+        let Some(publisher) = found.map(|local| local.publisher) else { return };
+        self.end_publisher(publisher, reason, Some(description));
+    }
+
+    fn end_publisher(&mut self, publisher: usize, reason: EndReason, description: Option<&str>) {
+        self.turn(publisher, |worker, key, entry| {
+            if let Entry::Server(server) = entry {
+                server.end_publish(reason, description);
+            }
+            worker.end_stream_of(key, reason);
+            entry.handle_ready(worker, key, false, false)
+        });
+    }
+
+    /// The service stops: publishers are told and their streams end; whoever does neither publish nor read just goes.
+    pub(crate) fn end_all(&mut self, reason: EndReason) {
+        for key in self.seats.iter().map(|(key, _)| key).collect::<Vec<_>>() {
+            let Some(seat) = self.seats.get(key) else { continue };
+            if seat.publishes.is_some() {
+                self.end_publisher(key, reason, None);
+            } else if seat.reads.is_none() {
+                self.leave(key, reason);
+            }
+        }
+    }
+
+    /// True while a reader has only audio waiting and a picture may still come to take it along.
+    pub(crate) fn holds_audio(&mut self, key: usize) -> bool {
+        let Some(seat) = self.seats.get_mut(key) else { return true };
+        let Some((_, subscriber)) = seat.reads else { return false };
+        if self.hub.is_finished(subscriber) || !self.hub.holds_only_audio(subscriber) {
+            seat.audio_held_until = None;
+            return false;
+        }
+        let until = *seat.audio_held_until.get_or_insert_with(|| {
+            let until = self.now + AUDIO_HOLD;
+            self.held_audio.push_back((until, key, seat.generation));
+            until
+        });
+        self.now < until
+    }
+
+    /// Audio that waited long enough goes alone.
+    pub(crate) fn release_audio(&mut self) {
+        while let Some(&(until, key, generation)) = self.held_audio.front() {
+            if until > self.now {
+                break;
+            }
+            self.held_audio.pop_front();
+            // A picture may have taken it along already.
+            if let Some(seat) = self.seats.get_mut(key)
+                && seat.generation == generation
+                && seat.audio_held_until == Some(until)
+            {
+                seat.audio_held_until = None;
+                self.turn(key, |worker, key, entry| entry.handle_ready(worker, key, false, false));
+            }
+        }
+    }
+}
+
+impl Entry {
+    /// The seat is taken: the session begins.
+    pub(crate) fn start(&mut self, worker: &mut Worker, key: usize) -> After {
+        match self {
+            Self::Server(server) => server.start(worker, key),
+            Self::Push(push) => push.ask_address(worker, key),
+        }
+    }
+
+    /// The socket, or the queue it reads from, has news.
+    pub(crate) fn handle_ready(
+        &mut self,
+        worker: &mut Worker,
+        key: usize,
+        readable: bool,
+        writable: bool,
+    ) -> After {
+        match self {
+            Self::Server(server) => server.handle_ready(worker, key, readable, writable),
+            Self::Push(push) => push.handle_ready(worker, key, readable, writable),
+        }
+    }
+
+    /// A deadline has come, or a little less.
+    pub(crate) fn handle_timeout(&mut self, worker: &mut Worker, key: usize) -> After {
+        match self {
+            Self::Server(server) => server.handle_timeout(worker, key),
+            Self::Push(push) => push.handle_timeout(worker, key),
+        }
+    }
+}

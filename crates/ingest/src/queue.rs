@@ -1,0 +1,245 @@
+//! What waits for one subscriber: a bounded queue that loses to the next IDR. Pure.
+
+use std::collections::VecDeque;
+
+use headgate_media::{Frame, FrameKind, Timestamp, Track};
+
+/// Media time that may wait for one subscriber beyond what it joined with.
+const QUEUE_TIME_LIMIT_US: i64 = 3_000_000;
+/// Bytes that may wait for one subscriber beyond what it joined with.
+const QUEUE_BYTES_LIMIT: usize = 4 << 20;
+
+/// Frames waiting for one subscriber, oldest first.
+///
+/// When full, video is dropped up to the newest keyframe in the queue, or all of it until the next keyframe comes;
+/// then the oldest audio. Configurations are never dropped.
+#[derive(Debug, Default)]
+pub(crate) struct SubscriberQueue {
+    frames: VecDeque<Frame>,
+    bytes: usize,
+    /// Frames of the burst a joiner starts with that are still waiting; they do not count against the limits.
+    joined_with: usize,
+    joined_bytes: usize,
+    awaits_keyframe: bool,
+    has_video: bool,
+    dropped: u64,
+    ended: bool,
+}
+
+impl SubscriberQueue {
+    /// A queue that starts with `burst`: configurations and the cached GOP. Without a keyframe in it, video starts at
+    /// the next one.
+    pub(crate) fn new(burst: impl IntoIterator<Item = Frame>) -> Self {
+        let mut queue = Self { awaits_keyframe: true, ..Self::default() };
+        for frame in burst {
+            queue.admit(frame);
+        }
+        queue.joined_with = queue.frames.len();
+        queue.joined_bytes = queue.bytes;
+        queue.dropped = 0;
+        queue
+    }
+
+    /// Adds a frame, or drops it or older ones.
+    pub(crate) fn push(&mut self, frame: &Frame) {
+        self.admit(frame.clone());
+        if self.is_full() {
+            self.drop_to_keyframe();
+        }
+        while self.is_full() && self.drop_oldest(|frame| frame.kind == FrameKind::Audio) {}
+    }
+
+    /// The next frame to send.
+    pub(crate) fn pop(&mut self) -> Option<Frame> {
+        let frame = self.frames.pop_front()?;
+        self.bytes -= frame.data.len();
+        if self.joined_with > 0 {
+            self.joined_with -= 1;
+            self.joined_bytes -= frame.data.len();
+        }
+        Some(frame)
+    }
+
+    /// Nothing more will be pushed.
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Ended and drained.
+    #[must_use]
+    pub(crate) fn is_finished(&self) -> bool {
+        self.ended && self.frames.is_empty()
+    }
+
+    /// Nothing waits but audio that the next picture could take along.
+    #[must_use]
+    pub(crate) fn holds_only_audio(&self) -> bool {
+        self.has_video
+            && !self.frames.is_empty()
+            && self.frames.iter().all(|frame| frame.track() == Track::Audio)
+    }
+
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Frames dropped since the last call.
+    pub(crate) fn poll_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    fn admit(&mut self, frame: Frame) {
+        match frame.kind {
+            FrameKind::Keyframe => {
+                self.awaits_keyframe = false;
+                self.has_video = true;
+            }
+            FrameKind::Inter | FrameKind::Disposable if self.awaits_keyframe => {
+                self.dropped += 1;
+                return;
+            }
+            FrameKind::Configuration
+            | FrameKind::Inter
+            | FrameKind::Disposable
+            | FrameKind::Audio
+            | FrameKind::Script => {}
+        }
+        self.bytes += frame.data.len();
+        self.frames.push_back(frame);
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes - self.joined_bytes > QUEUE_BYTES_LIMIT
+            || self.waiting_us() > QUEUE_TIME_LIMIT_US
+    }
+
+    /// Media time between the first and the last timed frame behind the joining burst.
+    fn waiting_us(&self) -> i64 {
+        let timed =
+            |frame: &&Frame| !matches!(frame.kind, FrameKind::Configuration | FrameKind::Script);
+        let micros = |frame: &Frame| Timestamp::as_micros(frame.timestamp);
+        let first = self.frames.range(self.joined_with..).find(timed).map(micros);
+        let last = self.frames.range(self.joined_with..).rev().find(timed).map(micros);
+        first.zip(last).map_or(0, |(first, last)| last - first)
+    }
+
+    fn drop_to_keyframe(&mut self) {
+        let newest = self.frames.iter().rposition(|frame| frame.kind == FrameKind::Keyframe);
+        // A keyframe that is already the first picture would drop nothing: give that GOP up as well.
+        let keep_from =
+            newest.filter(|at| self.frames.iter().take(*at).any(|frame| is_picture(frame.kind)));
+        self.awaits_keyframe = keep_from.is_none();
+        let keep_from = keep_from.unwrap_or(self.frames.len());
+        let mut position = 0;
+        let (mut dropped, mut bytes) = (0, 0);
+        self.frames.retain(|frame| {
+            let keep = position >= keep_from || !is_picture(frame.kind);
+            position += 1;
+            if !keep {
+                dropped += 1;
+                bytes += frame.data.len();
+            }
+            keep
+        });
+        self.bytes -= bytes;
+        self.dropped += dropped;
+        // What is left is short: it counts like any other from here on.
+        self.joined_with = 0;
+        self.joined_bytes = 0;
+    }
+
+    fn drop_oldest(&mut self, which: impl Fn(&Frame) -> bool) -> bool {
+        let Some(at) = self.frames.iter().position(which) else { return false };
+        if let Some(frame) = self.frames.remove(at) {
+            self.bytes -= frame.data.len();
+            self.dropped += 1;
+        }
+        true
+    }
+}
+
+const fn is_picture(kind: FrameKind) -> bool {
+    matches!(kind, FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use headgate_media::Codec;
+
+    fn frame(kind: FrameKind, millis: i64) -> Frame {
+        let codec = if kind == FrameKind::Audio { Codec::Aac } else { Codec::H264 };
+        let timestamp = Timestamp::from_millis(millis);
+        Frame { codec, kind, timestamp, composition_ms: 0, data: Bytes::from_static(&[0; 100]) }
+    }
+
+    fn drain(queue: &mut SubscriberQueue) -> Vec<(FrameKind, i64)> {
+        std::iter::from_fn(|| queue.pop()).map(|f| (f.kind, f.timestamp.as_millis())).collect()
+    }
+
+    #[test]
+    fn video_starts_at_a_keyframe() {
+        let mut queue = SubscriberQueue::new([]);
+        for (kind, at) in [
+            (FrameKind::Inter, 0),
+            (FrameKind::Audio, 10),
+            (FrameKind::Keyframe, 40),
+            (FrameKind::Inter, 80),
+        ] {
+            queue.push(&frame(kind, at));
+        }
+        assert_eq!(
+            drain(&mut queue),
+            [(FrameKind::Audio, 10), (FrameKind::Keyframe, 40), (FrameKind::Inter, 80)]
+        );
+    }
+
+    #[test]
+    fn a_full_queue_resumes_at_the_newest_keyframe_and_keeps_headers_and_audio() {
+        let mut queue = SubscriberQueue::new([frame(FrameKind::Configuration, 0)]);
+        for n in 0..76 {
+            let kind = if n % 25 == 0 { FrameKind::Keyframe } else { FrameKind::Inter };
+            queue.push(&frame(kind, n * 40));
+        }
+        queue.push(&frame(FrameKind::Audio, 3041));
+        let left = drain(&mut queue);
+        assert_eq!(
+            left,
+            [(FrameKind::Configuration, 0), (FrameKind::Keyframe, 3000), (FrameKind::Audio, 3041)]
+        );
+        assert_eq!(queue.poll_dropped(), 75);
+    }
+
+    #[test]
+    fn a_gop_longer_than_the_queue_is_given_up_until_the_next_keyframe() {
+        let mut queue = SubscriberQueue::new([]);
+        queue.push(&frame(FrameKind::Keyframe, 0));
+        for n in 1..100 {
+            queue.push(&frame(FrameKind::Inter, n * 40));
+        }
+        assert!(queue.is_empty());
+        queue.push(&frame(FrameKind::Keyframe, 4000));
+        assert_eq!(drain(&mut queue), [(FrameKind::Keyframe, 4000)]);
+    }
+
+    #[test]
+    fn the_burst_a_player_joins_with_does_not_count_against_it() {
+        let burst = (0..200)
+            .map(|n| frame(if n == 0 { FrameKind::Keyframe } else { FrameKind::Inter }, n * 40));
+        let mut queue = SubscriberQueue::new(burst);
+        queue.push(&frame(FrameKind::Inter, 8000));
+        assert_eq!(queue.poll_dropped(), 0);
+        assert_eq!(drain(&mut queue).len(), 201);
+    }
+
+    #[test]
+    fn sound_alone_is_bounded_too() {
+        let mut queue = SubscriberQueue::new([]);
+        for n in 0..1000 {
+            queue.push(&frame(FrameKind::Audio, n * 21));
+        }
+        assert!(drain(&mut queue).len() <= 145);
+    }
+}

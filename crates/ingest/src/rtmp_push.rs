@@ -1,0 +1,355 @@
+//! One stream on its way to one upstream: asks for the address, dials, sends, and tries again. The protocol is
+//! `headgate_rtmp`'s.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use headgate_rtmp::{ClientConfig, ClientEvent, ClientRole, ClientSession, Limits};
+use mio::net::TcpStream;
+
+use crate::directory::StreamId;
+use crate::link::{Link, Received};
+use crate::mailbox::{AddressWanted, Event, UpstreamChanged};
+use crate::pump::{Pumped, pump};
+use crate::retry::{GOOD_SENDING, Retry};
+use crate::seat::{After, Entry};
+use crate::session::EndReason;
+use crate::upstream_url::UpstreamUrl;
+use crate::worker::Worker;
+
+/// The gateway resolves a name within this.
+const ADDRESS_LIMIT: Duration = Duration::from_secs(10);
+/// TCP connect, per address.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// An upstream that takes no byte for so long is lost.
+const STALL_LIMIT: Duration = Duration::from_secs(10);
+/// What the upstream gets to read our goodbye.
+const CLOSING_LIMIT: Duration = Duration::from_secs(2);
+
+enum State {
+    Resolving { push: u64, until: Instant },
+    Connecting { link: Link, until: Instant },
+    Talking { link: Link, session: Box<ClientSession>, ready_since: Option<Instant> },
+    Closing { link: Link, session: Box<ClientSession>, until: Instant },
+    Pausing { until: Instant },
+}
+
+/// A push of one stream.
+pub(crate) struct Push {
+    stream: StreamId,
+    client_id: u64,
+    url: UpstreamUrl,
+    addresses: VecDeque<IpAddr>,
+    retry: Retry,
+    state: State,
+}
+
+/// Why a connection to the upstream was given up.
+struct Failure {
+    detail: String,
+    is_refusal: bool,
+}
+
+impl Failure {
+    fn lost(detail: impl Into<String>) -> Self {
+        Self { detail: detail.into(), is_refusal: false }
+    }
+}
+
+impl Push {
+    pub(crate) fn new(stream: StreamId, client_id: u64, url: UpstreamUrl, now: Instant) -> Self {
+        let (addresses, retry) = (VecDeque::new(), Retry::default());
+        Self { stream, client_id, url, addresses, retry, state: State::Pausing { until: now } }
+    }
+
+    /// Asks the gateway where the upstream is: the name may have moved, and the guard decides anew.
+    pub(crate) fn ask_address(&mut self, worker: &mut Worker, key: usize) -> After {
+        let push = worker.new_question(key);
+        let (client_id, host, port) = (self.client_id, self.url.host.clone(), self.url.port);
+        let wanted = AddressWanted { push, client_id, host, port };
+        worker.shared.mailbox.put(Event::AddressWanted(wanted));
+        self.state = State::Resolving { push, until: worker.now + ADDRESS_LIMIT };
+        After::Stay
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match &self.state {
+            State::Resolving { until, .. }
+            | State::Connecting { until, .. }
+            | State::Closing { until, .. }
+            | State::Pausing { until } => Some(*until),
+            State::Talking { link, session, .. } => {
+                let stall =
+                    (!session.output().is_empty()).then(|| link.last_progress() + STALL_LIMIT);
+                [session.poll_timeout(), stall].into_iter().flatten().min()
+            }
+        }
+    }
+
+    pub(crate) fn handle_ready(
+        &mut self,
+        worker: &mut Worker,
+        key: usize,
+        readable: bool,
+        writable: bool,
+    ) -> After {
+        if !worker.is_live(self.stream) && !matches!(self.state, State::Talking { .. }) {
+            return self.wind_up(worker, key, readable, writable);
+        }
+        let outcome = match &mut self.state {
+            State::Connecting { .. } if writable => return self.finish_connect(worker, key),
+            State::Talking { .. } => self.talk(worker, key, readable, writable),
+            State::Resolving { .. }
+            | State::Connecting { .. }
+            | State::Closing { .. }
+            | State::Pausing { .. } => Ok(()),
+        };
+        match outcome {
+            Ok(()) => After::Stay,
+            Err(failure) => self.fail(worker, key, &failure),
+        }
+    }
+
+    pub(crate) fn handle_timeout(&mut self, worker: &mut Worker, key: usize) -> After {
+        let now = worker.now;
+        match &mut self.state {
+            State::Resolving { until, .. } if now >= *until => {
+                self.fail(worker, key, &Failure::lost("the name was not resolved in time"))
+            }
+            State::Connecting { until, .. } if now >= *until => self.connect_next(worker, key),
+            State::Closing { until, .. } if now >= *until => After::Gone(EndReason::Unpublished),
+            State::Pausing { until } if now >= *until => self.ask_address(worker, key),
+            State::Talking { link, session, .. } => {
+                let is_stalled =
+                    !session.output().is_empty() && now >= link.last_progress() + STALL_LIMIT;
+                let outcome = if is_stalled {
+                    Err(Failure::lost("the upstream takes no more bytes"))
+                } else {
+                    session.handle_timeout(now).map_err(|error| Failure::lost(error.to_string()))
+                };
+                match outcome.and_then(|()| self.talk(worker, key, false, false)) {
+                    Ok(()) => After::Stay,
+                    Err(failure) => self.fail(worker, key, &failure),
+                }
+            }
+            State::Resolving { .. }
+            | State::Connecting { .. }
+            | State::Closing { .. }
+            | State::Pausing { .. } => After::Stay,
+        }
+    }
+
+    /// The stream is over and this push is not sending: what is left of its connection may close.
+    fn wind_up(
+        &mut self,
+        worker: &mut Worker,
+        key: usize,
+        readable: bool,
+        writable: bool,
+    ) -> After {
+        let State::Closing { link, session, .. } = &mut self.state else {
+            // Still on its way to the upstream: what waits for it has the stream's time to drain.
+            let is_drained = worker
+                .seats
+                .get(key)
+                .and_then(|seat| seat.reads)
+                .is_none_or(|(_, subscriber)| worker.hub.is_finished(subscriber));
+            return match &self.state {
+                State::Connecting { .. } if writable && !is_drained => {
+                    self.finish_connect(worker, key)
+                }
+                State::Resolving { .. } | State::Connecting { .. } if !is_drained => After::Stay,
+                State::Resolving { .. }
+                | State::Connecting { .. }
+                | State::Talking { .. }
+                | State::Closing { .. }
+                | State::Pausing { .. } => After::Gone(EndReason::Unpublished),
+            };
+        };
+        if writable {
+            link.set_writable();
+        }
+        if link.flush(session.output_mut(), worker.now).is_err() {
+            return After::Gone(EndReason::Unpublished);
+        }
+        if session.output().is_empty() {
+            link.shut_writing();
+        }
+        let mut scrap = [0; 4096];
+        while readable {
+            match link.read(&mut scrap) {
+                Received::Bytes(_) => {}
+                Received::Blocked => break,
+                Received::Closed => return After::Gone(EndReason::Unpublished),
+            }
+        }
+        After::Stay
+    }
+
+    fn connect_next(&mut self, worker: &mut Worker, key: usize) -> After {
+        while let Some(address) = self.addresses.pop_front() {
+            let Ok(mut socket) = TcpStream::connect(SocketAddr::new(address, self.url.port)) else {
+                continue;
+            };
+            if worker.watch(key, &mut socket).is_ok() {
+                let link = Link::new(socket, worker.now);
+                self.state = State::Connecting { link, until: worker.now + CONNECT_LIMIT };
+                return After::Stay;
+            }
+        }
+        self.fail(worker, key, &Failure::lost("cannot connect"))
+    }
+
+    fn finish_connect(&mut self, worker: &mut Worker, key: usize) -> After {
+        let State::Connecting { link, .. } = &mut self.state else { return After::Stay };
+        if !matches!(link.socket.take_error(), Ok(None)) || link.socket.peer_addr().is_err() {
+            return self.connect_next(worker, key);
+        }
+        // Media is gathered by us, not by the kernel; without it only latency suffers.
+        let _ = link.socket.set_nodelay(true);
+        let config = ClientConfig {
+            role: ClientRole::Publish,
+            app: self.url.app.clone(),
+            tc_url: self.url.tc_url(),
+            name: self.url.name.clone().into_bytes(),
+            seed: worker.random().to_ne_bytes(),
+            limits: Limits::default(),
+            four_cc_list: Vec::new(),
+        };
+        let session = Box::new(ClientSession::new(config, worker.now));
+        let connecting = std::mem::replace(&mut self.state, State::Pausing { until: worker.now });
+        if let State::Connecting { link, .. } = connecting {
+            self.state = State::Talking { link, session, ready_since: None };
+        }
+        match self.talk(worker, key, true, true) {
+            Ok(()) => After::Stay,
+            Err(failure) => self.fail(worker, key, &failure),
+        }
+    }
+
+    fn talk(
+        &mut self,
+        worker: &mut Worker,
+        key: usize,
+        readable: bool,
+        writable: bool,
+    ) -> Result<(), Failure> {
+        let now = worker.now;
+        let State::Talking { link, session, ready_since } = &mut self.state else { return Ok(()) };
+        if writable {
+            link.set_writable();
+        }
+        if readable {
+            receive(worker, link, session)?;
+        }
+        while let Some(event) = session.poll_event() {
+            match event {
+                ClientEvent::Ready => {
+                    *ready_since = Some(now);
+                    if worker.seats.get(key).is_some_and(|seat| seat.reads.is_none()) {
+                        worker.read_stream(key, self.stream);
+                    }
+                    worker.shared.mailbox.put(Event::UpstreamChanged(UpstreamChanged {
+                        client_id: self.client_id,
+                        upstream: self.url.to_string(),
+                        sending: true,
+                        detail: String::new(),
+                    }));
+                }
+                ClientEvent::Refused { code, description } => {
+                    let detail = format!("{code}: {description}");
+                    return Err(Failure { detail, is_refusal: true });
+                }
+                ClientEvent::Ended { code } => return Err(Failure::lost(code)),
+                ClientEvent::Close => return Err(Failure::lost("closed")),
+                ClientEvent::Media(_) => {}
+            }
+        }
+        if let Some(since) = *ready_since {
+            if now >= since + GOOD_SENDING {
+                self.retry.reset();
+            }
+            match pump(worker, key, link, &mut **session, now) {
+                Pumped::Waiting => {}
+                Pumped::Finished => {
+                    self.close(worker, key);
+                    return Ok(());
+                }
+                Pumped::Broken => return Err(Failure::lost("connection lost")),
+            }
+        }
+        link.flush(session.output_mut(), now).map_err(|error| Failure::lost(error.to_string()))
+    }
+
+    /// The stream is over and everything is handed out: say goodbye.
+    fn close(&mut self, worker: &mut Worker, key: usize) {
+        let now = worker.now;
+        let talking = std::mem::replace(&mut self.state, State::Pausing { until: now });
+        if let State::Talking { link, mut session, .. } = talking {
+            session.end();
+            self.state = State::Closing { link, session, until: now + CLOSING_LIMIT };
+        }
+        worker.stop_reading(key);
+        worker.woken.readers.push(key);
+    }
+
+    fn fail(&mut self, worker: &mut Worker, key: usize, failure: &Failure) -> After {
+        worker.stop_reading(key);
+        if !worker.is_live(self.stream) {
+            return After::Gone(EndReason::Unpublished);
+        }
+        worker.shared.mailbox.put(Event::UpstreamChanged(UpstreamChanged {
+            client_id: self.client_id,
+            upstream: self.url.to_string(),
+            sending: false,
+            detail: failure.detail.clone(),
+        }));
+        let pause = self.retry.pause(failure.is_refusal, worker.random());
+        self.state = State::Pausing { until: worker.now + pause };
+        After::Stay
+    }
+}
+
+impl Worker {
+    /// The gateway's answer to [`AddressWanted`].
+    pub(crate) fn dial(&mut self, push: u64, addresses: Vec<IpAddr>) {
+        let Some(key) = self.questions.remove(&push) else { return };
+        self.turn(key, |worker, key, entry| match entry {
+            Entry::Push(asker) => match &asker.state {
+                State::Resolving { push: asked, .. } if *asked == push => {
+                    asker.addresses = addresses.into();
+                    asker.connect_next(worker, key)
+                }
+                State::Resolving { .. }
+                | State::Connecting { .. }
+                | State::Talking { .. }
+                | State::Closing { .. }
+                | State::Pausing { .. } => After::Stay,
+            },
+            Entry::Server(_) => After::Stay,
+        });
+    }
+}
+
+fn receive(
+    worker: &mut Worker,
+    link: &mut Link,
+    session: &mut ClientSession,
+) -> Result<(), Failure> {
+    let mut buffer = std::mem::take(&mut worker.buffer);
+    let outcome = loop {
+        match link.read(&mut buffer) {
+            Received::Bytes(length) => {
+                let input = buffer.get(..length).unwrap_or_default();
+                if let Err(error) = session.handle_input(input, worker.now) {
+                    break Err(Failure::lost(error.to_string()));
+                }
+            }
+            Received::Blocked => break Ok(()),
+            Received::Closed => break Err(Failure::lost("closed by the upstream")),
+        }
+    };
+    worker.buffer = buffer;
+    outcome
+}

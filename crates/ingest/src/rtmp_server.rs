@@ -1,0 +1,305 @@
+//! A TCP connection that came to the RTMP port: a broadcaster or a player. The protocol is `headgate_rtmp`'s.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use headgate_rtmp::{
+    Error, MediaMessage, Refusal, ServerConfig, ServerEvent, ServerSession, Target,
+};
+use mio::net::TcpStream;
+
+use crate::Denial;
+use crate::link::{Link, Received};
+use crate::mailbox::PublishRequested;
+use crate::pump::{Pumped, pump};
+use crate::rtmp_frames::TrackClocks;
+use crate::seat::After;
+use crate::session::{Counters, EndReason, PublishSession};
+use crate::worker::Worker;
+
+/// The gateway's answer must come within this: its own deadline for the customer is shorter.
+const DECISION_LIMIT: Duration = Duration::from_secs(12);
+/// A refused or ended peer gets so long to read why.
+const CLOSING_LIMIT: Duration = Duration::from_secs(1);
+/// A player that takes no byte for so long is gone.
+const STALL_LIMIT: Duration = Duration::from_secs(30);
+/// Reads in one turn, so that a fast peer does not keep its neighbours waiting.
+const READS_PER_TURN: usize = 4;
+
+enum Role {
+    /// Has not said what it wants.
+    Undecided,
+    /// Waits for the gateway.
+    Asking {
+        request: u64,
+        name: Vec<u8>,
+        until: Instant,
+    },
+    Publishing {
+        publish: PublishSession,
+        clocks: TrackClocks,
+        name: Vec<u8>,
+    },
+    Playing,
+    /// Refused, ended or finished; only its output is left.
+    Over,
+}
+
+/// One connection with its protocol session.
+pub(crate) struct ServerConnection {
+    link: Link,
+    session: ServerSession,
+    peer: IpAddr,
+    role: Role,
+    closing_until: Option<Instant>,
+}
+
+impl ServerConnection {
+    pub(crate) fn new(socket: TcpStream, peer: IpAddr, seed: u64, now: Instant) -> Self {
+        let config = ServerConfig { seed: seed.to_ne_bytes(), ..ServerConfig::default() };
+        let session = ServerSession::new(config, now);
+        let (role, closing_until) = (Role::Undecided, None);
+        Self { link: Link::new(socket, now), session, peer, role, closing_until }
+    }
+
+    pub(crate) fn start(&mut self, worker: &mut Worker, key: usize) -> After {
+        // Small control messages go at once; media is gathered by us, not by the kernel.
+        let is_watched = self.link.socket.set_nodelay(true).is_ok()
+            && worker.watch(key, &mut self.link.socket).is_ok();
+        if is_watched { After::Stay } else { After::Gone(EndReason::BroadcasterLeft) }
+    }
+
+    /// Whether this request still waits for its answer here.
+    pub(crate) fn awaits(&self, request: u64) -> bool {
+        matches!(self.role, Role::Asking { request: asked, .. } if asked == request)
+    }
+
+    /// Stream name of the publish, without arguments.
+    pub(crate) fn name(&self) -> &[u8] {
+        match &self.role {
+            Role::Asking { name, .. } | Role::Publishing { name, .. } => name,
+            Role::Undecided | Role::Playing | Role::Over => &[],
+        }
+    }
+
+    /// The publish goes live.
+    pub(crate) fn allow(&mut self, counters: Arc<Counters>, now: Instant) {
+        let name = self.name().to_vec();
+        let (publish, clocks) = (PublishSession::new(counters, now), TrackClocks::default());
+        self.role = Role::Publishing { publish, clocks, name };
+        self.session.allow();
+    }
+
+    /// The publish is refused.
+    pub(crate) fn deny(&mut self, denial: Denial, description: &str) {
+        let refusal = match denial {
+            Denial::Denied => Refusal::Denied,
+            Denial::BadName => Refusal::BadName,
+        };
+        self.session.deny(refusal, description);
+        self.role = Role::Over;
+    }
+
+    /// Tells a running broadcaster that it is over, as the table of endings says.
+    pub(crate) fn end_publish(&mut self, reason: EndReason, description: Option<&str>) {
+        if let Some((code, words)) = reason.effect().status {
+            let description = description.filter(|given| !given.is_empty()).unwrap_or(words);
+            self.session.end_publish(code, description);
+        }
+        self.role = Role::Over;
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let of_role = match &self.role {
+            Role::Asking { until, .. } => Some(*until),
+            Role::Publishing { publish, .. } => Some(publish.silence_deadline()),
+            Role::Undecided | Role::Playing | Role::Over => None,
+        };
+        let stall =
+            (!self.session.output().is_empty()).then(|| self.link.last_progress() + STALL_LIMIT);
+        [self.session.poll_timeout(), of_role, self.closing_until, stall]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    pub(crate) fn handle_ready(
+        &mut self,
+        worker: &mut Worker,
+        key: usize,
+        readable: bool,
+        writable: bool,
+    ) -> After {
+        if writable {
+            self.link.set_writable();
+        }
+        if readable && let Some(reason) = self.receive(worker, key) {
+            return After::Gone(reason);
+        }
+        self.transmit(worker, key)
+    }
+
+    pub(crate) fn handle_timeout(&mut self, worker: &mut Worker, key: usize) -> After {
+        let now = worker.now;
+        if self.closing_until.is_some_and(|until| now >= until) {
+            return After::Gone(EndReason::BroadcasterLeft);
+        }
+        if !self.session.output().is_empty() && now >= self.link.last_progress() + STALL_LIMIT {
+            return After::Gone(EndReason::BroadcasterLeft);
+        }
+        if let Err(error) = self.session.handle_timeout(now) {
+            return After::Gone(reason_of(&error));
+        }
+        match &self.role {
+            Role::Asking { until, .. } if now >= *until => {
+                self.deny(Denial::Denied, "No decision in time");
+            }
+            Role::Publishing { publish, .. } if now >= publish.silence_deadline() => {
+                self.end_publish(EndReason::Silent, None);
+                worker.end_stream_of(key, EndReason::Silent);
+            }
+            Role::Asking { .. } | Role::Publishing { .. } => {}
+            Role::Undecided | Role::Playing | Role::Over => {}
+        }
+        if let Some(reason) = self.handle_events(worker, key) {
+            return After::Gone(reason);
+        }
+        self.transmit(worker, key)
+    }
+
+    /// Reads what is there; `Some` when the connection is over.
+    fn receive(&mut self, worker: &mut Worker, key: usize) -> Option<EndReason> {
+        let now = worker.now;
+        let mut buffer = std::mem::take(&mut worker.buffer);
+        let mut ending = None;
+        let mut has_more = true;
+        for _ in 0..READS_PER_TURN {
+            let length = match self.link.read(&mut buffer) {
+                Received::Bytes(length) => length,
+                Received::Blocked => {
+                    has_more = false;
+                    break;
+                }
+                Received::Closed => {
+                    ending = Some(EndReason::BroadcasterLeft);
+                    break;
+                }
+            };
+            if self.closing_until.is_some() {
+                // Whoever is refused may still send; reading it keeps our last words from being reset away.
+                continue;
+            }
+            if let Role::Publishing { publish, .. } = &mut self.role {
+                publish.handle_input(now);
+            }
+            // Events first even when the input ends in an error: what came before it counts.
+            let outcome = self.session.handle_input(buffer.get(..length).unwrap_or_default(), now);
+            ending = self.handle_events(worker, key).or(outcome.err().as_ref().map(reason_of));
+            if ending.is_some() {
+                break;
+            }
+        }
+        worker.buffer = buffer;
+        if ending.is_none() && has_more {
+            worker.again.push(key);
+        }
+        ending
+    }
+
+    fn handle_events(&mut self, worker: &mut Worker, key: usize) -> Option<EndReason> {
+        while let Some(event) = self.session.poll_event() {
+            match event {
+                ServerEvent::PublishRequested(target) => self.ask(worker, key, target),
+                ServerEvent::PlayRequested(target) => {
+                    if worker.join(key, &target.name) {
+                        self.session.accept_play();
+                        self.role = Role::Playing;
+                    } else {
+                        self.session.refuse_play("No such stream");
+                        self.role = Role::Over;
+                    }
+                }
+                ServerEvent::Media(message) => self.handle_media(worker, key, message),
+                ServerEvent::PublishEnded => {
+                    worker.end_stream_of(key, EndReason::Unpublished);
+                    if let Role::Asking { request, .. } = &self.role {
+                        worker.questions.remove(request);
+                    }
+                    self.role = Role::Over;
+                }
+                ServerEvent::PlayEnded => {
+                    worker.stop_reading(key);
+                    self.role = Role::Over;
+                }
+                ServerEvent::Close => {
+                    self.closing_until.get_or_insert(worker.now + CLOSING_LIMIT);
+                }
+            }
+        }
+        None
+    }
+
+    fn ask(&mut self, worker: &mut Worker, key: usize, target: Target) {
+        let request = worker.new_question(key);
+        let name = target.name.clone();
+        let question = PublishRequested {
+            request,
+            app: target.app,
+            name: target.name,
+            arguments: target.arguments,
+            address: self.peer,
+        };
+        self.role = Role::Asking { request, name, until: worker.now + DECISION_LIMIT };
+        if !worker.shared.mailbox.put_request(question) {
+            self.deny(Denial::Denied, "The service is overloaded");
+        }
+    }
+
+    fn handle_media(&mut self, worker: &mut Worker, key: usize, message: MediaMessage) {
+        let Role::Publishing { publish, clocks, .. } = &mut self.role else { return };
+        match clocks.read(message) {
+            Ok(Some(frame)) => {
+                #[cfg(test)]
+                assert!(!frame.data.ends_with(crate::tests::FORCED_PANIC), "forced by a test");
+                publish.handle_frame(&frame);
+                worker.publish_frame(key, &frame);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                self.session.end_publish("NetStream.Failed", &error.to_string());
+                self.role = Role::Over;
+                worker.end_stream_of(key, EndReason::ProtocolError);
+            }
+        }
+    }
+
+    fn transmit(&mut self, worker: &mut Worker, key: usize) -> After {
+        let now = worker.now;
+        match &self.role {
+            Role::Playing => match pump(worker, key, &mut self.link, &mut self.session, now) {
+                Pumped::Waiting => {}
+                Pumped::Finished => {
+                    self.session.end_play();
+                    self.role = Role::Over;
+                    worker.stop_reading(key);
+                }
+                Pumped::Broken => return After::Gone(EndReason::BroadcasterLeft),
+            },
+            Role::Undecided | Role::Asking { .. } | Role::Publishing { .. } | Role::Over => {}
+        }
+        self.handle_events(worker, key);
+        if self.link.flush(self.session.output_mut(), now).is_err() {
+            return After::Gone(EndReason::BroadcasterLeft);
+        }
+        if self.closing_until.is_some() && self.session.output().is_empty() {
+            self.link.shut_writing();
+        }
+        After::Stay
+    }
+}
+
+/// The peer's fault by its kind: past a limit, or against the protocol.
+fn reason_of(error: &Error) -> EndReason {
+    if error.is_limit() { EndReason::LimitExceeded } else { EndReason::ProtocolError }
+}

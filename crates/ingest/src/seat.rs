@@ -1,0 +1,47 @@
+//! One session's place on its worker: what remains known of it while, and after, its own code runs.
+
+use std::time::Instant;
+
+use crate::directory::StreamId;
+use crate::hub::SubscriberKey;
+use crate::rtmp_push::Push;
+use crate::rtmp_server::ServerConnection;
+use crate::session::EndReason;
+
+/// A session of one of the kinds a worker carries.
+pub(crate) enum Entry {
+    /// A broadcaster or a player that came to us.
+    Server(Box<ServerConnection>),
+    /// A stream on its way to an upstream.
+    Push(Box<Push>),
+}
+
+/// What a session's turn means for its seat.
+pub(crate) enum After {
+    /// It goes on.
+    Stay,
+    /// It is over; a publish on it ends for this reason.
+    Gone(EndReason),
+}
+
+/// A seat: the session itself is taken out while its turn runs, so that a panic leaves nothing of it behind.
+pub(crate) struct Seat {
+    /// Tells this occupant from earlier ones of the same seat.
+    pub(crate) generation: u64,
+    pub(crate) entry: Option<Entry>,
+    /// The stream that is published from here.
+    pub(crate) publishes: Option<StreamId>,
+    /// The stream that is read here, and its queue.
+    pub(crate) reads: Option<(StreamId, SubscriberKey)>,
+    /// The earliest timer that is set for this seat.
+    pub(crate) timer: Option<Instant>,
+    /// Audio waits for the next picture until then.
+    pub(crate) audio_held_until: Option<Instant>,
+}
+
+impl Seat {
+    pub(crate) const fn new(generation: u64, entry: Entry) -> Self {
+        let (publishes, reads, timer, audio_held_until) = (None, None, None, None);
+        Self { generation, entry: Some(entry), publishes, reads, timer, audio_held_until }
+    }
+}

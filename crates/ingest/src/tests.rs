@@ -1,0 +1,99 @@
+//! The core with real sockets: publishers and players are our own protocol crate's clients on blocking sockets.
+
+mod endings;
+mod hostile;
+mod peer;
+mod players;
+mod pushes;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use crate::{
+    AddressWanted, Event, Ingest, IngestConfig, PublishEnded, PublishRequested, UpstreamUrl,
+};
+
+/// A frame that ends so makes its session panic, in tests of this crate only.
+pub(crate) const FORCED_PANIC: &[u8] = b"forced panic";
+
+/// Longer than anything here should take; only a failing test waits so long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A core with the part of the gateway played by the test.
+struct Core {
+    ingest: Ingest,
+    woken: Receiver<()>,
+    waiting: Vec<Event>,
+}
+
+impl Core {
+    fn start(workers: usize) -> Self {
+        let (wake, woken) = channel();
+        let rtmp = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let config = IngestConfig { rtmp, workers, caches_gop: true };
+        let wake = Box::new(move || {
+            // Nobody listens once the test is over.
+            let _ = wake.send(());
+        });
+        let ingest = Ingest::start(&config, wake).expect("a free port");
+        Self { ingest, woken, waiting: Vec::new() }
+    }
+
+    fn port(&self) -> u16 {
+        self.ingest.rtmp_port()
+    }
+
+    /// Waits for the first event that `pick` takes; others stay for later.
+    fn wait_for<T>(&mut self, pick: impl Fn(&Event) -> Option<T>) -> T {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            self.waiting.extend(self.ingest.drain());
+            let found = self.waiting.iter().position(|event| pick(event).is_some());
+            if let Some(at) = found {
+                return pick(&self.waiting.remove(at)).expect("just picked");
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            self.woken.recv_timeout(left).expect("the event comes in time");
+        }
+    }
+
+    fn request(&mut self) -> PublishRequested {
+        self.wait_for(|event| match event {
+            Event::PublishRequested(asked) => Some(asked.clone()),
+            Event::PublishEnded(_) | Event::AddressWanted(_) | Event::UpstreamChanged(_) => None,
+        })
+    }
+
+    fn ended(&mut self, client_id: u64) -> PublishEnded {
+        self.wait_for(|event| match event {
+            Event::PublishEnded(ended) if ended.client_id == client_id => Some(*ended),
+            Event::PublishEnded(_)
+            | Event::PublishRequested(_)
+            | Event::AddressWanted(_)
+            | Event::UpstreamChanged(_) => None,
+        })
+    }
+
+    fn address_wanted(&mut self) -> AddressWanted {
+        self.wait_for(|event| match event {
+            Event::AddressWanted(wanted) => Some(wanted.clone()),
+            Event::PublishRequested(_) | Event::PublishEnded(_) | Event::UpstreamChanged(_) => None,
+        })
+    }
+
+    /// A publisher of `name` that was allowed as `client_id`, pushed to `upstreams`.
+    fn publisher(&mut self, name: &str, client_id: u64, upstreams: &[String]) -> peer::Peer {
+        let mut publisher = peer::Peer::publish(self.port(), name);
+        let request = publisher.meanwhile(|| self.request());
+        let urls = upstreams.iter().map(|url| UpstreamUrl::parse(url).expect("valid")).collect();
+        self.ingest.allow(request.request, client_id, urls);
+        publisher.wait_ready();
+        publisher
+    }
+
+    fn ended_count(&mut self) -> usize {
+        self.waiting.extend(self.ingest.drain());
+        self.waiting.iter().filter(|event| matches!(event, Event::PublishEnded(_))).count()
+    }
+}

@@ -1,0 +1,108 @@
+//! Every way a publish ends is reported once, with its reason and its bytes.
+
+use headgate_rtmp::{ClientEvent, MediaKind};
+
+use super::peer::Peer;
+use super::{Core, FORCED_PANIC};
+use crate::{Denial, EndReason};
+
+#[test]
+fn unpublish_and_reset_and_a_closed_connection_end_once_with_their_bytes() {
+    let mut core = Core::start(2);
+    let close: [(fn(Peer), EndReason); 3] = [
+        (|mut peer| peer.say_goodbye(), EndReason::Unpublished),
+        (Peer::reset, EndReason::BroadcasterLeft),
+        (drop, EndReason::BroadcasterLeft),
+    ];
+    for (id, (close, reason)) in (1..).zip(close) {
+        let mut publisher = core.publisher("cam", id, &[]);
+        for n in 0..10 {
+            publisher.send_frame(n, 5);
+        }
+        // A reset may overtake what is still on its way: wait until the core has counted it.
+        let bytes = 10 * Peer::FRAME_BYTES;
+        while core.ingest.snapshot(id).is_some_and(|snapshot| snapshot.bytes_in < bytes) {
+            publisher.step();
+        }
+        close(publisher);
+        let ended = core.ended(id);
+        assert_eq!((ended.reason, ended.bytes_in), (reason, bytes));
+    }
+    assert_eq!(core.ended_count(), 0);
+}
+
+#[test]
+fn a_denied_broadcaster_reads_why_and_nothing_ends() {
+    let mut core = Core::start(1);
+    let mut publisher = Peer::publish(core.port(), "cam?pass=x");
+    let request = publisher.meanwhile(|| core.request());
+    assert_eq!(
+        (request.name.as_slice(), request.arguments.as_deref()),
+        (&b"cam"[..], Some(&b"pass=x"[..]))
+    );
+    core.ingest.deny(request.request, Denial::Denied, "Not today".into());
+    let refused = publisher.wait_event(|event| matches!(event, ClientEvent::Refused { .. }));
+    let want = ("NetStream.Publish.Denied".into(), "Not today".into());
+    let ClientEvent::Refused { code, description } = refused else { unreachable!("just matched") };
+    assert_eq!((code, description), want);
+    while publisher.step() {}
+    assert_eq!(core.ended_count(), 0);
+}
+
+#[test]
+fn a_broadcaster_that_does_not_wait_is_accepted_and_ended() {
+    let mut core = Core::start(2);
+    let mut publisher = Peer::publish(core.port(), "cam");
+    let request = publisher.meanwhile(|| core.request());
+    publisher.reset();
+    core.ingest.allow(request.request, 9, Vec::new());
+    assert_eq!(core.ended(9).reason, EndReason::BroadcasterLeft);
+}
+
+#[test]
+fn the_gateway_ends_a_publish_with_words() {
+    let mut core = Core::start(2);
+    let mut publisher = core.publisher("cam", 3, &[]);
+    publisher.send_frame(0, 5);
+    core.ingest.end(3, EndReason::RejectedByCustomer, "Time is up".into());
+    let ended = publisher.wait_event(|event| matches!(event, ClientEvent::Ended { .. }));
+    assert_eq!(ended, ClientEvent::Ended { code: "NetStream.Publish.Denied".into() });
+    assert_eq!(core.ended(3).reason, EndReason::RejectedByCustomer);
+}
+
+#[test]
+fn a_panic_in_one_session_ends_that_session_only() {
+    let mut core = Core::start(1);
+    let mut neighbour = core.publisher("neighbour", 1, &[]);
+    let mut publisher = core.publisher("cam", 2, &[]);
+    let mut player = Peer::play(core.port(), "neighbour");
+    player.wait_ready();
+    neighbour.send_frame(0, 50);
+    publisher.send_frame(0, 50);
+    publisher.send(MediaKind::Video, 40, &[&[0x27, 1, 0, 0, 0], FORCED_PANIC].concat());
+    assert_eq!(core.ended(2).reason, EndReason::InternalError);
+    while publisher.step() {}
+    for n in 1..20 {
+        neighbour.send_frame(n, 50);
+    }
+    neighbour.say_goodbye();
+    assert_eq!(super::peer::pictures(&player.media_to_end()).len(), 20);
+    assert_eq!(core.ended(1).reason, EndReason::Unpublished);
+    // The name is free again and the worker serves on.
+    core.publisher("cam", 4, &[]).say_goodbye();
+    assert_eq!(core.ended(4).reason, EndReason::Unpublished);
+}
+
+#[test]
+fn stopping_ends_everything_and_says_so() {
+    let mut core = Core::start(2);
+    let publishers: Vec<Peer> =
+        (1..=4).map(|id| core.publisher(&format!("cam{id}"), id, &[])).collect();
+    let drain = core.ingest.drainer();
+    core.ingest.stop();
+    let ended = drain().into_iter().filter(|event| {
+        matches!(event, crate::Event::PublishEnded(ended) if ended.reason == EndReason::Shutdown)
+    });
+    assert_eq!(ended.count(), 4);
+    drop(publishers);
+}

@@ -1,0 +1,86 @@
+//! What knocks at the RTMP port without meaning well.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Core;
+use super::peer::{Peer, pictures};
+use crate::EndReason;
+
+#[test]
+fn random_bytes_and_half_open_handshakes_cost_the_running_publish_no_frame() {
+    let mut core = Core::start(2);
+    let port = core.port();
+    let mut publisher = core.publisher("cam", 1, &[]);
+    publisher.send_frame(0, 100_000);
+    let mut player = Peer::play(port, "cam");
+    player.wait_ready();
+    let reader = thread::spawn(move || player.media_to_end());
+    let started = Instant::now();
+    let half_open: Vec<TcpStream> = (0..50).map(|n| half_open(port, n)).collect();
+    let noise = thread::spawn(move || {
+        for n in 0..500 {
+            send_noise(port, n);
+        }
+    });
+    let mut sent = 1;
+    while !noise.is_finished() || sent < 300 {
+        publisher.send_frame(sent, 100_000);
+        sent += 1;
+        thread::sleep(Duration::from_millis(2));
+    }
+    noise.join().expect("the noise ends");
+    // The handshake may take 5 s; nobody who does not finish it is held longer.
+    for mut socket in half_open {
+        socket.set_read_timeout(Some(Duration::from_secs(15))).expect("a socket option");
+        let mut rest = Vec::new();
+        // A reset is as good as a close.
+        let closed = socket.read_to_end(&mut rest);
+        assert!(
+            closed.is_ok()
+                || closed.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset)
+        );
+    }
+    assert!(started.elapsed() < Duration::from_secs(15));
+    publisher.say_goodbye();
+    let got = reader.join().expect("the player");
+    assert_eq!(pictures(&got), (0..sent).collect::<Vec<_>>());
+    let ended = core.ended(1);
+    assert_eq!(
+        (ended.reason, ended.bytes_in),
+        (EndReason::Unpublished, u64::from(sent) * Peer::FRAME_BYTES)
+    );
+}
+
+/// Stops somewhere within the handshake.
+fn half_open(port: u16, n: usize) -> TcpStream {
+    let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("the core listens");
+    let mut hello = vec![0_u8; n * 60];
+    if let Some(version) = hello.first_mut() {
+        *version = 3;
+    }
+    socket.write_all(&hello).expect("the core reads");
+    socket
+}
+
+/// Random bytes: raw ones, or behind a good handshake, where the chunk parser meets them.
+fn send_noise(port: u16, seed: u64) {
+    let Ok(mut socket) = TcpStream::connect(("127.0.0.1", port)) else { return };
+    let mut state = seed * 0x9e37_79b9_7f4a_7c15 + 1;
+    let mut bytes = vec![0_u8; 64 + usize::try_from(seed).expect("small") * 8];
+    for byte in &mut bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        *byte = state.to_le_bytes()[2];
+    }
+    if seed % 2 == 0 {
+        let mut hello = vec![0_u8; 1 + 2 * 1536];
+        hello[0] = 3;
+        // The core may close before all of it is out.
+        let _ = socket.write_all(&hello);
+    }
+    let _ = socket.write_all(&bytes);
+}

@@ -1,0 +1,173 @@
+//! A broadcaster or player on a blocking socket.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, IoSlice, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use headgate_rtmp::{
+    ClientConfig, ClientEvent, ClientRole, ClientSession, Limits, MediaKind, MediaMessage,
+};
+
+use super::PATIENCE;
+
+const AVC_HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 0];
+
+pub(super) struct Peer {
+    pub(super) socket: TcpStream,
+    session: ClientSession,
+    events: VecDeque<ClientEvent>,
+}
+
+impl Peer {
+    pub(super) fn publish(port: u16, name: &str) -> Self {
+        Self::open(port, name, ClientRole::Publish)
+    }
+
+    pub(super) fn play(port: u16, name: &str) -> Self {
+        Self::open(port, name, ClientRole::Play)
+    }
+
+    fn open(port: u16, name: &str, role: ClientRole) -> Self {
+        let socket = TcpStream::connect(("127.0.0.1", port)).expect("the core listens");
+        socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a socket option");
+        let config = ClientConfig {
+            role,
+            app: "live".into(),
+            tc_url: format!("rtmp://127.0.0.1:{port}/live"),
+            name: name.into(),
+            seed: [7; 8],
+            limits: Limits::default(),
+            four_cc_list: Vec::new(),
+        };
+        let session = ClientSession::new(config, Instant::now());
+        Self { socket, session, events: VecDeque::new() }
+    }
+
+    /// Talks until its own last words are out, then lets `act` wait for what they cause.
+    pub(super) fn meanwhile<T>(&mut self, act: impl FnOnce() -> T) -> T {
+        // Handshake, connect, createStream, publish: a few round trips on loopback.
+        let until = Instant::now() + Duration::from_millis(300);
+        while Instant::now() < until {
+            self.step();
+        }
+        act()
+    }
+
+    pub(super) fn wait_ready(&mut self) {
+        self.wait_event(|event| matches!(event, ClientEvent::Ready));
+    }
+
+    /// The first event that `pick` wants; others before it are dropped.
+    pub(super) fn wait_event(&mut self, pick: impl Fn(&ClientEvent) -> bool) -> ClientEvent {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            while let Some(event) = self.events.pop_front() {
+                if pick(&event) {
+                    return event;
+                }
+            }
+            assert!(Instant::now() < until, "the event comes in time");
+            assert!(self.step(), "the connection stays until the event");
+        }
+    }
+
+    /// Media until the stream ends.
+    pub(super) fn media_to_end(&mut self) -> Vec<MediaMessage> {
+        let mut media = Vec::new();
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let is_open = self.step();
+            while let Some(event) = self.events.pop_front() {
+                match event {
+                    ClientEvent::Media(message) => media.push(message),
+                    ClientEvent::Ended { .. } | ClientEvent::Close => return media,
+                    ClientEvent::Ready | ClientEvent::Refused { .. } => {}
+                }
+            }
+            if !is_open {
+                return media;
+            }
+            assert!(Instant::now() < until, "the stream ends in time");
+        }
+    }
+
+    /// Sends frame `n` of a stream with a keyframe every `gop`: header first, then pictures of 1,000 bytes with their
+    /// number, and a sound of 100 bytes with each.
+    pub(super) fn send_frame(&mut self, n: u32, gop: u32) {
+        if n == 0 {
+            self.send(MediaKind::Video, 0, AVC_HEADER);
+            self.send(MediaKind::Audio, 0, &[0xaf, 0, 0x11, 0x90]);
+        }
+        let first = if n % gop == 0 { 0x17 } else { 0x27 };
+        let mut picture = vec![first, 1, 0, 0, 0];
+        picture.extend(n.to_be_bytes());
+        picture.resize(1005, 0);
+        self.send(MediaKind::Video, n * 40, &picture);
+        let mut sound = vec![0xaf, 1];
+        sound.resize(102, 0);
+        self.send(MediaKind::Audio, n * 40, &sound);
+    }
+
+    /// Payload bytes of one [`Peer::send_frame`].
+    pub(super) const FRAME_BYTES: u64 = 1100;
+
+    pub(super) fn send(&mut self, kind: MediaKind, timestamp: u32, body: &[u8]) {
+        self.session.send_media(kind, timestamp, &[], &Bytes::copy_from_slice(body));
+        self.flush();
+    }
+
+    pub(super) fn say_goodbye(&mut self) {
+        self.session.end();
+        self.flush();
+    }
+
+    /// Closes with a reset instead of a goodbye.
+    pub(super) fn reset(self) {
+        let socket = socket2::Socket::from(self.socket);
+        socket.set_linger(Some(Duration::ZERO)).expect("a socket option");
+    }
+
+    /// One round of writing and reading; false when the connection is over.
+    pub(super) fn step(&mut self) -> bool {
+        self.flush();
+        let mut buffer = [0; 65_536];
+        match self.socket.read(&mut buffer) {
+            Ok(0) => false,
+            Ok(length) => {
+                let input = buffer.get(..length).expect("what was read");
+                self.session.handle_input(input, Instant::now()).expect("the core speaks RTMP");
+                while let Some(event) = self.session.poll_event() {
+                    self.events.push_back(event);
+                }
+                self.flush();
+                true
+            }
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        }
+    }
+
+    fn flush(&mut self) {
+        while !self.session.output().is_empty() {
+            let mut slices = [IoSlice::new(&[]); 16];
+            let count = self.session.output().io_slices(&mut slices);
+            match self.socket.write_vectored(slices.get(..count).expect("as many as were filled")) {
+                Ok(written) => self.session.output_mut().consume(written),
+                // The core closed: what it said before is read next.
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// Numbers of the pictures among `media`, in the order they came.
+pub(super) fn pictures(media: &[MediaMessage]) -> Vec<u32> {
+    let number = |message: &MediaMessage| match message.payload.get(..9) {
+        Some(&[_, 1, _, _, _, a, b, c, d]) if message.kind == MediaKind::Video => {
+            Some(u32::from_be_bytes([a, b, c, d]))
+        }
+        _ => None,
+    };
+    media.iter().filter_map(number).collect()
+}

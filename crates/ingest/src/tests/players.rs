@@ -1,0 +1,109 @@
+//! One publisher, many players, over several workers.
+
+use std::thread;
+use std::time::Duration;
+
+use headgate_rtmp::{ClientEvent, MediaKind};
+
+use super::Core;
+use super::peer::{Peer, pictures};
+
+#[test]
+fn ten_players_over_two_workers_get_every_frame_beside_one_that_never_reads() {
+    let mut core = Core::start(2);
+    let mut publisher = core.publisher("cam", 1, &[]);
+    publisher.send_frame(0, 1000);
+    let stalled: Vec<Peer> = (0..2).map(|_| ready_player(&core)).collect();
+    let players: Vec<_> = (0..10).map(|_| ready_player(&core)).collect();
+    let readers: Vec<_> = players
+        .into_iter()
+        .map(|mut player| thread::spawn(move || player.media_to_end()))
+        .collect();
+    for n in 1..150 {
+        publisher.send_frame(n, 1000);
+        thread::sleep(Duration::from_millis(4));
+    }
+    publisher.say_goodbye();
+    for reader in readers {
+        let media = reader.join().expect("a player");
+        assert_eq!(pictures(&media), (0..150).collect::<Vec<_>>());
+        assert_eq!(media.iter().filter(|m| m.kind == MediaKind::Audio).count(), 151);
+        assert!(media.iter().map(|m| m.timestamp).is_sorted());
+    }
+    let ended = core.ended(1);
+    assert_eq!(ended.bytes_in, 150 * Peer::FRAME_BYTES);
+    // The stalled two were handed what fits in their sockets: everything or less.
+    assert!(ended.bytes_out >= 10 * ended.bytes_in, "{ended:?}");
+    assert!(ended.bytes_out <= 12 * ended.bytes_in, "{ended:?}");
+    drop(stalled);
+}
+
+#[test]
+fn a_stalled_player_is_counted_and_harms_no_one() {
+    let mut core = Core::start(2);
+    let mut publisher = core.publisher("cam", 1, &[]);
+    publisher.send_frame(0, 25);
+    let stalled = [ready_player(&core), ready_player(&core)];
+    let reader = {
+        let mut player = ready_player(&core);
+        thread::spawn(move || player.media_to_end())
+    };
+    // 40 s of media at 2 kB a frame would fit in a socket's buffer: make the pictures large.
+    let mut picture = vec![0x27, 1, 0, 0, 0];
+    picture.resize(60_000, 0);
+    for n in 1..400_u32 {
+        if n % 25 == 0 {
+            publisher.send_frame(n, 25)
+        } else {
+            publisher.send(MediaKind::Video, n * 40, &picture)
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    let dropped = core.ingest.snapshot(1).map_or(0, |snapshot| snapshot.dropped_frames);
+    assert!(dropped > 0, "what the stalled players lose is counted");
+    publisher.say_goodbye();
+    let media = reader.join().expect("the player");
+    assert_eq!(media.iter().filter(|m| m.kind == MediaKind::Video).count(), 401);
+    core.ended(1);
+    drop(stalled);
+}
+
+#[test]
+fn a_player_that_joins_late_starts_at_header_and_keyframe_on_any_worker() {
+    let mut core = Core::start(2);
+    let mut publisher = core.publisher("cam", 1, &[]);
+    for n in 0..40 {
+        publisher.send_frame(n, 15);
+    }
+    // Dealt to both workers in turn.
+    let readers: Vec<_> = (0..4)
+        .map(|_| ready_player(&core))
+        .map(|mut player| thread::spawn(move || player.media_to_end()))
+        .collect();
+    for n in 40..50 {
+        publisher.send_frame(n, 15);
+    }
+    publisher.say_goodbye();
+    for reader in readers {
+        let media = reader.join().expect("a player");
+        let first = media.iter().find(|m| m.kind == MediaKind::Video).expect("a picture");
+        assert_eq!(first.payload.get(..2), Some(&[0x17, 0][..]));
+        assert_eq!(pictures(&media).first(), Some(&30));
+        assert_eq!(pictures(&media).last(), Some(&49));
+    }
+}
+
+#[test]
+fn an_unknown_name_is_refused_at_once() {
+    let core = Core::start(1);
+    let mut player = Peer::play(core.port(), "nobody");
+    let refused = player.wait_event(|event| matches!(event, ClientEvent::Refused { .. }));
+    let ClientEvent::Refused { code, .. } = refused else { unreachable!("just matched") };
+    assert_eq!(code, "NetStream.Play.StreamNotFound");
+}
+
+fn ready_player(core: &Core) -> Peer {
+    let mut player = Peer::play(core.port(), "cam");
+    player.wait_ready();
+    player
+}

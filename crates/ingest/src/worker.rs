@@ -1,0 +1,550 @@
+//! One media worker: one thread, one poll loop, the sessions dealt to it. It never waits for anything but its poll.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use headgate_media::Frame;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use rustc_hash::FxHashMap;
+use slab::Slab;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::directory::{Directory, StreamId};
+use crate::hub::{Hub, Woken};
+use crate::live::{LocalStream, Mirror};
+use crate::mailbox::{EndSlot, Mailbox};
+use crate::relay::Relay;
+use crate::rtmp_server::ServerConnection;
+use crate::seat::{After, Entry, Seat};
+use crate::session::EndReason;
+use crate::upstream_url::UpstreamUrl;
+use crate::{Denial, IngestConfig, StartError};
+
+/// Wake-ups are coalesced to this: it halves the cost of a packet and adds half as much delay.
+const COALESCE: Duration = Duration::from_millis(1);
+/// Connections the kernel may hold for us before we accept them.
+const BACKLOG: i32 = 1024;
+/// Pause before accepting again when the process has no file descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Bytes read from one socket at a time.
+const READ_BUFFER: usize = 64 * 1024;
+/// What running sessions get to say goodbye when the service stops.
+const STOP_LIMIT: Duration = Duration::from_secs(1);
+
+const WAKER: Token = Token(0);
+const LISTENER: Token = Token(1);
+/// Tokens below this are the worker's own.
+const FIRST_SEAT: usize = 2;
+
+/// What other threads ask of a worker.
+pub(crate) enum Command {
+    Accept(TcpStream, IpAddr),
+    Allow {
+        request: u64,
+        slot: EndSlot,
+        upstreams: Vec<UpstreamUrl>,
+    },
+    Deny {
+        request: u64,
+        denial: Denial,
+        description: String,
+    },
+    Dial {
+        push: u64,
+        addresses: Vec<IpAddr>,
+    },
+    End {
+        client_id: u64,
+        reason: EndReason,
+        description: String,
+    },
+    /// Worker `reader` has players of a stream that lives here.
+    Attach {
+        stream: StreamId,
+        reader: usize,
+        relay: Arc<Relay>,
+    },
+    /// The answer: where the relay starts. `None` when the stream is gone.
+    Seed {
+        stream: StreamId,
+        burst: Option<Vec<Frame>>,
+    },
+    Detach {
+        stream: StreamId,
+        relay: Arc<Relay>,
+    },
+    Stop,
+}
+
+struct Inbox {
+    commands: Sender<Command>,
+    waker: Waker,
+    is_woken: AtomicBool,
+}
+
+/// What all workers and the handle share.
+pub(crate) struct Shared {
+    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) directory: Directory,
+    pub(crate) caches_gop: bool,
+    inboxes: Vec<Inbox>,
+    next_stream: AtomicU64,
+}
+
+impl Shared {
+    /// The worker that made a request's or push's handle.
+    pub(crate) fn worker_of(&self, handle: u64) -> usize {
+        usize::try_from(handle % self.inboxes.len() as u64).unwrap_or(0)
+    }
+
+    /// Gives a command to a worker. A worker that is gone drops it, and with it what the command holds.
+    pub(crate) fn send(&self, worker: usize, command: Command) {
+        if let Some(inbox) = self.inboxes.get(worker) {
+            let _ = inbox.commands.send(command);
+            self.wake(worker);
+        }
+    }
+
+    /// Makes a worker look at its commands and relays.
+    pub(crate) fn wake(&self, worker: usize) {
+        if let Some(inbox) = self.inboxes.get(worker)
+            && !inbox.is_woken.swap(true, Ordering::AcqRel)
+        {
+            // It fails only when the eventfd is gone, and then so is the worker.
+            let _ = inbox.waker.wake();
+        }
+    }
+
+    pub(crate) fn new_stream(&self) -> StreamId {
+        StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn workers(&self) -> usize {
+        self.inboxes.len()
+    }
+}
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    Seat { key: usize, generation: u64 },
+    Stream(StreamId),
+    Accept,
+}
+
+/// The worker's own state; `live.rs` has what it does with streams, `rtmp_*.rs` what sessions do.
+pub(crate) struct Worker {
+    index: usize,
+    pub(crate) now: Instant,
+    pub(crate) poll: Poll,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) hub: Hub,
+    pub(crate) woken: Woken,
+    pub(crate) seats: Slab<Seat>,
+    pub(crate) locals: FxHashMap<StreamId, LocalStream>,
+    pub(crate) mirrors: FxHashMap<StreamId, Mirror>,
+    /// Open questions to the gateway: publish requests and pushes that want an address.
+    pub(crate) questions: FxHashMap<u64, usize>,
+    /// Readers whose audio waits for a picture, the oldest first.
+    pub(crate) held_audio: VecDeque<(Instant, usize, u64)>,
+    /// Seats whose socket had more than one turn's worth to read.
+    pub(crate) again: Vec<usize>,
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) stopping: Option<Instant>,
+    commands: Receiver<Command>,
+    listener: Option<TcpListener>,
+    deal_to: usize,
+    timers: BinaryHeap<Reverse<(Instant, Timer)>>,
+    generation: u64,
+    handles: u64,
+    hasher: RandomState,
+}
+
+impl Worker {
+    /// All workers of the process; the first one accepts and deals.
+    pub(crate) fn open_all(
+        config: &IngestConfig,
+        mailbox: Arc<Mailbox>,
+    ) -> Result<(Arc<Shared>, u16, Vec<Self>), StartError> {
+        let mut listener = listen(config)?;
+        let port = listener.local_addr()?.port();
+        let mut polls = Vec::new();
+        let mut inboxes = Vec::new();
+        for _ in 0..config.workers.max(1) {
+            let poll = Poll::new()?;
+            let waker = Waker::new(poll.registry(), WAKER)?;
+            let (commands, receiver) = channel();
+            inboxes.push(Inbox { commands, waker, is_woken: AtomicBool::new(false) });
+            polls.push((poll, receiver));
+        }
+        let (directory, next_stream) = (Directory::default(), AtomicU64::new(0));
+        let caches_gop = config.caches_gop;
+        let shared = Arc::new(Shared { mailbox, directory, caches_gop, inboxes, next_stream });
+        if let Some((poll, _)) = polls.first() {
+            poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        }
+        let mut listener = Some(listener);
+        let workers = polls
+            .into_iter()
+            .enumerate()
+            .map(|(index, (poll, commands))| Self {
+                index,
+                now: Instant::now(),
+                poll,
+                shared: shared.clone(),
+                hub: Hub::default(),
+                woken: Woken::default(),
+                seats: Slab::new(),
+                locals: FxHashMap::default(),
+                mirrors: FxHashMap::default(),
+                questions: FxHashMap::default(),
+                held_audio: VecDeque::new(),
+                again: Vec::new(),
+                buffer: Vec::new(),
+                stopping: None,
+                commands,
+                listener: listener.take(),
+                deal_to: 0,
+                timers: BinaryHeap::new(),
+                generation: 0,
+                handles: 0,
+                hasher: RandomState::new(),
+            })
+            .collect();
+        Ok((shared, port, workers))
+    }
+
+    pub(crate) const fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Serves until [`Command::Stop`]. A panic outside a session's own turn gives up this worker's sessions, loudly,
+    /// and goes on with none.
+    pub(crate) fn run(mut self) {
+        let mut events = Events::with_capacity(1024);
+        while !self.is_done() {
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.cycle(&mut events)));
+            if outcome.is_err() {
+                eprintln!("media worker {} panicked: its sessions end", self.index);
+                self.give_up();
+            }
+        }
+        while let Ok(command) = self.commands.try_recv() {
+            if let Command::Allow { mut slot, .. } = command {
+                slot.name_reason(EndReason::Shutdown);
+            }
+        }
+    }
+
+    /// Seats a session and watches its timers.
+    pub(crate) fn seat(&mut self, entry: Entry) -> usize {
+        self.generation += 1;
+        let key = self.seats.insert(Seat::new(self.generation, entry));
+        self.set_seat_timer(key);
+        key
+    }
+
+    /// Watches a socket for a seat.
+    pub(crate) fn watch(&self, key: usize, socket: &mut TcpStream) -> io::Result<()> {
+        let generation = self.seats.get(key).map_or(self.generation, |seat| seat.generation);
+        let token = seat_token(key, generation);
+        self.poll.registry().register(socket, token, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    /// Runs one session's turn. A panic in it ends that session alone.
+    pub(crate) fn turn(
+        &mut self,
+        key: usize,
+        act: impl FnOnce(&mut Self, usize, &mut Entry) -> After,
+    ) {
+        let Some(mut entry) = self.seats.get_mut(key).and_then(|seat| seat.entry.take()) else {
+            return;
+        };
+        match catch_unwind(AssertUnwindSafe(|| act(self, key, &mut entry))) {
+            Ok(After::Stay) => {
+                if let Some(seat) = self.seats.get_mut(key) {
+                    seat.entry = Some(entry);
+                }
+                self.set_seat_timer(key);
+            }
+            Ok(After::Gone(reason)) => self.leave(key, reason),
+            Err(_) => self.leave(key, EndReason::InternalError),
+        }
+    }
+
+    /// A handle for a question to the gateway; it names this worker.
+    pub(crate) fn new_question(&mut self, key: usize) -> u64 {
+        self.handles += 1;
+        let handle = self.handles * self.shared.workers() as u64 + self.index as u64;
+        self.questions.insert(handle, key);
+        handle
+    }
+
+    /// 64 bits nobody can predict.
+    pub(crate) fn random(&mut self) -> u64 {
+        self.handles += 1;
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_u64(self.handles);
+        hasher.finish()
+    }
+
+    pub(crate) fn set_timer(&mut self, at: Instant, timer: Timer) {
+        self.timers.push(Reverse((at, timer)));
+    }
+
+    fn set_seat_timer(&mut self, key: usize) {
+        let Some(seat) = self.seats.get_mut(key) else { return };
+        let deadline = match &seat.entry {
+            Some(Entry::Server(server)) => server.deadline(),
+            Some(Entry::Push(push)) => push.deadline(),
+            None => None,
+        };
+        // A timer that is set too early costs one look; one that is set too late would cost the deadline.
+        if let Some(at) = deadline
+            && seat.timer.is_none_or(|set| at < set)
+        {
+            seat.timer = Some(at);
+            let timer = Timer::Seat { key, generation: seat.generation };
+            self.timers.push(Reverse((at, timer)));
+        }
+    }
+
+    fn cycle(&mut self, events: &mut Events) {
+        if self.buffer.len() != READ_BUFFER {
+            self.buffer = vec![0; READ_BUFFER];
+        }
+        let timeout = self.next_timeout();
+        if let Err(error) = self.poll.poll(events, timeout)
+            && error.kind() != ErrorKind::Interrupted
+        {
+            eprintln!("media worker {}: poll failed: {error}", self.index);
+            std::process::abort();
+        }
+        let woke = Instant::now();
+        self.now = woke;
+        let mut is_woken = false;
+        for event in events.iter() {
+            match event.token() {
+                WAKER => is_woken = true,
+                LISTENER => self.accept(),
+                token => {
+                    let (key, generation) = seat_of(token);
+                    if self.seats.get(key).is_some_and(|seat| seat.generation as u32 == generation)
+                    {
+                        let (readable, writable) = (event.is_readable(), event.is_writable());
+                        self.turn(key, |worker, key, entry| {
+                            entry.handle_ready(worker, key, readable, writable)
+                        });
+                    }
+                }
+            }
+        }
+        if is_woken {
+            if let Some(inbox) = self.shared.inboxes.get(self.index) {
+                inbox.is_woken.store(false, Ordering::Release);
+            }
+            self.handle_commands();
+            self.drain_mirrors();
+        }
+        for key in std::mem::take(&mut self.again) {
+            self.turn(key, |worker, key, entry| entry.handle_ready(worker, key, true, false));
+        }
+        self.handle_timers();
+        self.release_audio();
+        self.serve_readers();
+        let has_live = !self.locals.is_empty() || !self.mirrors.is_empty();
+        if has_live && self.again.is_empty() {
+            std::thread::sleep(COALESCE.saturating_sub(woke.elapsed()));
+        }
+    }
+
+    /// Lets everyone whose queue grew write, until nothing new comes of it.
+    fn serve_readers(&mut self) {
+        while !self.woken.readers.is_empty() {
+            let mut readers = std::mem::take(&mut self.woken.readers);
+            readers.sort_unstable();
+            readers.dedup();
+            for key in readers {
+                if !self.holds_audio(key) {
+                    self.turn(key, |worker, key, entry| {
+                        entry.handle_ready(worker, key, false, false)
+                    });
+                }
+            }
+        }
+        let mut workers = std::mem::take(&mut self.woken.workers);
+        workers.sort_unstable();
+        workers.dedup();
+        for worker in workers {
+            self.shared.wake(worker);
+        }
+    }
+
+    fn handle_commands(&mut self) {
+        while let Ok(command) = self.commands.try_recv() {
+            match command {
+                Command::Accept(socket, peer) => self.welcome(socket, peer),
+                Command::Allow { request, slot, upstreams } => self.allow(request, slot, upstreams),
+                Command::Deny { request, denial, description } => {
+                    self.answer(request, |_, _, server| server.deny(denial, &description));
+                }
+                Command::Dial { push, addresses } => self.dial(push, addresses),
+                Command::End { client_id, reason, description } => {
+                    self.end_publish(client_id, reason, &description);
+                }
+                Command::Attach { stream, reader, relay } => self.attach(stream, reader, relay),
+                Command::Seed { stream, burst } => self.seed(stream, burst),
+                Command::Detach { stream, relay } => self.detach(stream, &relay),
+                Command::Stop => self.begin_stop(),
+            }
+        }
+    }
+
+    /// A turn for the server connection that asked `request`, if it still waits.
+    pub(crate) fn answer(
+        &mut self,
+        request: u64,
+        act: impl FnOnce(&mut Self, usize, &mut ServerConnection),
+    ) -> bool {
+        let Some(key) = self.questions.remove(&request) else { return false };
+        let mut answered = false;
+        self.turn(key, |worker, key, entry| match entry {
+            Entry::Server(server) if server.awaits(request) => {
+                answered = true;
+                act(worker, key, server);
+                entry.handle_ready(worker, key, false, false)
+            }
+            Entry::Server(_) | Entry::Push(_) => After::Stay,
+        });
+        answered
+    }
+
+    fn accept(&mut self) {
+        let mut accepted = Vec::new();
+        let mut paused = false;
+        if let Some(listener) = &self.listener {
+            loop {
+                match listener.accept() {
+                    Ok((socket, peer)) => accepted.push((socket, peer.ip().to_canonical())),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    // One that was reset while it waited says nothing about the next.
+                    Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                    Err(_) => {
+                        paused = true;
+                        break;
+                    }
+                }
+            }
+        }
+        if paused {
+            self.set_timer(self.now + ACCEPT_PAUSE, Timer::Accept);
+        }
+        for (socket, peer) in accepted {
+            let worker = self.deal_to % self.shared.workers();
+            self.deal_to = worker + 1;
+            if worker == self.index {
+                self.welcome(socket, peer);
+            } else {
+                self.shared.send(worker, Command::Accept(socket, peer));
+            }
+        }
+    }
+
+    fn welcome(&mut self, socket: TcpStream, peer: IpAddr) {
+        if self.stopping.is_some() {
+            return;
+        }
+        let seed = self.random();
+        let server = ServerConnection::new(socket, peer, seed, self.now);
+        let key = self.seat(Entry::Server(Box::new(server)));
+        self.turn(key, |worker, key, entry| entry.start(worker, key));
+    }
+
+    fn handle_timers(&mut self) {
+        while let Some(Reverse((at, timer))) = self.timers.peek().copied() {
+            if at > self.now {
+                break;
+            }
+            self.timers.pop();
+            match timer {
+                Timer::Seat { key, generation } => {
+                    let Some(seat) = self.seats.get_mut(key) else { continue };
+                    if seat.generation == generation {
+                        seat.timer = None;
+                        self.turn(key, |worker, key, entry| entry.handle_timeout(worker, key));
+                    }
+                }
+                Timer::Stream(stream) => self.settle(stream),
+                Timer::Accept => self.accept(),
+            }
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        if !self.again.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        let timer = self.timers.peek().map(|Reverse((at, _))| *at);
+        let audio = self.held_audio.front().map(|(at, ..)| *at);
+        let earliest = [timer, audio, self.stopping].into_iter().flatten().min()?;
+        Some(earliest.saturating_duration_since(Instant::now()))
+    }
+
+    fn begin_stop(&mut self) {
+        self.stopping = Some(self.now + STOP_LIMIT);
+        self.listener = None;
+        self.end_all(EndReason::Shutdown);
+    }
+
+    fn is_done(&self) -> bool {
+        let empty = self.seats.is_empty() && self.locals.is_empty();
+        self.stopping.is_some_and(|until| empty || Instant::now() >= until)
+    }
+
+    fn give_up(&mut self) {
+        for key in self.seats.iter().map(|(key, _)| key).collect::<Vec<_>>() {
+            self.seats.remove(key);
+        }
+        for (stream, local) in self.locals.drain() {
+            self.shared.directory.leave(&local.name, stream);
+        }
+        for (stream, mirror) in self.mirrors.drain() {
+            self.shared.send(mirror.owner, Command::Detach { stream, relay: mirror.relay });
+        }
+        self.hub = Hub::default();
+        self.questions.clear();
+        self.held_audio.clear();
+        self.woken = Woken::default();
+    }
+}
+
+fn listen(config: &IngestConfig) -> Result<TcpListener, StartError> {
+    let socket = Socket::new(Domain::for_address(config.rtmp), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&config.rtmp.into()).map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => StartError::PortTaken(config.rtmp.port()),
+        _ => StartError::Io(error),
+    })?;
+    socket.listen(BACKLOG)?;
+    Ok(TcpListener::from_std(socket.into()))
+}
+
+/// A seat's key below, the low half of its generation above: a late event of an earlier occupant is told apart.
+fn seat_token(key: usize, generation: u64) -> Token {
+    Token((generation as u32 as usize) << 32 | (key + FIRST_SEAT))
+}
+
+fn seat_of(token: Token) -> (usize, u32) {
+    ((token.0 & 0xffff_ffff) - FIRST_SEAT, (token.0 >> 32) as u32)
+}

@@ -1,0 +1,322 @@
+//! Chunks in, messages out (RTMP 5.3.1). Input may be split anywhere.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::{Error, Limits};
+
+/// Chunk size before anyone sets it (RTMP 5.4.1).
+pub(crate) const DEFAULT_CHUNK_SIZE: u32 = 128;
+/// A 24-bit time field with this value is followed by an extended one (RTMP 5.3.1.3).
+pub(crate) const EXTENDED: u32 = 0x00ff_ffff;
+/// Chunk sizes below this cost more than they carry; see [`Limits::small_chunk_message_bytes`].
+const SMALL_CHUNK: u32 = 128;
+/// Longest header: 3 basic, 11 message, 4 extended time.
+const HEADER_LIMIT: usize = 18;
+/// The least a growing message reserves.
+const RESERVE_BYTES: usize = 512;
+
+/// One whole message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) kind: u8,
+    pub(crate) stream: u32,
+    pub(crate) timestamp: u32,
+    pub(crate) payload: Bytes,
+}
+
+#[derive(Debug)]
+struct ChunkStream {
+    id: u32,
+    kind: u8,
+    stream: u32,
+    timestamp: u32,
+    /// What a type 3 chunk that starts a message adds.
+    delta: u32,
+    /// The extended field of the last header, if it had one.
+    extended: Option<u32>,
+    length: usize,
+    payload: BytesMut,
+    /// Inside a message.
+    is_open: bool,
+}
+
+/// The assembler of all chunk streams of one connection.
+#[derive(Debug)]
+pub(crate) struct ChunkReader {
+    limits: Limits,
+    message_limit: usize,
+    chunk_size: u32,
+    streams: Vec<ChunkStream>,
+    partial: usize,
+    header: [u8; HEADER_LIMIT],
+    header_length: usize,
+    /// Bytes that were read as an extended time and turned out to be payload.
+    carry: [u8; 4],
+    carry_length: usize,
+    /// The chunk whose payload is being read: index of its stream and bytes left.
+    chunk: Option<(usize, usize)>,
+}
+
+impl ChunkReader {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            message_limit: limits.message_before_bytes,
+            limits,
+            chunk_size: DEFAULT_CHUNK_SIZE,
+            streams: Vec::new(),
+            partial: 0,
+            header: [0; HEADER_LIMIT],
+            header_length: 0,
+            carry: [0; 4],
+            carry_length: 0,
+            chunk: None,
+        }
+    }
+
+    /// Long messages are welcome from now on.
+    pub(crate) const fn set_accepted(&mut self) {
+        self.message_limit = self.limits.message_after_bytes;
+    }
+
+    /// The peer's SetChunkSize, for the chunks that follow.
+    pub(crate) fn set_chunk_size(&mut self, size: u32) -> Result<(), Error> {
+        if size == 0 || size > self.limits.chunk_size {
+            return Err(Error::ChunkSizeLimit);
+        }
+        self.chunk_size = size;
+        for stream in &self.streams {
+            if stream.is_open {
+                self.check_small_chunks(stream.length)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The peer's Abort: the unfinished message of that chunk stream is dropped.
+    pub(crate) fn abort(&mut self, id: u32) {
+        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) {
+            self.partial -= stream.payload.len();
+            stream.payload = BytesMut::new();
+            stream.is_open = false;
+        }
+    }
+
+    /// The next whole message, taking from the front of `input` only what it needs. `None`: all input is taken.
+    pub(crate) fn read(&mut self, input: &mut &[u8]) -> Result<Option<Message>, Error> {
+        loop {
+            match self.chunk {
+                None => {
+                    if !self.read_header(input)? {
+                        return Ok(None);
+                    }
+                }
+                Some((index, left)) => {
+                    let left = self.read_payload(index, left, input);
+                    if left > 0 {
+                        self.chunk = Some((index, left));
+                        return Ok(None);
+                    }
+                    self.chunk = None;
+                    if let Some(message) = self.finish(index) {
+                        return Ok(Some(message));
+                    }
+                }
+            }
+        }
+    }
+
+    fn read_payload(&mut self, index: usize, mut left: usize, input: &mut &[u8]) -> usize {
+        let Some(stream) = self.streams.get_mut(index) else { return 0 };
+        if self.carry_length > 0 {
+            let take = left.min(self.carry_length);
+            stream.payload.extend_from_slice(&self.carry[..take]);
+            self.carry.copy_within(take..self.carry_length, 0);
+            self.carry_length -= take;
+            self.partial += take;
+            left -= take;
+        }
+        let (now, rest) = input.split_at(left.min(input.len()));
+        // Grown by what has arrived, never by what was declared.
+        let missing = stream.length - stream.payload.len();
+        let arrived = input.len().max(stream.payload.len()).max(RESERVE_BYTES);
+        if stream.payload.capacity() - stream.payload.len() < now.len() {
+            stream.payload.reserve(missing.min(arrived).max(now.len()));
+        }
+        stream.payload.extend_from_slice(now);
+        self.partial += now.len();
+        *input = rest;
+        left - now.len()
+    }
+
+    fn finish(&mut self, index: usize) -> Option<Message> {
+        let stream = self.streams.get_mut(index)?;
+        if stream.payload.len() < stream.length {
+            return None;
+        }
+        stream.is_open = false;
+        self.partial -= stream.payload.len();
+        let payload = std::mem::take(&mut stream.payload).freeze();
+        let (kind, timestamp) = (stream.kind, stream.timestamp);
+        Some(Message { kind, stream: stream.stream, timestamp, payload })
+    }
+
+    /// Collects header bytes until a header is whole; false when the input ends first.
+    fn read_header(&mut self, input: &mut &[u8]) -> Result<bool, Error> {
+        loop {
+            if let Some(whole) = self.try_header()? {
+                self.header_length = 0;
+                self.chunk = Some(whole);
+                return Ok(true);
+            }
+            let byte = if self.carry_length > 0 {
+                let byte = self.carry[0];
+                self.carry.copy_within(1..self.carry_length, 0);
+                self.carry_length -= 1;
+                byte
+            } else if let Some((byte, rest)) = input.split_first() {
+                *input = rest;
+                *byte
+            } else {
+                return Ok(false);
+            };
+            self.header[self.header_length] = byte;
+            self.header_length += 1;
+        }
+    }
+
+    /// Reads the header if it is whole: the stream's index and the payload bytes of this chunk.
+    fn try_header(&mut self) -> Result<Option<(usize, usize)>, Error> {
+        let header = &self.header[..self.header_length];
+        let Some((format, id, basic)) = basic_header(header) else { return Ok(None) };
+        let fields = [11, 7, 3, 0][usize::from(format)];
+        let Some(message) = header.get(basic..basic + fields) else { return Ok(None) };
+        let known = self.streams.iter().position(|stream| stream.id == id);
+        let time = match message {
+            [a, b, c, ..] => Some(u32::from_be_bytes([0, *a, *b, *c])),
+            _ => None,
+        };
+        let expected = match (time, known.and_then(|at| self.streams.get(at))) {
+            (None, Some(stream)) => stream.extended,
+            (None, None) => return Err(Error::Chunk),
+            (Some(_), _) => None,
+        };
+        let mut extended = None;
+        if time == Some(EXTENDED) || expected.is_some() {
+            let Some(&[a, b, c, d]) = header.get(basic + fields..basic + fields + 4) else {
+                return Ok(None);
+            };
+            let field = u32::from_be_bytes([a, b, c, d]);
+            if expected.is_some_and(|expected| expected != field) {
+                // The peer leaves the field out on type 3 chunks: these four bytes are payload.
+                self.carry = [a, b, c, d];
+                self.carry_length = 4;
+            }
+            extended = if expected.is_some() { expected } else { Some(field) };
+        }
+        let mut fields = [0; 11];
+        for (to, from) in fields.iter_mut().zip(message) {
+            *to = *from;
+        }
+        let value = extended.or(time);
+        self.begin_chunk(format, id, known, &fields, value, extended).map(Some)
+    }
+
+    fn begin_chunk(
+        &mut self,
+        format: u8,
+        id: u32,
+        known: Option<usize>,
+        fields: &[u8; 11],
+        time: Option<u32>,
+        extended: Option<u32>,
+    ) -> Result<(usize, usize), Error> {
+        let index = match known {
+            Some(index) => index,
+            // Type 1 on a fresh chunk stream is what an old library's ping does; type 2 and 3 say nothing usable.
+            None if format <= 1 => self.new_stream(id)?,
+            None => return Err(Error::Chunk),
+        };
+        let partial = self.partial;
+        let (message_limit, script_limit) = (self.message_limit, self.limits.script_bytes);
+        let Some(stream) = self.streams.get_mut(index) else { return Err(Error::Chunk) };
+        if stream.is_open {
+            // Within a message only type 3 makes sense: its length is fixed by its first chunk.
+            if format != 3 {
+                return Err(Error::Chunk);
+            }
+        } else {
+            let [_, _, _, l0, l1, l2, kind, s0, s1, s2, s3] = *fields;
+            if format <= 1 {
+                stream.length = u32::from_be_bytes([0, l0, l1, l2]) as usize;
+                stream.kind = kind;
+            }
+            match (format, time) {
+                (0, Some(time)) => {
+                    stream.stream = u32::from_le_bytes([s0, s1, s2, s3]);
+                    stream.timestamp = time;
+                    stream.delta = time;
+                    stream.extended = extended;
+                }
+                (1 | 2, Some(delta)) => {
+                    stream.delta = delta;
+                    stream.timestamp = stream.timestamp.wrapping_add(delta);
+                    stream.extended = extended;
+                }
+                _ => stream.timestamp = stream.timestamp.wrapping_add(stream.delta),
+            }
+            let is_script = matches!(stream.kind, 15 | 18);
+            let limit = if is_script { message_limit.min(script_limit) } else { message_limit };
+            if stream.length > limit {
+                return Err(Error::MessageLimit);
+            }
+            stream.is_open = true;
+            let length = stream.length;
+            self.check_small_chunks(length)?;
+        }
+        let Some(stream) = self.streams.get(index) else { return Err(Error::Chunk) };
+        let left = (stream.length - stream.payload.len()).min(self.chunk_size as usize);
+        if partial + left > self.message_limit + self.message_limit / 2 {
+            return Err(Error::PartialLimit);
+        }
+        Ok((index, left))
+    }
+
+    fn new_stream(&mut self, id: u32) -> Result<usize, Error> {
+        if self.streams.len() >= self.limits.chunk_streams {
+            return Err(Error::ChunkStreamLimit);
+        }
+        self.streams.push(ChunkStream {
+            id,
+            kind: 0,
+            stream: 0,
+            timestamp: 0,
+            delta: 0,
+            extended: None,
+            length: 0,
+            payload: BytesMut::new(),
+            is_open: false,
+        });
+        Ok(self.streams.len() - 1)
+    }
+
+    const fn check_small_chunks(&self, length: usize) -> Result<(), Error> {
+        if self.chunk_size < SMALL_CHUNK && length > self.limits.small_chunk_message_bytes {
+            return Err(Error::ChunkSizeLimit);
+        }
+        Ok(())
+    }
+}
+
+/// Format, chunk stream id and length of the basic header (RTMP 5.3.1.1); `None` when it is not whole.
+fn basic_header(header: &[u8]) -> Option<(u8, u32, usize)> {
+    let first = *header.first()?;
+    let format = first >> 6;
+    match first & 0x3f {
+        0 => Some((format, 64 + u32::from(*header.get(1)?), 2)),
+        1 => {
+            let (low, high) = (*header.get(1)?, *header.get(2)?);
+            Some((format, 64 + u32::from(low) + 256 * u32::from(high), 3))
+        }
+        id => Some((format, u32::from(id), 1)),
+    }
+}

@@ -1,0 +1,80 @@
+//! Messages in, chunks out (RTMP 5.3.1). Always with a full header: it is the one form no peer gets wrong.
+
+use bytes::Bytes;
+
+use crate::Output;
+use crate::chunk_reader::{DEFAULT_CHUNK_SIZE, EXTENDED};
+
+/// What we announce and use: most frames then fit in one chunk.
+pub(crate) const OUR_CHUNK_SIZE: u32 = 65_536;
+
+/// Chunk stream ids of what we send; all within 2…8, which every peer takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum ChunkStreamId {
+    Control = 2,
+    Command = 3,
+    Script = 5,
+    Audio = 6,
+    Video = 7,
+}
+
+/// What goes into a message's header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    pub(crate) chunk_stream: ChunkStreamId,
+    pub(crate) kind: u8,
+    pub(crate) stream: u32,
+    pub(crate) timestamp: u32,
+}
+
+#[derive(Debug)]
+pub(crate) struct ChunkWriter {
+    chunk_size: usize,
+}
+
+impl ChunkWriter {
+    pub(crate) const fn new() -> Self {
+        Self { chunk_size: DEFAULT_CHUNK_SIZE as usize }
+    }
+
+    /// From the next message on; the peer must have been told.
+    pub(crate) const fn set_chunk_size(&mut self, size: u32) {
+        self.chunk_size = size as usize;
+    }
+
+    /// Writes one message of `prefix` and `payload`; the payload's bytes are shared, not copied.
+    pub(crate) fn write(&self, output: &mut Output, head: Head, prefix: &[u8], payload: &Bytes) {
+        let length = prefix.len() + payload.len();
+        let is_extended = head.timestamp >= EXTENDED;
+        let [_, t0, t1, t2] = if is_extended { EXTENDED } else { head.timestamp }.to_be_bytes();
+        let [l0, l1, l2] = length_24(length);
+        let [s0, s1, s2, s3] = head.stream.to_le_bytes();
+        let id = head.chunk_stream as u8;
+        output.put(&[id, t0, t1, t2, l0, l1, l2, head.kind, s0, s1, s2, s3]);
+        let extended = head.timestamp.to_be_bytes();
+        if is_extended {
+            output.put(&extended);
+        }
+        // Prefixes are a few bytes of tag header: they always fit in the first chunk.
+        output.put(prefix);
+        let mut at = self.chunk_size.saturating_sub(prefix.len()).min(payload.len());
+        output.put_shared(payload.slice(..at));
+        while at < payload.len() {
+            output.put(&[0xc0 | id]);
+            if is_extended {
+                output.put(&extended);
+            }
+            let end = (at + self.chunk_size).min(payload.len());
+            output.put_shared(payload.slice(at..end));
+            at = end;
+        }
+    }
+}
+
+/// Our messages stay below the 16 MiB that three bytes can say.
+#[allow(clippy::cast_possible_truncation, reason = "frames are bounded by the message limit")]
+const fn length_24(length: usize) -> [u8; 3] {
+    let [_, a, b, c] = (length as u32).to_be_bytes();
+    [a, b, c]
+}

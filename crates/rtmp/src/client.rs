@@ -1,0 +1,341 @@
+//! We talk to an upstream, or play from a server.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::amf0::Value;
+use crate::message::{Command, MediaKind, MediaMessage, SET_DATA_FRAME};
+use crate::wire::{Incoming, MEDIA_STREAM, Wire};
+use crate::{Error, Limits, Output};
+
+/// `onMetaData` as an AMF0 string.
+const ON_METADATA: &[u8] = b"\x02\x00\x0aonMetaData";
+/// How far a player of ours asks the server to run ahead (RTMP 7.1.7).
+const PLAY_BUFFER_MS: u32 = 3000;
+
+/// What we want of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientRole {
+    /// Send a stream there.
+    Publish,
+    /// Read a stream from there.
+    Play,
+}
+
+/// Whom to talk to, and about what.
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    /// Publish or play.
+    pub role: ClientRole,
+    /// App of the connect command.
+    pub app: String,
+    /// `rtmp://host:port/app`.
+    pub tc_url: String,
+    /// Stream name with its arguments, verbatim.
+    pub name: Vec<u8>,
+    /// Makes the handshake's random bytes differ from session to session.
+    pub seed: [u8; 8],
+    /// Bounds.
+    pub limits: Limits,
+    /// Codecs beyond plain FLV that we announce; empty announces nothing.
+    pub four_cc_list: Vec<String>,
+}
+
+/// What the driver must know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientEvent {
+    /// Publishing or playing has started.
+    Ready,
+    /// Media of the stream we play.
+    Media(MediaMessage),
+    /// The server will not have us.
+    Refused {
+        /// Its status code.
+        code: String,
+        /// Its words.
+        description: String,
+    },
+    /// The server ended what had started.
+    Ended {
+        /// Its status code.
+        code: String,
+    },
+    /// Write the output, then close.
+    Close,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Handshaking,
+    Connecting,
+    Creating,
+    Starting,
+    Ready,
+    Over,
+}
+
+// Transaction ids, in the order every encoder uses.
+const CONNECT: f64 = 1.0;
+const RELEASE_STREAM: f64 = 2.0;
+const FC_PUBLISH: f64 = 3.0;
+const CREATE_STREAM: f64 = 4.0;
+const START: f64 = 5.0;
+const FC_UNPUBLISH: f64 = 6.0;
+const DELETE_STREAM: f64 = 7.0;
+
+/// One connection, seen from the client.
+#[derive(Debug)]
+pub struct ClientSession {
+    wire: Wire,
+    config: ClientConfig,
+    state: State,
+    since: Instant,
+    stream: u32,
+    events: VecDeque<ClientEvent>,
+}
+
+impl ClientSession {
+    /// A connection that was just made; C0 and C1 are in the output.
+    #[must_use]
+    pub fn new(config: ClientConfig, now: Instant) -> Self {
+        Self {
+            wire: Wire::client(config.limits.clone(), config.seed),
+            config,
+            state: State::Handshaking,
+            since: now,
+            stream: MEDIA_STREAM,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Bytes from the server, split anywhere.
+    ///
+    /// # Errors
+    /// The connection must be closed.
+    pub fn handle_input(&mut self, mut input: &[u8], now: Instant) -> Result<(), Error> {
+        self.wire.count(input.len());
+        loop {
+            let incoming = self.wire.next(&mut input)?;
+            if self.state == State::Handshaking && self.wire.is_open() {
+                self.connect(now);
+            }
+            match incoming {
+                None => return Ok(()),
+                Some(Incoming::Media(message)) => {
+                    self.events.push_back(ClientEvent::Media(message));
+                }
+                Some(Incoming::Command { command, .. }) => self.handle_command(&command, now),
+            }
+        }
+    }
+
+    /// Time has passed.
+    ///
+    /// # Errors
+    /// The server was too slow; the connection must be closed.
+    pub fn handle_timeout(&mut self, now: Instant) -> Result<(), Error> {
+        if self.poll_timeout().is_none_or(|at| now < at) {
+            return Ok(());
+        }
+        let is_open = self.wire.is_open();
+        Err(if is_open { Error::AnswerLimit } else { Error::HandshakeLimit })
+    }
+
+    /// When [`ClientSession::handle_timeout`] wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let limits = &self.config.limits;
+        match self.state {
+            State::Handshaking => Some(self.since + limits.handshake),
+            State::Connecting | State::Creating => Some(self.since + limits.answer),
+            State::Starting => Some(self.since + limits.publish_start),
+            State::Ready | State::Over => None,
+        }
+    }
+
+    /// What happened, oldest first.
+    pub fn poll_event(&mut self) -> Option<ClientEvent> {
+        self.events.pop_front()
+    }
+
+    /// Media for the upstream; `header` is what precedes `payload` in the tag body. Metadata is sent as the frame the
+    /// server is to keep.
+    pub fn send_media(&mut self, kind: MediaKind, timestamp: u32, header: &[u8], payload: &Bytes) {
+        if self.state != State::Ready {
+            return;
+        }
+        let keeps = kind == MediaKind::Script && payload.starts_with(ON_METADATA);
+        let header = if keeps { SET_DATA_FRAME } else { header };
+        self.wire.send_media(self.stream, kind, timestamp, header, payload);
+    }
+
+    /// We are done: says goodbye, then [`ClientEvent::Close`].
+    pub fn end(&mut self) {
+        let name = Value::String(self.config.name.clone());
+        if self.state == State::Ready {
+            if self.config.role == ClientRole::Publish {
+                self.send(0, "FCUnpublish", FC_UNPUBLISH, &[Value::Null, name]);
+            }
+            let stream = Value::Number(self.stream.into());
+            self.send(0, "deleteStream", DELETE_STREAM, &[Value::Null, stream]);
+        }
+        self.close();
+    }
+
+    /// Bytes to write.
+    #[must_use]
+    pub const fn output(&self) -> &Output {
+        &self.wire.output
+    }
+
+    /// Bytes to write, to be consumed as they are written.
+    pub const fn output_mut(&mut self) -> &mut Output {
+        &mut self.wire.output
+    }
+
+    fn connect(&mut self, now: Instant) {
+        self.wire.announce_chunk_size();
+        let mut properties = vec![
+            ("app", Value::string(&self.config.app)),
+            ("type", Value::string("nonprivate")),
+            ("flashVer", Value::string("FMLE/3.0 (compatible; Headgate)")),
+            ("tcUrl", Value::string(&self.config.tc_url)),
+        ];
+        if !self.config.four_cc_list.is_empty() {
+            let list = self.config.four_cc_list.iter().map(|four_cc| Value::string(four_cc));
+            properties.push(("fourCcList", Value::StrictArray(list.collect())));
+        }
+        let owned = |(key, value): (&str, Value)| (key.as_bytes().to_vec(), value);
+        let object = Value::Object(properties.into_iter().map(owned).collect());
+        self.send(0, "connect", CONNECT, &[object]);
+        self.enter(State::Connecting, now);
+    }
+
+    fn handle_command(&mut self, command: &Command, now: Instant) {
+        #[allow(
+            clippy::float_cmp,
+            reason = "transaction ids are whole numbers that come back as sent"
+        )]
+        let is_for = |transaction: f64| command.transaction == transaction;
+        match (command.name.as_str(), self.state) {
+            ("_result", State::Connecting) if is_for(CONNECT) => self.create(now),
+            ("_result", State::Creating) if is_for(CREATE_STREAM) => {
+                let stream = command.arguments.first().and_then(Value::as_number);
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "saturates"
+                )]
+                let stream = stream.map_or(MEDIA_STREAM, |number| number as u32);
+                self.stream = stream;
+                self.begin(now);
+            }
+            ("_error", State::Connecting) if is_for(CONNECT) => self.refuse(command),
+            ("_error", State::Creating) if is_for(CREATE_STREAM) => self.refuse(command),
+            ("_error", State::Starting) if is_for(START) => self.refuse(command),
+            ("onStatus", _) => self.handle_status(command),
+            ("close", State::Connecting | State::Creating | State::Starting | State::Ready) => {
+                self.events.push_back(ClientEvent::Ended { code: "close".into() });
+                self.close();
+            }
+            _ => {}
+        }
+    }
+
+    fn create(&mut self, now: Instant) {
+        if self.config.role == ClientRole::Publish {
+            let name = Value::String(self.config.name.clone());
+            self.send(0, "releaseStream", RELEASE_STREAM, &[Value::Null, name.clone()]);
+            self.send(0, "FCPublish", FC_PUBLISH, &[Value::Null, name]);
+        } else {
+            self.wire.announce_window();
+        }
+        self.send(0, "createStream", CREATE_STREAM, &[Value::Null]);
+        self.enter(State::Creating, now);
+    }
+
+    fn begin(&mut self, now: Instant) {
+        /// SetBufferLength (RTMP 7.1.7).
+        const SET_BUFFER_LENGTH: u16 = 3;
+        let name = Value::String(self.config.name.clone());
+        match self.config.role {
+            ClientRole::Publish => {
+                let kind = Value::string("live");
+                self.send(self.stream, "publish", START, &[Value::Null, name, kind]);
+            }
+            ClientRole::Play => {
+                // Live only: -1 would do, -2 falls back to recordings and is what everyone sends.
+                let start = Value::Number(-2000.0);
+                self.send(self.stream, "play", START, &[Value::Null, name, start]);
+                let [a, b, c, d] = self.stream.to_be_bytes();
+                let [e, f, g, h] = PLAY_BUFFER_MS.to_be_bytes();
+                self.wire.send_user_control(SET_BUFFER_LENGTH, &[a, b, c, d, e, f, g, h]);
+            }
+        }
+        self.wire.set_accepted();
+        self.enter(State::Starting, now);
+    }
+
+    fn handle_status(&mut self, command: &Command) {
+        let Some(information) = command.arguments.first() else { return };
+        let text = |key| information.property(key).and_then(Value::as_text).unwrap_or_default();
+        let (level, code, description) = (text("level"), text("code"), text("description"));
+        let starts = ["NetStream.Publish.Start", "NetStream.Play.Start"].contains(&code.as_str());
+        let ends = [
+            "NetStream.Play.UnpublishNotify",
+            "NetStream.Play.Stop",
+            "NetStream.Play.Complete",
+            "NetStream.Unpublish.Success",
+        ]
+        .contains(&code.as_str());
+        match self.state {
+            State::Starting if starts => {
+                self.state = State::Ready;
+                self.events.push_back(ClientEvent::Ready);
+            }
+            State::Connecting | State::Creating | State::Starting if level == "error" => {
+                self.events.push_back(ClientEvent::Refused { code, description });
+                self.close();
+            }
+            State::Ready if ends || level == "error" => {
+                self.events.push_back(ClientEvent::Ended { code });
+                self.close();
+            }
+            State::Handshaking
+            | State::Connecting
+            | State::Creating
+            | State::Starting
+            | State::Ready
+            | State::Over => {}
+        }
+    }
+
+    fn refuse(&mut self, command: &Command) {
+        let information = command.arguments.first();
+        let text = |key| {
+            let property = information.and_then(|information| information.property(key));
+            property.and_then(Value::as_text).unwrap_or_default()
+        };
+        let (code, description) = (text("code"), text("description"));
+        self.events.push_back(ClientEvent::Refused { code, description });
+        self.close();
+    }
+
+    const fn enter(&mut self, state: State, now: Instant) {
+        self.state = state;
+        self.since = now;
+    }
+
+    fn close(&mut self) {
+        if self.state != State::Over {
+            self.state = State::Over;
+            self.events.push_back(ClientEvent::Close);
+        }
+    }
+
+    fn send(&mut self, stream: u32, name: &str, transaction: f64, values: &[Value]) {
+        self.wire.send_command(stream, &Command::encode(name, transaction, values));
+    }
+}

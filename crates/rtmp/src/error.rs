@@ -1,0 +1,90 @@
+//! Why a session cannot go on.
+
+/// What ends a session, grouped by whose fault it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    // The peer misbehaved.
+    /// The first byte is not an RTMP version.
+    #[error("the peer does not speak RTMP")]
+    Version,
+    /// A chunk refers to an earlier one that never was.
+    #[error("a chunk continues nothing")]
+    Chunk,
+    /// A control message or command is malformed.
+    #[error("a message is malformed")]
+    Message,
+    /// AMF0 is malformed.
+    #[error("AMF0 is malformed")]
+    Amf,
+    /// The peer's answer to a command is a failure where none makes sense.
+    #[error("the peer answered out of order")]
+    Answer,
+    // A limit was exceeded.
+    /// The handshake took too long.
+    #[error("the handshake took too long")]
+    HandshakeLimit,
+    /// The command that says what the peer wants took too long.
+    #[error("no publish or play command in time")]
+    CommandLimit,
+    /// The other side's answer took too long.
+    #[error("no answer in time")]
+    AnswerLimit,
+    /// A chunk size outside 1…65536, or a tiny one for a large message.
+    #[error("the chunk size is out of bounds")]
+    ChunkSizeLimit,
+    /// A message longer than allowed.
+    #[error("a message is too long")]
+    MessageLimit,
+    /// More chunk streams than allowed.
+    #[error("too many chunk streams")]
+    ChunkStreamLimit,
+    /// More unfinished bytes over all chunk streams than allowed.
+    #[error("too many unfinished bytes")]
+    PartialLimit,
+    /// AMF0 nested too deep, or too many properties, or a key too long.
+    #[error("AMF0 goes past its limits")]
+    AmfLimit,
+    /// More commands per second than allowed.
+    #[error("too many commands")]
+    CommandRateLimit,
+}
+
+impl Error {
+    /// Stable name for logs and metrics.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Version => "version",
+            Self::Chunk => "chunk",
+            Self::Message => "message",
+            Self::Amf => "amf",
+            Self::Answer => "answer",
+            Self::HandshakeLimit => "handshake_limit",
+            Self::CommandLimit => "command_limit",
+            Self::AnswerLimit => "answer_limit",
+            Self::ChunkSizeLimit => "chunk_size_limit",
+            Self::MessageLimit => "message_limit",
+            Self::ChunkStreamLimit => "chunk_stream_limit",
+            Self::PartialLimit => "partial_limit",
+            Self::AmfLimit => "amf_limit",
+            Self::CommandRateLimit => "command_rate_limit",
+        }
+    }
+
+    /// A limit was exceeded, as against a protocol broken.
+    #[must_use]
+    pub const fn is_limit(&self) -> bool {
+        match self {
+            Self::Version | Self::Chunk | Self::Message | Self::Amf | Self::Answer => false,
+            Self::HandshakeLimit
+            | Self::CommandLimit
+            | Self::AnswerLimit
+            | Self::ChunkSizeLimit
+            | Self::MessageLimit
+            | Self::ChunkStreamLimit
+            | Self::PartialLimit
+            | Self::AmfLimit
+            | Self::CommandRateLimit => true,
+        }
+    }
+}

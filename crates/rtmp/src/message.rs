@@ -1,0 +1,164 @@
+//! What messages mean: commands, control messages, media.
+
+use bytes::{Buf, Bytes};
+
+use crate::Error;
+use crate::amf0::{Reader, Value, write};
+
+// Message types (RTMP 5.4, 6.2, 7.1).
+pub(crate) const SET_CHUNK_SIZE: u8 = 1;
+pub(crate) const ABORT: u8 = 2;
+pub(crate) const ACKNOWLEDGEMENT: u8 = 3;
+pub(crate) const USER_CONTROL: u8 = 4;
+pub(crate) const WINDOW_ACK_SIZE: u8 = 5;
+pub(crate) const SET_PEER_BANDWIDTH: u8 = 6;
+pub(crate) const AUDIO: u8 = 8;
+pub(crate) const VIDEO: u8 = 9;
+pub(crate) const DATA_AMF3: u8 = 15;
+pub(crate) const COMMAND_AMF3: u8 = 17;
+pub(crate) const DATA_AMF0: u8 = 18;
+pub(crate) const COMMAND_AMF0: u8 = 20;
+pub(crate) const AGGREGATE: u8 = 22;
+
+// User control events (RTMP 7.1.7).
+pub(crate) const STREAM_BEGIN: u16 = 0;
+pub(crate) const STREAM_EOF: u16 = 1;
+pub(crate) const PING_REQUEST: u16 = 6;
+pub(crate) const PING_RESPONSE: u16 = 7;
+
+/// Arguments of one command that are read; more are ignored.
+const ARGUMENTS_LIMIT: usize = 16;
+/// `@setDataFrame` as an AMF0 string: what an encoder puts before metadata that the server is to keep.
+pub(crate) const SET_DATA_FRAME: &[u8] = b"\x02\x00\x0d@setDataFrame";
+
+/// What a media message carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MediaKind {
+    /// An FLV audio tag body.
+    Audio,
+    /// An FLV video tag body.
+    Video,
+    /// AMF0 script data, without `@setDataFrame`.
+    Script,
+}
+
+impl MediaKind {
+    pub(crate) const fn message_type(self) -> u8 {
+        match self {
+            Self::Audio => AUDIO,
+            Self::Video => VIDEO,
+            Self::Script => DATA_AMF0,
+        }
+    }
+}
+
+/// One media message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediaMessage {
+    /// What it carries.
+    pub kind: MediaKind,
+    /// Milliseconds modulo 2^32, as on the wire.
+    pub timestamp: u32,
+    /// The tag body.
+    pub payload: Bytes,
+}
+
+/// A command (RTMP 7.1.1): name, transaction, command object, arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Command {
+    pub(crate) name: String,
+    pub(crate) transaction: f64,
+    pub(crate) object: Value,
+    pub(crate) arguments: Vec<Value>,
+}
+
+impl Command {
+    /// Reads the AMF0 of a command message.
+    pub(crate) fn parse(payload: &[u8]) -> Result<Self, Error> {
+        let mut reader = Reader::new(payload);
+        let name = reader.value()?.as_text().ok_or(Error::Message)?;
+        let optional = |reader: &mut Reader<'_>| {
+            if reader.is_empty() { Ok(Value::Undefined) } else { reader.value() }
+        };
+        let transaction = optional(&mut reader)?.as_number().unwrap_or(0.0);
+        let object = optional(&mut reader)?;
+        let mut arguments = Vec::new();
+        while !reader.is_empty() && arguments.len() < ARGUMENTS_LIMIT {
+            arguments.push(reader.value()?);
+        }
+        Ok(Self { name, transaction, object, arguments })
+    }
+
+    /// The AMF0 of a command message.
+    pub(crate) fn encode(name: &str, transaction: f64, values: &[Value]) -> Bytes {
+        let mut out = Vec::new();
+        write(&mut out, &Value::string(name));
+        write(&mut out, &Value::Number(transaction));
+        for value in values {
+            write(&mut out, value);
+        }
+        out.into()
+    }
+}
+
+/// An onStatus info object (RTMP 7.2.2).
+pub(crate) fn status(level: &str, code: &str, description: &str) -> Value {
+    Value::object([
+        ("level", Value::string(level)),
+        ("code", Value::string(code)),
+        ("description", Value::string(description)),
+    ])
+}
+
+/// A script data message's AMF0: values one after the other.
+pub(crate) fn encode_data(values: &[Value]) -> Bytes {
+    let mut out = Vec::new();
+    for value in values {
+        write(&mut out, value);
+    }
+    out.into()
+}
+
+/// Script data without what the wire puts before it: the AMF3 marker of type 15 and `@setDataFrame`.
+pub(crate) fn normalise_data(kind: u8, mut payload: Bytes) -> Bytes {
+    if kind == DATA_AMF3 && payload.first() == Some(&0) {
+        payload.advance(1);
+    }
+    if payload.starts_with(SET_DATA_FRAME) {
+        payload.advance(SET_DATA_FRAME.len());
+    }
+    payload
+}
+
+/// Splits an aggregate message (RTMP 7.1.6): its sub-messages' times are rebased on the aggregate's own.
+pub(crate) fn split_aggregate(
+    timestamp: u32,
+    mut payload: Bytes,
+) -> Result<Vec<MediaMessage>, Error> {
+    /// Type, size, time, time extension, stream id.
+    const HEADER: usize = 11;
+    const BACK_POINTER: usize = 4;
+    let mut messages = Vec::new();
+    let mut offset = None;
+    while payload.len() > HEADER {
+        let &[kind, l0, l1, l2, t0, t1, t2, t3, ..] = &payload[..] else { break };
+        let length = u32::from_be_bytes([0, l0, l1, l2]) as usize;
+        let time = u32::from_be_bytes([t3, t0, t1, t2]);
+        payload.advance(HEADER);
+        if length > payload.len() {
+            return Err(Error::Message);
+        }
+        let body = payload.split_to(length);
+        payload.advance(BACK_POINTER.min(payload.len()));
+        let offset = *offset.get_or_insert_with(|| timestamp.wrapping_sub(time));
+        let timestamp = time.wrapping_add(offset);
+        let (kind, payload) = match kind {
+            AUDIO => (MediaKind::Audio, body),
+            VIDEO => (MediaKind::Video, body),
+            DATA_AMF0 | DATA_AMF3 => (MediaKind::Script, normalise_data(kind, body)),
+            _ => continue,
+        };
+        messages.push(MediaMessage { kind, timestamp, payload });
+    }
+    Ok(messages)
+}

@@ -1,0 +1,111 @@
+//! Bytes on their way out, gathered for vectored writes: small protocol bytes are copied together, payloads shared.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Payloads below this are copied behind the bytes before them: a slice of its own costs more.
+const COPY_LIMIT: usize = 256;
+
+/// A queue of bytes to write. The session fills it, the driver empties it.
+#[derive(Debug, Default)]
+pub struct Output {
+    ready: VecDeque<Bytes>,
+    /// Small bytes not yet behind `ready`.
+    tail: BytesMut,
+    pending: usize,
+}
+
+impl Output {
+    /// Nothing to write.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.pending == 0
+    }
+
+    /// Bytes to write.
+    #[must_use]
+    pub const fn pending_bytes(&self) -> usize {
+        self.pending
+    }
+
+    /// Fills `slices` with what to write next, in order; returns how many were filled.
+    pub fn io_slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let tail = (!self.tail.is_empty()).then_some(&self.tail[..]);
+        let all = self.ready.iter().map(|bytes| &bytes[..]).chain(tail);
+        let mut count = 0;
+        for (slot, bytes) in slices.iter_mut().zip(all) {
+            *slot = IoSlice::new(bytes);
+            count += 1;
+        }
+        count
+    }
+
+    /// `written` bytes are out; more than there are counts as all.
+    pub fn consume(&mut self, written: usize) {
+        let mut left = written.min(self.pending);
+        self.pending -= left;
+        while let Some(front) = self.ready.front_mut() {
+            if left < front.len() {
+                front.advance(left);
+                return;
+            }
+            left -= front.len();
+            self.ready.pop_front();
+        }
+        self.tail.advance(left.min(self.tail.len()));
+    }
+
+    /// Copies small bytes in.
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.tail.extend_from_slice(bytes);
+        self.pending += bytes.len();
+    }
+
+    /// Puts a payload in, shared unless it is small.
+    pub(crate) fn put_shared(&mut self, bytes: Bytes) {
+        if bytes.len() < COPY_LIMIT {
+            self.put(&bytes);
+            return;
+        }
+        if !self.tail.is_empty() {
+            self.ready.push_back(self.tail.split().freeze());
+        }
+        self.pending += bytes.len();
+        self.ready.push_back(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(output: &mut Output, step: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        while !output.is_empty() {
+            let mut slices = [IoSlice::new(&[]); 2];
+            let count = output.io_slices(&mut slices);
+            let all: Vec<u8> = slices[..count].iter().flat_map(|s| s.iter().copied()).collect();
+            let taken = step.min(all.len());
+            out.extend(&all[..taken]);
+            output.consume(taken);
+        }
+        out
+    }
+
+    #[test]
+    fn bytes_leave_in_the_order_they_came_whatever_a_write_takes() {
+        for step in [1, 7, 300, 10_000] {
+            let mut output = Output::default();
+            let mut want = Vec::new();
+            for (n, size) in [3_usize, 1000, 4, 5, 255, 256, 2000, 1].into_iter().enumerate() {
+                let bytes = vec![n as u8; size];
+                want.extend(&bytes);
+                if n % 2 == 0 { output.put(&bytes) } else { output.put_shared(bytes.into()) }
+            }
+            assert_eq!(output.pending_bytes(), want.len());
+            assert_eq!(drain(&mut output, step), want);
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! A broadcaster or a player talks to us.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::amf0::Value;
+use crate::message::{
+    Command, MediaKind, MediaMessage, STREAM_BEGIN, STREAM_EOF, encode_data, status,
+};
+use crate::wire::{Incoming, MEDIA_STREAM, Wire};
+use crate::{Error, Limits, Output, Target};
+
+/// Codecs we take and give by Enhanced RTMP, as answered to connect (E-RTMP, "fourCcList").
+const FOUR_CCS: [&str; 6] = ["avc1", "hvc1", "av01", "vp09", "mp4a", "Opus"];
+/// Entries of a peer's `fourCcList` that are read.
+const FOUR_CC_LIMIT: usize = 32;
+/// The window over which commands per second are averaged.
+const COMMAND_WINDOW_S: u32 = 10;
+
+/// How to serve one connection.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Bounds.
+    pub limits: Limits,
+    /// Makes the handshake's random bytes differ from session to session.
+    pub seed: [u8; 8],
+    /// The one app that is served.
+    pub app: String,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self { limits: Limits::default(), seed: [0; 8], app: "live".into() }
+    }
+}
+
+/// Why a publish is refused, as encoders know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// `NetStream.Publish.Denied`.
+    Denied,
+    /// `NetStream.Publish.BadName`.
+    BadName,
+}
+
+impl Refusal {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Denied => "NetStream.Publish.Denied",
+            Self::BadName => "NetStream.Publish.BadName",
+        }
+    }
+}
+
+/// What the driver must know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// Answer with [`ServerSession::allow`] or [`ServerSession::deny`].
+    PublishRequested(Target),
+    /// Answer with [`ServerSession::accept_play`] or [`ServerSession::refuse_play`].
+    PlayRequested(Target),
+    /// Media of an allowed publish.
+    Media(MediaMessage),
+    /// The broadcaster says that it is done.
+    PublishEnded,
+    /// The player says that it is done.
+    PlayEnded,
+    /// Write the output, then close within a second.
+    Close,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Handshake or connect is not done.
+    Opening,
+    /// Connected, wants nothing yet.
+    Connected,
+    PublishAsked,
+    Publishing,
+    PlayAsked,
+    Playing,
+    /// Only the output is left.
+    Over,
+}
+
+/// One connection, seen from the server.
+#[derive(Debug)]
+pub struct ServerSession {
+    wire: Wire,
+    limits: Limits,
+    app: String,
+    state: State,
+    accepted_at: Instant,
+    connect_app: Vec<u8>,
+    stream: u32,
+    sent_fc_publish: bool,
+    four_cc_list: Vec<String>,
+    commands_left: u32,
+    commands_at: Instant,
+    events: VecDeque<ServerEvent>,
+}
+
+impl ServerSession {
+    /// A connection accepted at `now`.
+    #[must_use]
+    pub fn new(config: ServerConfig, now: Instant) -> Self {
+        let ServerConfig { limits, seed, app } = config;
+        Self {
+            wire: Wire::server(limits.clone(), seed),
+            commands_left: limits.commands_per_second * COMMAND_WINDOW_S,
+            limits,
+            app,
+            state: State::Opening,
+            accepted_at: now,
+            connect_app: Vec::new(),
+            stream: MEDIA_STREAM,
+            sent_fc_publish: false,
+            four_cc_list: Vec::new(),
+            commands_at: now,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Bytes from the peer, split anywhere. Events of what came before an error are still there.
+    ///
+    /// # Errors
+    /// The connection must be closed.
+    pub fn handle_input(&mut self, mut input: &[u8], now: Instant) -> Result<(), Error> {
+        self.wire.count(input.len());
+        while let Some(incoming) = self.wire.next(&mut input)? {
+            match incoming {
+                Incoming::Media(message) => {
+                    if self.state == State::Publishing {
+                        self.events.push_back(ServerEvent::Media(message));
+                    }
+                }
+                Incoming::Command { stream, command } => {
+                    self.count_command(now)?;
+                    self.handle_command(stream, &command);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Time has passed.
+    ///
+    /// # Errors
+    /// The peer was too slow; the connection must be closed.
+    pub fn handle_timeout(&mut self, now: Instant) -> Result<(), Error> {
+        if self.poll_timeout().is_none_or(|at| now < at) {
+            return Ok(());
+        }
+        Err(if self.wire.is_open() { Error::CommandLimit } else { Error::HandshakeLimit })
+    }
+
+    /// When [`ServerSession::handle_timeout`] wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Opening if !self.wire.is_open() => {
+                Some(self.accepted_at + self.limits.handshake)
+            }
+            State::Opening | State::Connected => Some(self.accepted_at + self.limits.command),
+            State::PublishAsked
+            | State::Publishing
+            | State::PlayAsked
+            | State::Playing
+            | State::Over => None,
+        }
+    }
+
+    /// What happened, oldest first.
+    pub fn poll_event(&mut self) -> Option<ServerEvent> {
+        self.events.pop_front()
+    }
+
+    /// The publish proceeds.
+    pub fn allow(&mut self) {
+        if self.state != State::PublishAsked {
+            return;
+        }
+        self.state = State::Publishing;
+        self.wire.set_accepted();
+        let started = status("status", "NetStream.Publish.Start", "Publishing");
+        if self.sent_fc_publish {
+            self.send(0, "onFCPublish", 0.0, &[Value::Null, started.clone()]);
+        }
+        self.wire.send_user_control(STREAM_BEGIN, &self.stream.to_be_bytes());
+        self.send(self.stream, "onStatus", 0.0, &[Value::Null, started]);
+    }
+
+    /// The publish is refused; [`ServerEvent::Close`] follows.
+    pub fn deny(&mut self, refusal: Refusal, description: &str) {
+        if self.state == State::PublishAsked {
+            self.close_with(refusal.code(), description);
+        }
+    }
+
+    /// The player gets its stream.
+    pub fn accept_play(&mut self) {
+        if self.state != State::PlayAsked {
+            return;
+        }
+        self.state = State::Playing;
+        self.wire.send_user_control(STREAM_BEGIN, &self.stream.to_be_bytes());
+        for (code, description) in
+            [("NetStream.Play.Reset", "Playing"), ("NetStream.Play.Start", "Playing")]
+        {
+            self.send_status(status("status", code, description));
+        }
+        let access =
+            [Value::string("|RtmpSampleAccess"), Value::Boolean(true), Value::Boolean(true)];
+        self.send_media(MediaKind::Script, 0, &[], &encode_data(&access));
+        let start = Value::object([("code", Value::string("NetStream.Data.Start"))]);
+        let start = encode_data(&[Value::string("onStatus"), start]);
+        self.send_media(MediaKind::Script, 0, &[], &start);
+    }
+
+    /// There is no such stream; [`ServerEvent::Close`] follows.
+    pub fn refuse_play(&mut self, description: &str) {
+        if self.state == State::PlayAsked {
+            self.close_with("NetStream.Play.StreamNotFound", description);
+        }
+    }
+
+    /// Media for a player; `header` is what precedes `payload` in the tag body.
+    pub fn send_media(&mut self, kind: MediaKind, timestamp: u32, header: &[u8], payload: &Bytes) {
+        if self.state == State::Playing {
+            self.wire.send_media(self.stream, kind, timestamp, header, payload);
+        }
+    }
+
+    /// The stream a player reads has ended; [`ServerEvent::Close`] follows.
+    pub fn end_play(&mut self) {
+        if self.state == State::Playing {
+            let ended = status("status", "NetStream.Play.UnpublishNotify", "The stream has ended");
+            self.send_status(ended);
+            self.wire.send_user_control(STREAM_EOF, &self.stream.to_be_bytes());
+            self.close();
+        }
+    }
+
+    /// Ends a running publish with an error the broadcaster may show; [`ServerEvent::Close`] follows.
+    pub fn end_publish(&mut self, code: &str, description: &str) {
+        if self.state == State::Publishing {
+            self.close_with(code, description);
+        }
+    }
+
+    /// Codecs the peer says it takes besides those of plain FLV.
+    #[must_use]
+    pub fn four_cc_list(&self) -> &[String] {
+        &self.four_cc_list
+    }
+
+    /// Bytes to write.
+    #[must_use]
+    pub const fn output(&self) -> &Output {
+        &self.wire.output
+    }
+
+    /// Bytes to write, to be consumed as they are written.
+    pub const fn output_mut(&mut self) -> &mut Output {
+        &mut self.wire.output
+    }
+
+    fn handle_command(&mut self, stream: u32, command: &Command) {
+        let transaction = command.transaction;
+        match (command.name.as_str(), self.state) {
+            ("connect", State::Opening) => self.connect(command),
+            (_, State::Opening | State::Over) => {}
+            ("createStream", _) => {
+                let stream = Value::Number(MEDIA_STREAM.into());
+                self.answer(transaction, &[Value::Null, stream]);
+            }
+            ("FCPublish", _) => {
+                self.sent_fc_publish = true;
+                self.answer(transaction, &[Value::Null, Value::Undefined]);
+            }
+            ("releaseStream", _) => self.answer(transaction, &[Value::Null, Value::Undefined]),
+            ("publish", State::Connected) => {
+                let target = self.ask(stream, command);
+                self.state = State::PublishAsked;
+                self.events.push_back(ServerEvent::PublishRequested(target));
+            }
+            ("publish", _) => {
+                let text = "One publish per connection";
+                self.send_status(status("error", "NetStream.Publish.BadName", text));
+            }
+            ("play", State::Connected) => {
+                let target = self.ask(stream, command);
+                self.state = State::PlayAsked;
+                self.events.push_back(ServerEvent::PlayRequested(target));
+            }
+            ("FCSubscribe", _) => {
+                let started = status("status", "NetStream.Play.Start", "Subscribed");
+                self.send(0, "onFCSubscribe", 0.0, &[Value::Null, started]);
+            }
+            ("FCUnpublish" | "deleteStream" | "closeStream", _) => {
+                self.answer(transaction, &[Value::Null, Value::Undefined]);
+                self.finish();
+            }
+            ("getStreamLength", _) => self.answer(transaction, &[Value::Null, Value::Number(0.0)]),
+            // Answers to us need no answer; anything else unknown is told that it is fine.
+            ("_result" | "_error" | "onStatus", _) => {}
+            _ => self.answer(transaction, &[Value::Null, Value::Null]),
+        }
+    }
+
+    fn connect(&mut self, command: &Command) {
+        let app = command.object.property("app").and_then(Value::as_bytes).unwrap_or_default();
+        let end = app.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
+        self.connect_app = app[..end].to_vec();
+        self.wire.announce_chunk_size();
+        self.wire.announce_window();
+        let first = self.connect_app.split(|byte| matches!(byte, b'/' | b'?')).next();
+        if first != Some(self.app.as_bytes()) {
+            let code = "NetConnection.Connect.InvalidApp";
+            let refused = status("error", code, "There is no such app");
+            self.send(0, "_error", command.transaction, &[Value::Null, refused]);
+            self.close();
+            return;
+        }
+        self.four_cc_list = four_cc_list(&command.object);
+        let encoding = command.object.property("objectEncoding").and_then(Value::as_number);
+        let ours = FOUR_CCS.iter().map(|four_cc| Value::string(four_cc)).collect();
+        let properties = Value::object([
+            ("fmsVer", Value::string("FMS/3,0,1,123")),
+            ("capabilities", Value::Number(31.0)),
+            ("fourCcList", Value::StrictArray(ours)),
+        ]);
+        let information = Value::object([
+            ("level", Value::string("status")),
+            ("code", Value::string("NetConnection.Connect.Success")),
+            ("description", Value::string("Connection succeeded")),
+            ("objectEncoding", Value::Number(encoding.unwrap_or(0.0))),
+        ]);
+        self.send(0, "_result", command.transaction, &[properties, information]);
+        self.state = State::Connected;
+    }
+
+    fn ask(&mut self, stream: u32, command: &Command) -> Target {
+        // Some encoders publish on stream 0; what we say must travel on the stream they were given.
+        self.stream = if stream == 0 { MEDIA_STREAM } else { stream };
+        let name = command.arguments.first().and_then(Value::as_bytes).unwrap_or_default();
+        Target::parse(&self.connect_app, name)
+    }
+
+    fn finish(&mut self) {
+        match self.state {
+            State::PublishAsked | State::Publishing => {
+                self.events.push_back(ServerEvent::PublishEnded);
+                self.close();
+            }
+            State::PlayAsked | State::Playing => {
+                self.events.push_back(ServerEvent::PlayEnded);
+                self.close();
+            }
+            State::Opening | State::Connected | State::Over => {}
+        }
+    }
+
+    fn count_command(&mut self, now: Instant) -> Result<(), Error> {
+        let second = Duration::from_secs(1);
+        let seconds = now.saturating_duration_since(self.commands_at).as_secs();
+        if seconds > 0 {
+            let seconds = u32::try_from(seconds).unwrap_or(COMMAND_WINDOW_S).min(COMMAND_WINDOW_S);
+            let full = self.limits.commands_per_second * COMMAND_WINDOW_S;
+            let refilled = self.commands_left + self.limits.commands_per_second * seconds;
+            self.commands_left = refilled.min(full);
+            self.commands_at += second * seconds;
+        }
+        self.commands_left = self.commands_left.checked_sub(1).ok_or(Error::CommandRateLimit)?;
+        Ok(())
+    }
+
+    fn close_with(&mut self, code: &str, description: &str) {
+        self.send_status(status("error", code, description));
+        self.close();
+    }
+
+    fn close(&mut self) {
+        self.state = State::Over;
+        self.events.push_back(ServerEvent::Close);
+    }
+
+    fn send_status(&mut self, information: Value) {
+        self.send(self.stream, "onStatus", 0.0, &[Value::Null, information]);
+    }
+
+    /// A `_result`; transaction 0 asks for none (RTMP 7.2.1).
+    fn answer(&mut self, transaction: f64, values: &[Value]) {
+        if transaction != 0.0 {
+            self.send(0, "_result", transaction, values);
+        }
+    }
+
+    fn send(&mut self, stream: u32, name: &str, transaction: f64, values: &[Value]) {
+        self.wire.send_command(stream, &Command::encode(name, transaction, values));
+    }
+}
+
+/// What a peer's connect object says it can take: E-RTMP v1's list and the keys of v2's maps.
+fn four_cc_list(object: &Value) -> Vec<String> {
+    let mut list = Vec::new();
+    if let Some(Value::StrictArray(values)) = object.property("fourCcList") {
+        list.extend(values.iter().filter_map(Value::as_text));
+    }
+    for map in ["videoFourCcInfoMap", "audioFourCcInfoMap"] {
+        if let Some(Value::Object(entries) | Value::EcmaArray(entries)) = object.property(map) {
+            let names = entries.iter().map(|(key, _)| String::from_utf8_lossy(key).into_owned());
+            list.extend(names);
+        }
+    }
+    list.truncate(FOUR_CC_LIMIT);
+    list
+}

@@ -1,0 +1,203 @@
+//! What both sides share below commands: handshake, chunks, control messages, acknowledgements, output.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::chunk_reader::{ChunkReader, Message};
+use crate::chunk_writer::{ChunkStreamId, ChunkWriter, Head, OUR_CHUNK_SIZE};
+use crate::handshake::Handshake;
+use crate::message::{
+    ABORT, ACKNOWLEDGEMENT, AGGREGATE, AUDIO, COMMAND_AMF0, COMMAND_AMF3, Command, DATA_AMF0,
+    DATA_AMF3, MediaKind, MediaMessage, PING_REQUEST, PING_RESPONSE, SET_CHUNK_SIZE,
+    SET_PEER_BANDWIDTH, USER_CONTROL, VIDEO, WINDOW_ACK_SIZE, normalise_data, split_aggregate,
+};
+use crate::{Error, Limits, Output};
+
+/// What we ask peers to acknowledge by.
+pub(crate) const OUR_WINDOW: u32 = 2_500_000;
+/// The message stream every createStream gets, and the only one (RTMP 7.2.1.3).
+pub(crate) const MEDIA_STREAM: u32 = 1;
+
+/// What a session is told; control messages stay below.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    Command { stream: u32, command: Command },
+    Media(MediaMessage),
+}
+
+#[derive(Debug)]
+pub(crate) struct Wire {
+    pub(crate) output: Output,
+    handshake: Handshake,
+    reader: ChunkReader,
+    writer: ChunkWriter,
+    /// Sub-messages of an aggregate that was taken apart.
+    waiting: VecDeque<MediaMessage>,
+    received: u64,
+    acknowledged: u64,
+    /// The peer wants to hear after each so many bytes.
+    window: u64,
+}
+
+impl Wire {
+    pub(crate) fn server(limits: Limits, seed: [u8; 8]) -> Self {
+        Self::new(limits, Handshake::server(seed), Output::default())
+    }
+
+    pub(crate) fn client(limits: Limits, seed: [u8; 8]) -> Self {
+        let mut output = Output::default();
+        Self::new(limits, Handshake::client(seed, &mut output), output)
+    }
+
+    fn new(limits: Limits, handshake: Handshake, output: Output) -> Self {
+        Self {
+            output,
+            handshake,
+            reader: ChunkReader::new(limits),
+            writer: ChunkWriter::new(),
+            waiting: VecDeque::new(),
+            received: 0,
+            acknowledged: 0,
+            window: u64::from(OUR_WINDOW),
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.handshake.is_done()
+    }
+
+    /// Long media messages are welcome from now on.
+    pub(crate) const fn set_accepted(&mut self) {
+        self.reader.set_accepted();
+    }
+
+    /// Bytes arrived; call once per input, before [`Wire::next`].
+    pub(crate) fn count(&mut self, bytes: usize) {
+        self.received += bytes as u64;
+        if self.is_open() && self.received - self.acknowledged >= self.window {
+            self.acknowledged = self.received;
+            // The count wraps at 32 bits (RTMP 5.4.3).
+            #[allow(clippy::cast_possible_truncation, reason = "the wire's counter wraps")]
+            let count = self.received as u32;
+            self.send_control(ACKNOWLEDGEMENT, &count.to_be_bytes());
+        }
+    }
+
+    /// What comes next in `input`; `None` when all of it is taken.
+    pub(crate) fn next(&mut self, input: &mut &[u8]) -> Result<Option<Incoming>, Error> {
+        if !self.handshake.is_done() {
+            self.handshake.read(input, &mut self.output)?;
+        }
+        if !self.handshake.is_done() {
+            return Ok(None);
+        }
+        loop {
+            if let Some(message) = self.waiting.pop_front() {
+                return Ok(Some(Incoming::Media(message)));
+            }
+            let Some(message) = self.reader.read(input)? else { return Ok(None) };
+            if let Some(incoming) = self.handle_message(message)? {
+                return Ok(Some(incoming));
+            }
+        }
+    }
+
+    fn handle_message(&mut self, message: Message) -> Result<Option<Incoming>, Error> {
+        let Message { kind, stream, timestamp, payload } = message;
+        let media =
+            |kind, payload| Some(Incoming::Media(MediaMessage { kind, timestamp, payload }));
+        Ok(match kind {
+            AUDIO => media(MediaKind::Audio, payload),
+            VIDEO => media(MediaKind::Video, payload),
+            DATA_AMF0 | DATA_AMF3 => media(MediaKind::Script, normalise_data(kind, payload)),
+            COMMAND_AMF0 => Some(Incoming::Command { stream, command: Command::parse(&payload)? }),
+            COMMAND_AMF3 => {
+                // An AMF3 command is a format byte and then, from every known peer, AMF0 (RTMP 7.1.1).
+                let amf0 = payload.get(1..).ok_or(Error::Message)?;
+                Some(Incoming::Command { stream, command: Command::parse(amf0)? })
+            }
+            AGGREGATE => {
+                self.waiting.extend(split_aggregate(timestamp, payload)?);
+                None
+            }
+            SET_CHUNK_SIZE => {
+                self.reader.set_chunk_size(number(&payload)?)?;
+                None
+            }
+            ABORT => {
+                self.reader.abort(number(&payload)?);
+                None
+            }
+            WINDOW_ACK_SIZE => {
+                self.window = u64::from(number(&payload)?.max(1));
+                None
+            }
+            USER_CONTROL => {
+                self.handle_user_control(&payload);
+                None
+            }
+            // Acknowledgements and bandwidth need nothing from us; unknown types are passed over.
+            _ => None,
+        })
+    }
+
+    fn handle_user_control(&mut self, payload: &Bytes) {
+        if let Some((&[high, low], argument)) = payload.split_first_chunk()
+            && u16::from_be_bytes([high, low]) == PING_REQUEST
+            && argument.len() >= 4
+        {
+            self.send_user_control(PING_RESPONSE, &argument[..4]);
+        }
+    }
+
+    /// SetChunkSize at once: it must be there before the first long answer.
+    pub(crate) fn announce_chunk_size(&mut self) {
+        self.send_control(SET_CHUNK_SIZE, &OUR_CHUNK_SIZE.to_be_bytes());
+        self.writer.set_chunk_size(OUR_CHUNK_SIZE);
+    }
+
+    /// Our window and the peer's (dynamic limit).
+    pub(crate) fn announce_window(&mut self) {
+        self.send_control(WINDOW_ACK_SIZE, &OUR_WINDOW.to_be_bytes());
+        let [a, b, c, d] = OUR_WINDOW.to_be_bytes();
+        self.send_control(SET_PEER_BANDWIDTH, &[a, b, c, d, 2]);
+    }
+
+    pub(crate) fn send_user_control(&mut self, event: u16, argument: &[u8]) {
+        self.send_control(USER_CONTROL, &[&event.to_be_bytes(), argument].concat());
+    }
+
+    fn send_control(&mut self, kind: u8, payload: &[u8]) {
+        let head = Head { chunk_stream: ChunkStreamId::Control, kind, stream: 0, timestamp: 0 };
+        self.writer.write(&mut self.output, head, payload, &Bytes::new());
+    }
+
+    pub(crate) fn send_command(&mut self, stream: u32, command: &Bytes) {
+        let (chunk_stream, kind) = (ChunkStreamId::Command, COMMAND_AMF0);
+        let head = Head { chunk_stream, kind, stream, timestamp: 0 };
+        self.writer.write(&mut self.output, head, &[], command);
+    }
+
+    pub(crate) fn send_media(
+        &mut self,
+        stream: u32,
+        kind: MediaKind,
+        timestamp: u32,
+        prefix: &[u8],
+        payload: &Bytes,
+    ) {
+        let chunk_stream = match kind {
+            MediaKind::Audio => ChunkStreamId::Audio,
+            MediaKind::Video => ChunkStreamId::Video,
+            MediaKind::Script => ChunkStreamId::Script,
+        };
+        let head = Head { chunk_stream, kind: kind.message_type(), stream, timestamp };
+        self.writer.write(&mut self.output, head, prefix, payload);
+    }
+}
+
+fn number(payload: &[u8]) -> Result<u32, Error> {
+    let (number, _) = payload.split_first_chunk().ok_or(Error::Message)?;
+    Ok(u32::from_be_bytes(*number))
+}

@@ -1,0 +1,214 @@
+// The embedded store: durable, one process at a time, transactions alone, errors that say what to do.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sql } from "kysely";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { exitCodeOf, StoreFailed, StoreUnavailable } from "../ts/errors.ts";
+import { openStore, type Store } from "../ts/store/open.ts";
+
+let folder: string;
+const open: Store[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "headgate-store-"));
+});
+
+afterEach(async () => {
+  for (const store of open.splice(0)) await store.close();
+  rmSync(folder, { recursive: true });
+});
+
+async function opened(dataDir = join(folder, "data")): Promise<Store> {
+  const store = await openStore({ dataDir, databaseUrl: null });
+  open.push(store);
+  return store;
+}
+
+const organisation = (id: string) => ({
+  id,
+  hash: id,
+  name: "Test",
+  plan: "paid" as const,
+  enabled: 1,
+  webhook: null,
+  created_at: 1_767_225_600_000,
+  updated_at: 1_767_225_600_000,
+});
+
+describe("opening", () => {
+  test("makes a data directory and files that only the owner can read", async () => {
+    await opened();
+    const mode = (path: string) => statSync(join(folder, path)).mode & 0o777;
+    expect(mode("data")).toBe(0o700);
+    expect(mode("data/headgate.db")).toBe(0o600);
+    expect(mode("data/headgate.db-wal")).toBe(0o600);
+  });
+
+  test("uses a write-ahead log, full synchronisation and foreign keys", async () => {
+    const { db } = await opened();
+    const pragma = async (name: string) => Object.values((await sql<object>`${sql.raw(`pragma ${name}`)}`.execute(db)).rows[0] ?? {})[0];
+    expect(await pragma("journal_mode")).toBe("wal");
+    expect(await pragma("synchronous")).toBe(2);
+    expect(await pragma("foreign_keys")).toBe(1);
+    expect(await pragma("busy_timeout")).toBe(5_000);
+  });
+
+  test("finds every row again after a close", async () => {
+    const first = await opened();
+    await first.db.insertInto("organisation").values(organisation("a")).execute();
+    await first.close();
+    const second = await opened();
+    expect(await second.db.selectFrom("organisation").selectAll().execute()).toEqual([organisation("a")]);
+  });
+
+  test("finds every acknowledged row again after kill -9", async () => {
+    await (await opened()).close();
+    const child = startWriter(join(folder, "data"));
+    let acknowledged = 0;
+    for await (const line of child.stdout) {
+      acknowledged += String(line).split("\n").length - 1;
+      if (acknowledged >= 50) break;
+    }
+    expect(acknowledged).toBeGreaterThanOrEqual(50);
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    const store = await opened();
+    const rows = await store.db.selectFrom("sequence").selectAll().execute();
+    expect(rows.length).toBeGreaterThanOrEqual(acknowledged);
+  });
+
+  test("refuses a data directory that another process holds, and takes it when that one is gone", async () => {
+    await (await opened()).close();
+    const child = startWriter(join(folder, "data"));
+    await once(child.stdout, "data");
+    const refusal = await opened().catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(StoreUnavailable);
+    expect(String(refusal)).toContain(`the data directory ${join(folder, "data")} is in use by another headgate process`);
+    expect(exitCodeOf(refusal)).toBe(4);
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    await opened();
+  });
+
+  test("refuses a second opening in the same process", async () => {
+    await opened();
+    await expect(opened()).rejects.toThrow("in use by another headgate process");
+  });
+
+  test("says what is wrong with a file that is no database", async () => {
+    await (await opened()).close();
+    writeFileSync(join(folder, "data", "headgate.db"), "this is not a database ".repeat(100));
+    await expect(opened()).rejects.toThrow(/cannot open .*headgate\.db: file is not a database/);
+  });
+
+  test("says what is wrong with a data directory that cannot be made", async () => {
+    writeFileSync(join(folder, "file"), "");
+    await expect(opened(join(folder, "file", "data"))).rejects.toThrow(/cannot create the data directory/);
+  });
+
+  test("refuses a store of a newer headgate", async () => {
+    const { db, close } = await opened();
+    await sql`insert into migration (position, name) values (99, '0100-later')`.execute(db);
+    await close();
+    await expect(opened()).rejects.toThrow("made by a newer headgate (it has 0100-later)");
+  });
+
+  test("says that PostgreSQL comes later", async () => {
+    const opening = openStore({ dataDir: folder, databaseUrl: "postgres://localhost/headgate" });
+    await expect(opening).rejects.toThrow("PostgreSQL comes later");
+  });
+});
+
+describe("statements", () => {
+  test("that wait together all succeed or fail on their own", async () => {
+    const { db } = await opened();
+    const insert = (id: string) => db.insertInto("organisation").values(organisation(id)).execute();
+    const outcomes = await Promise.allSettled(["a", "b", "a", "c"].map(insert));
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
+    expect(await db.selectFrom("organisation").select("id").orderBy("id").execute()).toEqual([{ id: "a" }, { id: "b" }, { id: "c" }]);
+  });
+
+  test("report how many rows they changed", async () => {
+    const { db } = await opened();
+    await db.insertInto("sequence").values([{ name: "a", next: 1 }, { name: "b", next: 1 }]).execute();
+    const change = (next: number) => db.updateTable("sequence").set({ next: 2 }).where("next", "=", next).executeTakeFirst();
+    expect((await change(1)).numUpdatedRows).toBe(2n);
+    expect((await change(1)).numUpdatedRows).toBe(0n);
+  });
+
+  test("keep whole numbers whole up to 2^53", async () => {
+    const { db } = await opened();
+    await db.insertInto("sequence").values({ name: "a", next: Number.MAX_SAFE_INTEGER }).execute();
+    expect(await db.selectFrom("sequence").selectAll().execute()).toEqual([{ name: "a", next: Number.MAX_SAFE_INTEGER }]);
+  });
+
+  test("refuse values libsql would abort on or alter", async () => {
+    const { db } = await opened();
+    for (const value of [true, undefined, {}, "a\0b", "\ud800"]) {
+      await expect(sql`select ${value}`.execute(db)).rejects.toThrow(TypeError);
+    }
+  });
+
+  test("reject with StoreFailed and leave the store usable", async () => {
+    const { db } = await opened();
+    await expect(sql`select nothing from nowhere`.execute(db)).rejects.toThrow(StoreFailed);
+    expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }]);
+  });
+
+  test("reject once the store is closed", async () => {
+    const { db, close } = await opened();
+    await close();
+    await expect(sql`select 1`.execute(db)).rejects.toThrow();
+  });
+});
+
+describe("transactions", () => {
+  test("are alone: nothing else sees or joins them", async () => {
+    const { db } = await opened();
+    await db.insertInto("sequence").values({ name: "a", next: 0 }).execute();
+    const add = () =>
+      db.transaction().execute(async (trx) => {
+        const { next } = await trx.selectFrom("sequence").selectAll().executeTakeFirstOrThrow();
+        await trx.updateTable("sequence").set({ next: next + 1 }).execute();
+      });
+    await Promise.all(Array.from({ length: 50 }, add));
+    expect(await db.selectFrom("sequence").select("next").execute()).toEqual([{ next: 50 }]);
+  });
+
+  test("that throw leave nothing behind, and statements that waited run after them", async () => {
+    const { db } = await opened();
+    const failing = db.transaction().execute(async (trx) => {
+      await trx.insertInto("sequence").values({ name: "a", next: 0 }).execute();
+      throw new Error("no");
+    });
+    const waiting = db.insertInto("sequence").values({ name: "b", next: 0 }).execute();
+    await expect(failing).rejects.toThrow("no");
+    await waiting;
+    expect(await db.selectFrom("sequence").select("name").execute()).toEqual([{ name: "b" }]);
+  });
+});
+
+/** A process that holds the data directory and writes rows, one line of output for each that was acknowledged. */
+function startWriter(dataDir: string) {
+  const thread = new URL("../ts/store/libsql-thread.mjs", import.meta.url);
+  const script = join(folder, "writer.mjs");
+  writeFileSync(
+    script,
+    `import { MessageChannel, Worker } from "node:worker_threads";
+    const { port1, port2 } = new MessageChannel();
+    const workerData = { dataDir: ${JSON.stringify(dataDir)}, port: port2 };
+    new Worker(new URL(${JSON.stringify(thread.href)}), { workerData, transferList: [port2] });
+    const sql = "insert into sequence (name, next) values (?, 0)";
+    let id = 0;
+    port1.on("message", (reply) => {
+      if (reply.outcome?.error) throw new Error(reply.outcome.error.message);
+      if (reply.kind === "outcome") console.log(reply.id);
+      id += 1;
+      port1.postMessage({ kind: "statement", id, sql, parameters: [String(id)], reads: false, inTransaction: false });
+    });`,
+  );
+  return spawn(process.execPath, [script], { stdio: ["ignore", "pipe", "inherit"] });
+}

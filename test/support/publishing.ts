@@ -1,0 +1,173 @@
+// Publishing with a real store and a media core that only records what it was told.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Kysely } from "kysely";
+import { pino } from "pino";
+import type { EndReason, Media, PublishSnapshot } from "../../ts/media.ts";
+import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
+import { openStore } from "../../ts/store/open.ts";
+import type { Schema, StreamState } from "../../ts/store/schema.ts";
+
+/** How long a wait lasts before it fails the test, ms. */
+const WAIT_LIMIT_MS = 8_000;
+
+type Told =
+  | { readonly told: "allow"; readonly request: number; readonly clientId: number; readonly upstreams: readonly string[] }
+  | { readonly told: "deny"; readonly request: number; readonly code: string; readonly description: string }
+  | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
+  | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
+
+/** A media core that does nothing by itself; the test ends its publishes. */
+export class RecordingMedia implements Media {
+  readonly rtmpPort = 1935;
+  readonly told: Told[] = [];
+  readonly snapshots = new Map<number, PublishSnapshot>();
+  allowThrows = false;
+
+  allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly string[] }): void {
+    if (this.allowThrows) throw new Error("media core is gone");
+    this.told.push({ told: "allow", request, ...publish });
+    this.measure(publish.clientId, {});
+  }
+  deny(request: number, refusal: { readonly code: "denied" | "bad_name"; readonly description: string }): void {
+    this.told.push({ told: "deny", request, code: refusal.code, description: refusal.description });
+  }
+  dial(push: number, addresses: readonly string[]): void {
+    this.told.push({ told: "dial", push, addresses });
+  }
+  end(clientId: number, reason: "rejected_by_customer" | "kicked" | "replaced", description: string): void {
+    this.told.push({ told: "end", clientId, reason, description });
+  }
+  snapshot(clientId: number): PublishSnapshot | null {
+    return this.snapshots.get(clientId) ?? null;
+  }
+  async stop(): Promise<void> {}
+
+  /** Sets counters of a running publish. */
+  measure(clientId: number, counters: Partial<PublishSnapshot>): void {
+    const zero = { timestampMs: 0, bytesIn: 0, bytesOut: 0, silentMs: 0, subscribers: 0, droppedFrames: 0 };
+    this.snapshots.set(clientId, { clientId, ...zero, ...this.snapshots.get(clientId), ...counters });
+  }
+}
+
+export interface Stage {
+  readonly db: Kysely<Schema>;
+  readonly media: RecordingMedia;
+  readonly publishing: Publishing;
+  /** Everything logged so far, as text. */
+  log(): string;
+  /** The given clock; tests move it. */
+  readonly clock: { ms: number };
+  /** Sends a publish request and returns what the media core was answered. */
+  request(name: string, options?: { readonly arguments?: string | Buffer | null; readonly address?: string }): Promise<Told>;
+  /** Like `request`, without waiting; returns the request's number. */
+  ask(name: string, options?: { readonly arguments?: string | Buffer | null; readonly address?: string }): number;
+  answered(request: number): Promise<Told>;
+  /** Sends a publish request that must be allowed; returns its client id. */
+  allowed(name: string, options?: { readonly arguments?: string | Buffer | null }): Promise<number>;
+  end(clientId: number, reason?: EndReason, bytes?: { readonly bytesIn: number; readonly bytesOut: number }): void;
+  /** Forgets the process, keeps the data: what a kill -9 leaves. The old publishing is never heard of again. */
+  crash(): Promise<Stage>;
+  close(): Promise<void>;
+}
+
+export const STREAM = "Ab1Cd-9XyZ0";
+
+export interface StageOptions {
+  readonly webhook: string | null;
+  readonly ca: string | null;
+  readonly settings?: Partial<PublishingDeps["settings"]>;
+}
+
+/** One organisation with stream `STREAM`; updates every hour and a deadline of 2 s unless told otherwise. */
+export async function openStage(options: StageOptions): Promise<Stage> {
+  const folder = mkdtempSync(join(tmpdir(), "headgate-publish-"));
+  const stage = await open(options, folder);
+  const now = stage.clock.ms;
+  await stage.db
+    .insertInto("organisation")
+    .values({ id: "org1", hash: "Ab1Cd", name: "Org", plan: "paid", enabled: 1, webhook: options.webhook, created_at: now, updated_at: now })
+    .execute();
+  await addStream(stage.db, STREAM, "created");
+  return stage;
+}
+
+export async function addStream(db: Kysely<Schema>, name: string, state: StreamState): Promise<void> {
+  await db
+    .insertInto("stream")
+    .values({ id: `stream ${name}`, organisation_id: "org1", name, state, tags: "[]", created_at: 0, updated_at: 0 })
+    .execute();
+}
+
+async function open(options: StageOptions, folder: string): Promise<Stage> {
+  const store = await openStore({ dataDir: folder, databaseUrl: null });
+  const media = new RecordingMedia();
+  const clock = { ms: 1_767_225_600_000 };
+  const lines: string[] = [];
+  const publishing = createPublishing({
+    db: store.db,
+    media: () => media,
+    clock: { now: () => clock.ms },
+    log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
+    settings: {
+      deadlineMs: 2_000,
+      updateSeconds: 3_600,
+      webhookCa: options.ca,
+      dev: true,
+      upstreamPush: [],
+      duplicate: "reject_if_active",
+      ...options.settings,
+    },
+  });
+  let requests = 0;
+  const stage: Stage = {
+    db: store.db,
+    media,
+    publishing,
+    log: () => lines.join(""),
+    clock,
+    ask(name, { arguments: custom = null, address = "203.0.113.7" } = {}) {
+      requests += 1;
+      const bytes = custom === null ? null : Buffer.from(custom);
+      publishing.handle({ kind: "publish_requested", request: requests, app: "live", name: Buffer.from(name), arguments: bytes, address });
+      return requests;
+    },
+    answered(request) {
+      return until(() => media.told.find((told) => "request" in told && told.request === request));
+    },
+    request(name, told) {
+      return stage.answered(stage.ask(name, told));
+    },
+    async allowed(name, told) {
+      const answer = await stage.request(name, told);
+      if (answer.told !== "allow") throw new Error(`not allowed: ${JSON.stringify(answer)}`);
+      return answer.clientId;
+    },
+    end(clientId, reason = "unpublished", bytes = { bytesIn: 0, bytesOut: 0 }) {
+      media.snapshots.delete(clientId);
+      publishing.handle({ kind: "publish_ended", clientId, reason, ...bytes });
+    },
+    async crash() {
+      await store.close();
+      const next = await open(options, folder);
+      return { ...next, close: async () => { await publishing.stop(); await next.close(); } };
+    },
+    async close() {
+      await publishing.stop();
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  return stage;
+}
+
+/** Polls until `look` finds something. */
+export async function until<T>(look: () => T | undefined | null | false | Promise<T | undefined | null | false>): Promise<T> {
+  for (let waited = 0; waited < WAIT_LIMIT_MS; waited += 5) {
+    const found = await look();
+    if (found !== undefined && found !== null && found !== false) return found;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  throw new Error("waited in vain");
+}

@@ -1,0 +1,237 @@
+// The configuration, read once: defaults < headgate.toml < environment < flags. The only file that reads process.env.
+// What settings exist is said in settings.ts.
+import { existsSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { parse as parseToml, TomlError } from "smol-toml";
+import { ConfigInvalid } from "./errors.ts";
+import { keyChecksumHolds } from "./organisation/key-text.ts";
+import { flagOf, SETTING_KEYS, type SettingKey, type SettingValue, settingOf } from "./settings.ts";
+
+export interface Config {
+  /** Absolute path. */
+  readonly dataDir: string;
+  readonly databaseUrl: string | null;
+  readonly http: {
+    readonly host: string;
+    readonly port: number;
+    /** Without a trailing slash; null: take the Host header. */
+    readonly publicUrl: string | null;
+  };
+  readonly rtmp: { readonly host: string; readonly port: number };
+  readonly media: { readonly workers: number; readonly gopCache: boolean };
+  readonly publish: { readonly duplicate: SettingValue<"publish.duplicate"> };
+  readonly token: { readonly alg: SettingValue<"token.alg">; readonly issuer: string };
+  readonly drainS: number;
+  readonly metrics: { readonly host: string; readonly port: number };
+  readonly ingest: { readonly hosts: readonly string[] };
+  readonly upstream: { readonly allow: readonly string[]; readonly push: readonly string[] };
+  readonly webhook: {
+    readonly deadlineMs: number;
+    readonly updateS: number;
+    /** PEM certificates trusted beside the public ones, or null. */
+    readonly ca: string | null;
+  };
+  readonly bootstrap: { readonly apiKey: string | null };
+  readonly dev: boolean;
+  readonly log: { readonly level: SettingValue<"log.level">; readonly format: SettingValue<"log.format"> };
+}
+
+export type Source = "default" | "file" | "environment" | "flag";
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** Every setting as it was found, secrets included, and who said so. */
+  readonly origin: ReadonlyMap<SettingKey, { readonly value: unknown; readonly source: Source }>;
+  /** The file that was read, or null. */
+  readonly file: string | null;
+}
+
+/** What Kubernetes sets for a service called `headgate`; none of ours. */
+const KUBERNETES = /^HEADGATE_(SERVICE_|PORT)/;
+
+/** Reads the configuration. Throws `ConfigInvalid` with one line for each fault.
+ *  `flags`: values by setting, as text. `file`: path of `--config`; without it headgate.toml of the data directory is
+ *  read when it is there. */
+export function loadConfig(options: {
+  readonly flags?: ReadonlyMap<SettingKey, string>;
+  readonly file?: string | null;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}): LoadedConfig {
+  const env = options.env ?? process.env;
+  const faults: string[] = [];
+  const said = new Map<SettingKey, { value: unknown; source: Source }>();
+  for (const key of SETTING_KEYS) said.set(key, { value: settingOf(key).fallback, source: "default" });
+
+  const fromEnvironment = readEnvironment(env, faults);
+  const fromFlags = readTexts([...(options.flags ?? [])].map(([key, text]) => ({ key, text, name: `--${flagOf(key)}` })), faults);
+  const dataDir = String(fromFlags.get("data_dir") ?? fromEnvironment.get("data_dir") ?? settingOf("data_dir").fallback);
+  const file = options.file ?? join(dataDir, "headgate.toml");
+  const reads = options.file != null || existsSync(file);
+  const fromFile = reads ? readFile(file, faults) : new Map<SettingKey, unknown>();
+
+  const layers = [
+    { source: "file", values: fromFile },
+    { source: "environment", values: fromEnvironment },
+    { source: "flag", values: fromFlags },
+  ] as const;
+  for (const { source, values } of layers) {
+    for (const [key, value] of values) said.set(key, { value, source });
+  }
+  const value = <K extends SettingKey>(key: K) => said.get(key)?.value as SettingValue<K>;
+  const config = build(value, faults);
+  if (faults.length > 0) throw new ConfigInvalid(faults.join("\n"));
+  return { config, origin: said, file: reads ? file : null };
+}
+
+function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults: string[]): Config {
+  const caFile = value("webhook.ca");
+  const apiKey = value("bootstrap.api_key");
+  if (apiKey !== null && !keyChecksumHolds(apiKey)) {
+    faults.push("bootstrap.api_key looks like a key of ours, but its checksum is wrong: is it complete?");
+  }
+  return {
+    dataDir: resolve(value("data_dir")),
+    databaseUrl: value("database_url"),
+    http: {
+      host: value("http.host"),
+      port: value("http.port"),
+      publicUrl: value("http.public_url")?.replace(/\/$/, "") ?? null,
+    },
+    rtmp: { host: value("rtmp.host"), port: value("rtmp.port") },
+    media: { workers: value("media.workers"), gopCache: value("media.gop_cache") },
+    publish: { duplicate: value("publish.duplicate") },
+    token: { alg: value("token.alg"), issuer: value("token.issuer") },
+    drainS: value("drain_s"),
+    metrics: { host: value("metrics.host"), port: value("metrics.port") },
+    ingest: { hosts: value("ingest.hosts") },
+    upstream: { allow: value("upstream.allow"), push: value("upstream.push") },
+    webhook: {
+      deadlineMs: value("webhook.deadline_ms"),
+      updateS: value("webhook.update_s"),
+      ca: caFile === null ? null : readCertificates(caFile, faults),
+    },
+    bootstrap: { apiKey },
+    dev: value("dev"),
+    log: { level: value("log.level"), format: value("log.format") },
+  };
+}
+
+function readEnvironment(env: Readonly<Record<string, string | undefined>>, faults: string[]): Map<SettingKey, unknown> {
+  const names = new Map<string, { readonly key: SettingKey; readonly isFile: boolean }>();
+  for (const key of SETTING_KEYS) {
+    const { env: name, secret } = settingOf(key);
+    names.set(name, { key, isFile: false });
+    if (secret) names.set(`${name}_FILE`, { key, isFile: true });
+  }
+  const texts: Text[] = [];
+  for (const [name, text] of Object.entries(env)) {
+    // An empty variable is how many tools write "not set".
+    if (!name.startsWith("HEADGATE_") || KUBERNETES.test(name) || text === undefined || text === "") continue;
+    const known = names.get(name);
+    if (known === undefined) faults.push(`unknown environment variable ${name}; did you mean ${nearest(name, [...names.keys()])}?`);
+    else if (!known.isFile) texts.push({ key: known.key, text, name });
+    else if (env[settingOf(known.key).env]) faults.push(`${name} and ${settingOf(known.key).env} are both set; keep one`);
+    else texts.push(...readSecret(known.key, text, name, faults));
+  }
+  return readTexts(texts, faults);
+}
+
+interface Text {
+  readonly key: SettingKey;
+  readonly text: string;
+  /** What the person wrote, for the error. */
+  readonly name: string;
+}
+
+function readTexts(texts: readonly Text[], faults: string[]): Map<SettingKey, unknown> {
+  const values = new Map<SettingKey, unknown>();
+  for (const { key, text, name } of texts) accept(values, key, settingOf(key).fromText(text), name, text, faults);
+  return values;
+}
+
+function readFile(path: string, faults: string[]): Map<SettingKey, unknown> {
+  const values = new Map<SettingKey, unknown>();
+  let document: Record<string, unknown>;
+  try {
+    document = parseToml(readFileSync(path, "utf8"));
+  } catch (error) {
+    const reason = error instanceof TomlError ? `line ${error.line}: ${error.message.split("\n")[0]}` : reasonOf(error);
+    faults.push(`cannot read ${path}: ${reason}`);
+    return values;
+  }
+  const secretFiles = new Map<string, SettingKey>(
+    SETTING_KEYS.filter((key) => settingOf(key).secret).map((key) => [`${key}_file`, key]),
+  );
+  const known = [...SETTING_KEYS, ...secretFiles.keys()];
+  for (const [name, value] of flatten(document)) {
+    const secret = secretFiles.get(name);
+    const key = SETTING_KEYS.find((each) => each === name);
+    if (key !== undefined) accept(values, key, settingOf(key).fromToml(value), `${name} in ${path}`, value, faults);
+    else if (secret === undefined) faults.push(`unknown key ${name} in ${path}; did you mean ${nearest(name, known)}?`);
+    else if (typeof value !== "string") faults.push(`${name} in ${path} must be the path of a file`);
+    else {
+      for (const { text } of readSecret(secret, value, `${name} in ${path}`, faults)) {
+        accept(values, secret, settingOf(secret).fromText(text), `${name} in ${path}`, text, faults);
+      }
+    }
+  }
+  return values;
+}
+
+function accept(values: Map<SettingKey, unknown>, key: SettingKey, value: unknown, name: string, given: unknown, faults: string[]): void {
+  const { wanted, secret } = settingOf(key);
+  if (value !== undefined) values.set(key, value);
+  else faults.push(`${name} must be ${wanted}${secret ? "" : `, not ${JSON.stringify(given)}`}`);
+}
+
+function* flatten(table: Record<string, unknown>, prefix = ""): Generator<readonly [string, unknown]> {
+  for (const [name, value] of Object.entries(table)) {
+    const isTable = typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
+    if (isTable) yield* flatten(value as Record<string, unknown>, `${prefix}${name}.`);
+    else yield [prefix + name, value];
+  }
+}
+
+/** The one text in the file, without the line end editors add; nothing when it cannot be read. */
+function readSecret(key: SettingKey, path: string, name: string, faults: string[]): Text[] {
+  try {
+    return [{ key, text: readFileSync(path, "utf8").replace(/\r?\n$/, ""), name }];
+  } catch (error) {
+    faults.push(`${name}: cannot read ${path}: ${reasonOf(error)}`);
+    return [];
+  }
+}
+
+function readCertificates(path: string, faults: string[]): string | null {
+  try {
+    const pem = readFileSync(path, "utf8");
+    if (pem.includes("-----BEGIN CERTIFICATE-----")) return pem;
+    faults.push(`webhook.ca: ${path} holds no PEM certificate`);
+  } catch (error) {
+    faults.push(`webhook.ca: cannot read ${path}: ${reasonOf(error)}`);
+  }
+  return null;
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The known name with the fewest edits to `name`. */
+export function nearest(name: string, known: readonly string[]): string {
+  return known.reduce((best, each) => (edits(name, each) < edits(name, best) ? each : best), known[0] ?? "");
+}
+
+/** Levenshtein distance. */
+function edits(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const replace = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replace, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}

@@ -1,0 +1,253 @@
+// What can go wrong, by stable code, and the one table from code to HTTP status and body.
+// Three families of body: the management API (M2), the token service (T2, T3), and problem+json once WHIP comes.
+import type { Role } from "./store/schema.ts";
+
+/** Base of every error this service raises on purpose. `code` is stable and may be relied on. */
+export abstract class ServiceError extends Error {
+  abstract readonly code: string;
+}
+
+/** A required member of the body is missing (M5, T2). */
+export class ParameterRequired extends ServiceError {
+  readonly code = "parameter_required";
+  readonly parameter: string;
+  constructor(parameter: string) {
+    super(`Parameter required: ${parameter}`);
+    this.parameter = parameter;
+  }
+}
+
+/** A member or query parameter is of another type than `type` (M5, T2). */
+export class WrongDataType extends ServiceError {
+  readonly code = "wrong_data_type";
+  readonly parameter: string;
+  /** The type that was expected. */
+  readonly type: string;
+  constructor(parameter: string, type: string) {
+    super(`Wrong data type: ${parameter}`);
+    this.parameter = parameter;
+    this.type = type;
+  }
+}
+
+/** A value of the right type that is outside of what we accept; `reason` completes "<parameter> …". */
+export class InvalidValue extends ServiceError {
+  readonly code = "invalid_value";
+  readonly parameter: string;
+  readonly reason: string;
+  constructor(parameter: string, reason: string) {
+    super(`Invalid value: ${parameter} ${reason}`);
+    this.parameter = parameter;
+    this.reason = reason;
+  }
+}
+
+/** The webhook URL may not be saved (W21). */
+export class BadWebhookUrl extends ServiceError {
+  readonly code = "bad_webhook_url";
+  readonly reason: string;
+  constructor(reason: string) {
+    super(`Invalid webhook URL: ${reason}`);
+    this.reason = reason;
+  }
+}
+
+export class MalformedJson extends ServiceError {
+  readonly code = "malformed_json";
+}
+
+export class BodyTooLarge extends ServiceError {
+  readonly code = "body_too_large";
+}
+
+/** The API key is missing, unknown or expired: the same for all three (M3). */
+export class BadApiKey extends ServiceError {
+  readonly code = "bad_api_key";
+}
+
+/** The API key is good, but its role may not do this (M4). */
+export class RoleRequired extends ServiceError {
+  readonly code = "role_required";
+  readonly role: Role;
+  constructor(role: Role) {
+    super(`Role required: ${role}`);
+    this.role = role;
+  }
+}
+
+/** The organisation is disabled or its trial is over (M14). */
+export class OrganisationNotEnabled extends ServiceError {
+  readonly code = "organisation_not_enabled";
+}
+
+/** No such stream in the caller's organisation (M10). */
+export class UnknownStream extends ServiceError {
+  readonly code = "unknown_stream";
+}
+
+/** A web token that does not hold, in the words of T3. */
+export type TokenFault = "jwt expired" | "jwt not active" | "invalid signature" | "jwt malformed";
+
+export class BadToken extends ServiceError {
+  readonly code = "bad_token";
+  readonly fault: TokenFault;
+  constructor(fault: TokenFault, options?: ErrorOptions) {
+    super(fault, options);
+    this.fault = fault;
+  }
+}
+
+export class UnknownAddress extends ServiceError {
+  readonly code = "unknown_address";
+}
+
+export class MethodNotAllowed extends ServiceError {
+  readonly code = "method_not_allowed";
+  /** Methods the address does have. */
+  readonly allow: readonly string[];
+  constructor(allow: readonly string[]) {
+    super(`Allowed: ${allow.join(", ")}`);
+    this.allow = allow;
+  }
+}
+
+/** The store cannot be opened; the message says why and what helps. */
+export class StoreUnavailable extends ServiceError {
+  readonly code = "store_unavailable";
+}
+
+/** The open store refused or failed a statement. */
+export class StoreFailed extends ServiceError {
+  readonly code = "store_failed";
+}
+
+/** The configuration cannot be used; one line for each fault. */
+export class ConfigInvalid extends ServiceError {
+  readonly code = "config_invalid";
+}
+
+/** A port that was asked for is taken, or may not be had. */
+export class PortTaken extends ServiceError {
+  readonly code = "port_taken";
+}
+
+/** Errors an HTTP caller can meet. */
+export type HttpError =
+  | ParameterRequired
+  | WrongDataType
+  | InvalidValue
+  | BadWebhookUrl
+  | MalformedJson
+  | BodyTooLarge
+  | BadApiKey
+  | RoleRequired
+  | OrganisationNotEnabled
+  | UnknownStream
+  | BadToken
+  | UnknownAddress
+  | MethodNotAllowed
+  | StoreFailed
+  | InternalError;
+
+/** Anything we did not foresee; the cause is logged, never shown. */
+export class InternalError extends ServiceError {
+  readonly code = "internal_error";
+}
+
+/** `numbers`: the code on the wire in the management and in the token family; ours begin at 9000. */
+interface Row<E extends HttpError> {
+  readonly status: 400 | 403 | 404 | 405 | 413 | 500 | 503;
+  readonly numbers: readonly [management: number, token: number];
+  readonly message: string | ((error: E) => string);
+  readonly userinfo?: (error: E) => Record<string, string | number>;
+  /** Message in the token family, when it has its own words. */
+  readonly tokenMessage?: string | ((error: E) => string);
+}
+
+type Table = { readonly [E in HttpError as E["code"]]: Row<E> };
+
+const TABLE: Table = {
+  parameter_required: {
+    status: 400,
+    numbers: [1002, 1000],
+    message: "Parameter required",
+    userinfo: ({ parameter }) => ({ required_parameter: parameter }),
+    tokenMessage: ({ message }) => message,
+  },
+  wrong_data_type: {
+    status: 400,
+    numbers: [1004, 1003],
+    message: "Wrong Data Type",
+    userinfo: ({ parameter, type }) => ({ parameter, type }),
+    tokenMessage: ({ message }) => message,
+  },
+  invalid_value: {
+    status: 400,
+    numbers: [9002, 9002],
+    message: "Invalid value",
+    userinfo: ({ parameter, reason }) => ({ parameter, reason }),
+    tokenMessage: ({ message }) => message,
+  },
+  bad_webhook_url: {
+    status: 400,
+    numbers: [9001, 9001],
+    message: "Invalid webhook URL",
+    userinfo: ({ reason }) => ({ reason }),
+  },
+  malformed_json: { status: 400, numbers: [9000, 9000], message: "Malformed JSON" },
+  body_too_large: { status: 413, numbers: [9413, 9413], message: "Body too large" },
+  bad_api_key: {
+    status: 403,
+    numbers: [2001, 1001],
+    message: "Access denied",
+    tokenMessage: "Provided APIKey is not valid",
+  },
+  role_required: {
+    status: 403,
+    numbers: [2001, 1001],
+    message: "Access denied",
+    userinfo: ({ role }) => ({ required_role: role }),
+    tokenMessage: "Provided APIKey may not create web tokens",
+  },
+  organisation_not_enabled: { status: 403, numbers: [2001, 1001], message: "Organisation is not enabled" },
+  unknown_stream: { status: 404, numbers: [3001, 3001], message: "Unknown stream" },
+  bad_token: { status: 403, numbers: [2001, 1002], message: ({ fault }) => fault },
+  unknown_address: { status: 404, numbers: [9404, 9404], message: "Unknown address" },
+  method_not_allowed: { status: 405, numbers: [9405, 9405], message: "Method not allowed" },
+  store_failed: { status: 503, numbers: [9503, 9503], message: "Temporarily unavailable" },
+  internal_error: { status: 500, numbers: [9500, 9500], message: "Internal error" },
+};
+
+export type ErrorFamily = "management" | "token";
+
+/** Status and JSON body of an error, in the shape of the family the address belongs to. */
+export function answerOf(error: HttpError, family: ErrorFamily): { readonly status: Row<never>["status"]; readonly body: object } {
+  // One row per code: the row of an error's own code takes that error.
+  const row = TABLE[error.code] as Row<HttpError>;
+  const [management, token] = row.numbers;
+  const say = (message: Row<HttpError>["message"]) => (typeof message === "string" ? message : message(error));
+  switch (family) {
+    case "management":
+      return {
+        status: row.status,
+        body: { error: { code: management, message: say(row.message), userinfo: row.userinfo?.(error) ?? {} } },
+      };
+    case "token":
+      return {
+        status: row.status,
+        body: { success: false, errorCode: token, message: say(row.tokenMessage ?? row.message) },
+      };
+  }
+}
+
+/** True for errors the table knows. */
+export function isHttpError(error: unknown): error is HttpError {
+  return error instanceof ServiceError && error.code in TABLE;
+}
+
+const EXIT_CODES: Readonly<Record<string, number>> = { config_invalid: 2, port_taken: 3, store_unavailable: 4 };
+
+/** Exit code of the process that an error ended (operations.md §2): 1 when nothing more precise is known. */
+export function exitCodeOf(error: unknown): number {
+  return error instanceof ServiceError ? (EXIT_CODES[error.code] ?? 1) : 1;
+}

@@ -1,0 +1,13 @@
+// The metrics port: /metrics for Prometheus, /healthz (the process runs), /readyz (it takes publishes).
+import { Hono } from "hono";
+import type { Registry } from "prom-client";
+
+export function healthApp(deps: { readonly registry: Registry; readonly ready: () => boolean }): Hono {
+  const app = new Hono();
+  app.get("/healthz", (c) => c.text("ok\n"));
+  app.get("/readyz", (c) => (deps.ready() ? c.text("ready\n") : c.text("not ready\n", 503)));
+  app.get("/metrics", async (c) => {
+    return c.body(await deps.registry.metrics(), 200, { "content-type": deps.registry.contentType });
+  });
+  return app;
+}

@@ -1,0 +1,71 @@
+// /webcaster and /webcaster/verify: web tokens (specification §5, §6; T1–T5).
+import { Hono } from "hono";
+import { cors } from "hono/cors";
+import { InvalidValue, ParameterRequired, WrongDataType } from "../errors.ts";
+import type { ApiKeys } from "../organisation/api-keys.ts";
+import { apiKeyOf, readJson } from "../request.ts";
+import { type Tokens, VALIDITY_DEFAULT_S, VALIDITY_LIMIT_S } from "../token/tokens.ts";
+
+/** Longest stream name and ingest URL in a token (T2), bytes. */
+const CLAIM_LIMIT_BYTES = 2_048;
+/** How long a browser may remember the preflight of verify, seconds. */
+const PREFLIGHT_AGE_S = 600;
+
+export function webcasterRoutes(deps: { readonly apiKeys: ApiKeys; readonly tokens: Tokens }): Hono {
+  const { apiKeys, tokens } = deps;
+  const routes = new Hono();
+
+  routes.post("/webcaster", async (c) => {
+    await apiKeys.authorise(apiKeyOf(c), "create_token");
+    const token = await tokens.issue(subjectOf(await readJson(c), tokens.now()));
+    return c.json({ success: true, data: { token } });
+  });
+
+  // Browsers verify from any page; tokens are created by servers only (T5).
+  routes.use(
+    "/webcaster/verify",
+    cors({ origin: "*", allowMethods: ["POST"], allowHeaders: ["content-type"], maxAge: PREFLIGHT_AGE_S }),
+  );
+  routes.post("/webcaster/verify", async (c) => {
+    const token = requiredText(await readJson(c), "token");
+    await tokens.verify(token);
+    return c.json({ success: true, data: { token } });
+  });
+
+  return routes;
+}
+
+function subjectOf(body: Readonly<Record<string, unknown>>, now: number) {
+  const streamname = claimText(body, "streamname");
+  const ingesturl = claimText(body, "ingesturl");
+  const exp = optionalTime(body, "exp");
+  const nbf = optionalTime(body, "nbf");
+  if (exp !== null && exp <= now) throw new InvalidValue("exp", "must be in the future");
+  if (exp !== null && exp > now + VALIDITY_LIMIT_S) throw new InvalidValue("exp", "must be within 365 days");
+  if (nbf !== null && nbf >= (exp ?? now + VALIDITY_DEFAULT_S)) throw new InvalidValue("nbf", "must be before exp");
+  return { streamname, ingesturl, exp, nbf };
+}
+
+function claimText(body: Readonly<Record<string, unknown>>, name: string): string {
+  const text = requiredText(body, name);
+  if (Buffer.byteLength(text) > CLAIM_LIMIT_BYTES) {
+    throw new InvalidValue(name, `must not be longer than ${CLAIM_LIMIT_BYTES} bytes`);
+  }
+  if (!text.isWellFormed()) throw new InvalidValue(name, "must be well-formed Unicode");
+  return text;
+}
+
+function requiredText(body: Readonly<Record<string, unknown>>, name: string): string {
+  const value = body[name];
+  if (value === undefined || value === null || value === "") throw new ParameterRequired(name);
+  if (typeof value !== "string") throw new WrongDataType(name, "string");
+  return value;
+}
+
+/** Integer Unix seconds, or null when absent. */
+function optionalTime(body: Readonly<Record<string, unknown>>, name: string): number | null {
+  const value = body[name];
+  if (value === undefined || value === null) return null;
+  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0) throw new WrongDataType(name, "integer");
+  return value;
+}

@@ -1,0 +1,77 @@
+// One HTTP port: bounded slow peers, and a stop that lets running requests finish.
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createAdaptorServer } from "@hono/node-server";
+import { PortTaken } from "./errors.ts";
+
+/** How long a peer may take for its headers, and for the whole request, ms. */
+const HEADERS_TIMEOUT_MS = 5_000;
+const REQUEST_TIMEOUT_MS = 10_000;
+/** How often Node looks for those that took longer, ms; its own default of 30 s would make the limits 35 and 40 s. */
+const TIMEOUT_CHECK_MS = 1_000;
+/** While stopping: how often idle connections are closed (Node 20 leaves that to us), and when all of them are, ms. */
+const IDLE_CHECK_MS = 100;
+const STOP_LIMIT_MS = 5_000;
+
+export interface Listening {
+  /** The port, also when 0 was asked for. */
+  readonly port: number;
+  /** From now on every response says `Connection: close`. */
+  drain(): void;
+  /** Takes no new connection, lets running requests finish within 5 s, closes the rest. */
+  stop(): Promise<void>;
+}
+
+/** Listens on `host`:`port`. Rejects with `PortTaken`; `name` is the setting that chose the port. */
+export async function listen(
+  fetch: (request: Request) => Response | Promise<Response>,
+  address: { readonly name: string; readonly host: string; readonly port: number },
+): Promise<Listening> {
+  const { name, host, port } = address;
+  const server = createAdaptorServer({
+    fetch,
+    hostname: host,
+    serverOptions: {
+      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+    },
+  }) as Server; // plain HTTP, as no other createServer is given
+  let draining = false;
+  server.prependListener("request", (_, response) => {
+    if (draining) response.setHeader("connection", "close");
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => reject(portError(cause, name, host, port)));
+    server.listen(port, host, resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    drain() {
+      draining = true;
+    },
+    async stop() {
+      draining = true;
+      const closing = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
+      const limit = setTimeout(() => server.closeAllConnections(), STOP_LIMIT_MS);
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeIdleConnections();
+      });
+      clearInterval(closing);
+      clearTimeout(limit);
+    },
+  };
+}
+
+/** What to tell a person about a port that cannot be had. */
+export function portError(cause: NodeJS.ErrnoException, name: string, host: string, port: number): PortTaken {
+  const reasons: Readonly<Record<string, string>> = {
+    EADDRINUSE: "it is in use by another program",
+    EACCES: "this user may not listen on it",
+    EADDRNOTAVAIL: "this machine does not have that address",
+    ENOTFOUND: "that host name does not resolve",
+  };
+  const reason = reasons[cause.code ?? ""] ?? cause.message;
+  return new PortTaken(`cannot listen on ${host}:${port} (${name}): ${reason}`, { cause });
+}

@@ -1,0 +1,16 @@
+// The log: pino to standard error, readable on a terminal, JSON elsewhere. Nothing secret is handed to it: stream names
+// go in without what follows `?`, keys and tokens never.
+import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+import { PinoPretty } from "pino-pretty";
+import type { Config } from "./config.ts";
+
+const STANDARD_ERROR = 2;
+
+/** Synchronous, so that the last line before an exit is written too. `to`: where to, when not to standard error. */
+export function createLog(config: Config["log"], isTerminal: boolean, to?: DestinationStream): Logger {
+  const pretty = config.format === "pretty" || (config.format === "auto" && isTerminal);
+  const options = { level: config.level, base: null, timestamp: stdTimeFunctions.isoTime };
+  if (to !== undefined) return pino(options, to);
+  if (!pretty) return pino(options, destination({ dest: STANDARD_ERROR, sync: true }));
+  return pino(options, PinoPretty({ destination: STANDARD_ERROR, sync: true, colorize: isTerminal, translateTime: "SYS:HH:MM:ss.l" }));
+}

@@ -1,0 +1,6 @@
+// Loads the addon that the build puts beside this file.
+import { createRequire } from "node:module";
+
+const require = createRequire(import.meta.url);
+
+export const { MediaCore, startMedia } = require("./headgate.node");

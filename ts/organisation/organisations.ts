@@ -1,0 +1,73 @@
+// Organisations: the first one of a new store, and the webhook setting (M5–M7).
+import { randomUUID } from "node:crypto";
+import type { Kysely } from "kysely";
+import type { OrganisationTable, Schema } from "../store/schema.ts";
+import { addApiKey, hashOfKey } from "./api-keys.ts";
+import { randomText } from "./key-text.ts";
+
+/** Length of the hash that begins every stream name of an organisation (M12). */
+const HASH_LENGTH = 5;
+const FIRST_NAME = "Headgate";
+
+/** What the first start found or did. */
+export type FirstOrganisation =
+  /** A new store: it has an organisation and an administrator key now. `key` is null when the operator chose it. */
+  | { readonly outcome: "created"; readonly key: string | null }
+  | { readonly outcome: "present" }
+  /** The operator's key is none of this store's: it opens nothing. */
+  | { readonly outcome: "bootstrap_key_unused" };
+
+/** Makes sure that there is an organisation with an administrator key. `apiKey`: bootstrap.api_key, or null. */
+export async function ensureFirstOrganisation(
+  db: Kysely<Schema>,
+  apiKey: string | null,
+  now: number,
+): Promise<FirstOrganisation> {
+  return await db.transaction().execute(async (trx) => {
+    const any = await trx.selectFrom("organisation").select("id").limit(1).executeTakeFirst();
+    if (any === undefined) {
+      const organisation = await addOrganisation(trx, FIRST_NAME, now);
+      const { key } = await addApiKey(trx, {
+        organisationId: organisation.id,
+        role: "administrator",
+        now,
+        text: apiKey,
+      });
+      return { outcome: "created", key: apiKey === null ? key : null };
+    }
+    if (apiKey === null) return { outcome: "present" };
+    const held = await trx.selectFrom("api_key").select("id").where("hash", "=", hashOfKey(apiKey)).executeTakeFirst();
+    return { outcome: held === undefined ? "bootstrap_key_unused" : "present" };
+  });
+}
+
+/** Adds an enabled, paid organisation without a webhook. */
+export async function addOrganisation(db: Kysely<Schema>, name: string, now: number): Promise<OrganisationTable> {
+  const organisation: OrganisationTable = {
+    id: randomUUID(),
+    hash: randomText(HASH_LENGTH),
+    name,
+    plan: "paid",
+    enabled: 1,
+    webhook: null,
+    created_at: now,
+    updated_at: now,
+  };
+  await db.insertInto("organisation").values(organisation).execute();
+  return organisation;
+}
+
+/** Sets or removes (null) the webhook and returns the organisation as it is then. */
+export async function setWebhook(
+  db: Kysely<Schema>,
+  organisationId: string,
+  webhook: string | null,
+  now: number,
+): Promise<OrganisationTable> {
+  return await db
+    .updateTable("organisation")
+    .set({ webhook, updated_at: now })
+    .where("id", "=", organisationId)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}

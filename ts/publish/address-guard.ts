@@ -1,0 +1,147 @@
+// The one guard against being sent to addresses inside our own house (W21): at save of a webhook URL, and again at
+// every connection, because a name may resolve differently a minute later. Not a firewall for what operators configure.
+import { lookup as systemLookup } from "node:dns";
+import { isIP, type LookupFunction, type Socket } from "node:net";
+import type { buildConnector } from "undici";
+import { refusalOfAddress } from "./address-table.ts";
+
+/** Longest webhook URL in bytes (W21). */
+export const WEBHOOK_URL_LIMIT_BYTES = 2048;
+/** How long saving a webhook waits for its name; one that has not resolved by then is saved as unresolved. */
+const SAVE_RESOLVE_LIMIT_MS = 2_000;
+
+/** All addresses of a name; rejects when it has none. The system's resolver unless a test brings its own. */
+export type Resolve = (host: string) => Promise<readonly string[]>;
+
+/** Thrown into a connection attempt that the guard stops. No byte has been written to anybody then. */
+export class AddressRefused extends Error {
+  readonly code = "address_refused";
+  constructor(reason: string) {
+    super(`address refused: ${reason}`);
+    this.name = "AddressRefused";
+  }
+}
+
+const resolveBySystem: Resolve = (host) =>
+  new Promise((resolve, reject) => {
+    systemLookup(host, { all: true }, (error, addresses) => {
+      if (error) reject(error);
+      else resolve(addresses.map(({ address }) => address));
+    });
+  });
+
+/** Judges a webhook URL at save (W21): null when it may be saved, else a reason to show to the customer.
+ *  A name that does not resolve is saved. `dev` allows http and every address. Never throws. */
+export async function checkWebhookUrl(
+  url: string,
+  options: { readonly dev: boolean; readonly resolve?: Resolve },
+): Promise<null | { readonly reason: string }> {
+  const host = hostOfWebhook(url, options.dev);
+  if (typeof host !== "string") return host;
+  if (options.dev) return null;
+  const addresses = isIP(host) ? [host] : await resolveWithin(options.resolve ?? resolveBySystem, host);
+  for (const address of addresses) {
+    const refusal = refusalOfAddress(address);
+    if (refusal !== null) return { reason: `the address must be publicly reachable, but it is ${refusal}` };
+  }
+  return null;
+}
+
+function hostOfWebhook(url: string, dev: boolean): string | { readonly reason: string } {
+  if (Buffer.byteLength(url) > WEBHOOK_URL_LIMIT_BYTES) {
+    return { reason: `must not be longer than ${WEBHOOK_URL_LIMIT_BYTES} bytes` };
+  }
+  // The WHATWG parser would silently repair these; what is saved must be what is called.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+  if (/[\x00-\x20\x7f\\]/.test(url)) return { reason: "must not contain spaces, control characters or backslashes" };
+  if (!URL.canParse(url)) return { reason: "must be a complete URL" };
+  const parsed = new URL(url);
+  if (parsed.protocol !== "https:" && !(dev && parsed.protocol === "http:")) return { reason: "must be https" };
+  if (!/^https?:\/\/[^/]/i.test(url)) return { reason: "must be a complete URL" };
+  if (/^[^/]*\/\/[^/?#]*@/.test(url)) return { reason: "must not contain a user name or password" };
+  if (url.includes("#")) return { reason: "must not contain a fragment" };
+  if (parsed.port === "0") return { reason: "must not use port 0" };
+  return withoutBrackets(parsed.hostname);
+}
+
+async function resolveWithin(resolve: Resolve, host: string): Promise<readonly string[]> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<readonly string[]>((done) => {
+    timer = setTimeout(() => done([]), SAVE_RESOLVE_LIMIT_MS);
+  });
+  try {
+    return await Promise.race([resolve(host).catch(() => []), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A `lookup` for sockets that hands out checked addresses only. One refused address refuses the whole name:
+ *  a name with a public and a private address is an attack or a mistake. */
+export function guardedLookup(resolve: Resolve = resolveBySystem): LookupFunction {
+  return (host, options, callback) => {
+    resolve(host).then(
+      (addresses) => {
+        const refusal = addresses.map(refusalOfAddress).find((reason) => reason !== null);
+        const first = addresses[0];
+        if (refusal !== undefined || first === undefined) {
+          callback(new AddressRefused(refusal ?? "no address"), "", 0);
+        } else if (options.all) {
+          callback(null, addresses.map((address) => ({ address, family: isIP(address) })));
+        } else {
+          callback(null, first, isIP(first));
+        }
+      },
+      (error: NodeJS.ErrnoException) => callback(error, "", 0),
+    );
+  };
+}
+
+/** Wraps an undici connector that was built with `guardedLookup`: literals are judged before the connection
+ *  (sockets do not look them up), and the address that was really connected to before any request byte. */
+export function guardConnector(connect: buildConnector.connector): buildConnector.connector {
+  return (options, callback) => {
+    const host = withoutBrackets(options.hostname);
+    const refusal = isIP(host) ? refusalOfAddress(host) : null;
+    if (refusal !== null) {
+      // The callback must not run inside the call: undici is still preparing its client.
+      queueMicrotask(() => callback(new AddressRefused(refusal), null));
+      return;
+    }
+    connect(options, (...[error, socket]: buildConnector.CallbackArgs) => {
+      if (error !== null || socket === null) {
+        callback(error ?? new AddressRefused("no socket"), null);
+        return;
+      }
+      const connected = refusalOfConnected(socket);
+      if (connected === null) {
+        callback(null, socket);
+        return;
+      }
+      socket.destroy();
+      callback(new AddressRefused(connected), null);
+    });
+  };
+}
+
+/** Why the address at the other end of `socket` is refused, or null. */
+function refusalOfConnected(socket: Socket): string | null {
+  return socket.remoteAddress === undefined ? "already closed" : refusalOfAddress(socket.remoteAddress);
+}
+
+/** Addresses to dial for an upstream; empty when it cannot be resolved or when any of its addresses is refused.
+ *  `exempt`: the operator configured this upstream, so every address is allowed (R4). Never throws. */
+export async function resolveUpstream(
+  host: string,
+  options: { readonly exempt: boolean; readonly resolve?: Resolve },
+): Promise<readonly string[]> {
+  const plain = withoutBrackets(host);
+  const addresses = isIP(plain) ? [plain] : await (options.resolve ?? resolveBySystem)(plain).catch(() => []);
+  if (options.exempt) return addresses;
+  return addresses.every((address) => refusalOfAddress(address) === null) ? addresses : [];
+}
+
+/** `[::1]` as URLs write it → `::1` as sockets take it. */
+export function withoutBrackets(host: string): string {
+  return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
+}

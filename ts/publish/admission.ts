@@ -1,0 +1,212 @@
+// The one door: decides a publish request, whichever protocol it came by. It knows streams, organisations and the
+// customer's answer; it knows no protocol, and it starts no media.
+import type { Kysely } from "kysely";
+import type { Logger } from "pino";
+import type { Media } from "../media.ts";
+import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
+import type { ClientIds } from "./client-ids.ts";
+import { type Denied, denied } from "./denials.ts";
+import type { NamesInUse } from "./names-in-use.ts";
+import type { Outbox } from "./outbox.ts";
+import { type Intent, type RecordedEndReason, recordDenied, recordEnd, recordIntent, recordLive } from "./record.ts";
+import { checkStreamName } from "./stream-name.ts";
+import { writeUpstreams } from "./upstreams.ts";
+import { newWebhookId, type Webhook, type WebhookAnswer } from "./webhook.ts";
+import { publishBody } from "./webhook-body.ts";
+
+/** A running publish that has been silent this long gives way to a new one of its name (W20), ms. */
+const SILENT_FOR_REPLACEMENT_MS = 5_000;
+/** How long a replaced publish may take to end before its successor starts anyway, ms. */
+const REPLACEMENT_LIMIT_MS = 1_000;
+
+export interface PublishRequest {
+  readonly app: string;
+  /** Stream name as sent, without arguments. */
+  readonly name: Uint8Array;
+  /** Bytes after the first `?`; null when there was none. */
+  readonly arguments: Uint8Array | null;
+  /** IP address of the broadcaster. */
+  readonly address: string;
+}
+
+export type Admission =
+  | {
+      readonly outcome: "allowed";
+      readonly clientId: number;
+      /** What the customer was told, and where; `webhook` is null when nobody was asked. */
+      readonly intent: Intent;
+      /** The operator's upstreams for this publish: complete RTMP URLs. */
+      readonly upstreams: readonly string[];
+      /** Epoch ms. */
+      readonly acceptedAt: number;
+    }
+  | Denied;
+
+export interface AdmissionDeps {
+  readonly db: Kysely<Schema>;
+  readonly ids: ClientIds;
+  readonly names: NamesInUse;
+  readonly webhook: Webhook;
+  readonly outbox: Outbox;
+  readonly media: () => Media;
+  readonly clock: { now(): number };
+  readonly log: Logger;
+  readonly settings: {
+    readonly deadlineMs: number;
+    readonly upstreamPush: readonly string[];
+    readonly duplicate: "reject_if_active" | "replace";
+  };
+}
+
+/** Decides publish requests. `admit` never rejects. After `allowed` the caller starts the media under `clientId` at
+ *  once; the name stays taken until `NamesInUse.end`. */
+export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRequest): Promise<Admission> } {
+  const { db, names, clock, log, settings } = deps;
+
+  return {
+    async admit(request) {
+      try {
+        return await decide(request);
+      } catch (err) {
+        log.error({ err }, "publish request could not be decided");
+        return denied("internal_error");
+      }
+    },
+  };
+
+  async function decide(request: PublishRequest): Promise<Admission> {
+    const check = checkStreamName(request.name, request.arguments);
+    if (check.outcome === "refused") return denied(check.cause, check.description);
+    const upstreams = writeUpstreams(settings.upstreamPush, check.name, request.arguments);
+    if (upstreams === null) return denied("malformed_name", "Custom arguments are not UTF-8");
+    const found = await findStream(db, check.name);
+    if (found === null) return denied("unknown_stream");
+    if (found.state === "locked") return denied("locked_stream");
+    if (found.enabled === 0) return denied("organisation_disabled");
+
+    // From here to the reservation nothing is awaited: of two requests exactly one gets the name.
+    const running = names.live(check.name);
+    if (running !== null && !mayBeReplaced(running)) return denied("already_live");
+    if (!names.reserve(check.name)) return denied("already_live");
+    let allowed: number | null = null;
+    try {
+      const intent: Intent = {
+        arguments: request.arguments,
+        name: check.name,
+        app: request.app,
+        address: withoutMapping(request.address),
+        clientId: await deps.ids.next(),
+        organisationId: found.organisation_id,
+        streamId: found.id,
+        webhook: found.webhook,
+      };
+      const refusal = await accept(intent);
+      if (refusal !== null) return refusal;
+      allowed = intent.clientId;
+      return { outcome: "allowed", clientId: allowed, intent, upstreams, acceptedAt: clock.now() };
+    } finally {
+      if (allowed === null) names.release(check.name);
+      else names.settle(check.name, allowed);
+    }
+  }
+
+  function mayBeReplaced(clientId: number): boolean {
+    if (settings.duplicate === "replace") return true;
+    const snapshot = deps.media().snapshot(clientId);
+    return snapshot !== null && snapshot.silentMs >= SILENT_FOR_REPLACEMENT_MS;
+  }
+
+  /** Null when the publish is live: the customer said 200, the intent is on disk (W17a), the name is free. */
+  async function accept(intent: Intent): Promise<Denied | null> {
+    const refusal = await ask(intent);
+    if (refusal !== null) return refusal;
+    try {
+      if (await recordLive(db, intent, clock.now())) {
+        await replaceRunning(intent.name);
+        return null;
+      }
+    } catch (err) {
+      await withdraw(intent, "internal_error");
+      throw err;
+    }
+    // Locked or deleted while the customer was asked.
+    await withdraw(intent, "stream_withdrawn");
+    return denied("locked_stream");
+  }
+
+  /** Asks the customer and writes the intent at the same time. */
+  async function ask(intent: Intent): Promise<Denied | null> {
+    const { clientId } = intent;
+    const [recorded, answer] = await Promise.all([
+      recordIntent(db, intent, clock.now()).then(
+        () => true,
+        (err: unknown) => {
+          log.error({ err, clientId }, "publish intent could not be recorded");
+          return false;
+        },
+      ),
+      intent.webhook === null ? null : askCustomer(intent, intent.webhook),
+    ]);
+    const refusal = answer === null ? null : refusalOf(answer);
+    if (!recorded) return refusal ?? denied("internal_error");
+    if (refusal !== null) {
+      // If this is lost the answer counts as unknown: recovery rather sends one publish_done too many than too few.
+      await recordDenied(db, clientId, clock.now()).catch((err: unknown) => {
+        log.error({ err, clientId }, "denial could not be recorded");
+      });
+    }
+    return refusal;
+  }
+
+  /** The customer said 200, yet there will be no media: accepted and ended at once, so publish_done follows. */
+  async function withdraw(intent: Intent, reason: RecordedEndReason): Promise<void> {
+    await recordEnd(db, intent.clientId, { reason, bytes: null }, clock.now());
+    deps.outbox.wake();
+  }
+
+  async function askCustomer(intent: Intent, url: string): Promise<WebhookAnswer> {
+    return await deps.webhook.post({
+      url,
+      id: newWebhookId(),
+      body: publishBody(intent),
+      deadlineMs: settings.deadlineMs,
+      retryConnection: true,
+    });
+  }
+
+  async function replaceRunning(name: string): Promise<void> {
+    const running = names.live(name);
+    if (running === null) return;
+    deps.media().end(running, "replaced", "Replaced by a new publish of the same name");
+    await names.ended(name, REPLACEMENT_LIMIT_MS);
+  }
+}
+
+/** Exactly 200 allows (W10); no usable answer denies (W12). */
+function refusalOf(answer: WebhookAnswer): Denied | null {
+  if (answer.outcome === "unreachable") return denied("customer_unreachable");
+  if (answer.status === 200) return null;
+  return denied("rejected_by_customer", answer.reason);
+}
+
+/** An IPv4 broadcaster on a dual-stack socket is told as IPv4 (W5). */
+function withoutMapping(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "");
+}
+
+interface FoundStream extends Pick<StreamTable, "id" | "organisation_id" | "state"> {
+  readonly enabled: OrganisationTable["enabled"];
+  readonly webhook: OrganisationTable["webhook"];
+}
+
+/** Deleted streams are unknown (W22a). */
+async function findStream(db: Kysely<Schema>, name: string): Promise<FoundStream | null> {
+  const row = await db
+    .selectFrom("stream")
+    .innerJoin("organisation", "organisation.id", "stream.organisation_id")
+    .select(["stream.id", "stream.organisation_id", "stream.state", "organisation.enabled", "organisation.webhook"])
+    .where("stream.name", "=", name)
+    .where("stream.state", "<>", "deleted")
+    .executeTakeFirst();
+  return row ?? null;
+}

@@ -1,0 +1,39 @@
+// Every reason to deny a publish request, and the one table from reason to what the broadcaster is told.
+
+export type DenialCause =
+  | "malformed_name"
+  | "reserved_field"
+  | "unknown_stream"
+  | "locked_stream"
+  | "already_live"
+  | "organisation_disabled"
+  | "rejected_by_customer"
+  | "customer_unreachable"
+  | "internal_error";
+
+export interface Denied {
+  readonly outcome: "denied";
+  readonly cause: DenialCause;
+  /** What RTMP says (W22a, W24): `bad_name` for a bad, unknown, locked or live name, else `denied`. */
+  readonly code: "denied" | "bad_name";
+  /** For the broadcaster; at most 200 characters, never a secret. */
+  readonly description: string;
+}
+
+const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], description: string]>> = {
+  malformed_name: ["bad_name", "Bad stream name"],
+  reserved_field: ["bad_name", "Custom arguments must not contain a reserved field"],
+  unknown_stream: ["bad_name", "Unknown stream"],
+  locked_stream: ["bad_name", "Stream is locked"],
+  already_live: ["bad_name", "Stream is already live"],
+  organisation_disabled: ["denied", "Organisation is not enabled"],
+  rejected_by_customer: ["denied", "Publish denied"],
+  customer_unreachable: ["denied", "Publish could not be authorised"],
+  internal_error: ["denied", "Internal error"],
+};
+
+/** A denial with `description`, or with the table's words when there is no better one. */
+export function denied(cause: DenialCause, description: string | null = null): Denied {
+  const [code, standard] = DENIALS[cause];
+  return { outcome: "denied", cause, code, description: description ?? standard };
+}

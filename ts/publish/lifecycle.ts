@@ -1,0 +1,218 @@
+// The life of every publish, from the media core's question to the delivered publish_done. It joins admission,
+// updates, records and the outbox; each of them is told in its own file.
+import type { Kysely } from "kysely";
+import type { Logger } from "pino";
+import type { AddressWanted, Media, MediaEvent, PublishEnded, PublishRequested } from "../media.ts";
+import type { Schema } from "../store/schema.ts";
+import { resolveUpstream } from "./address-guard.ts";
+import { type Admission, createAdmission } from "./admission.ts";
+import { createClientIds } from "./client-ids.ts";
+import { NamesInUse } from "./names-in-use.ts";
+import { createOutbox } from "./outbox.ts";
+import { openPublishes, recordBytes, recordEnd } from "./record.ts";
+import { startUpdates, type Updates } from "./updates.ts";
+import { isConfiguredUpstream } from "./upstreams.ts";
+import { createWebhook, newWebhookId } from "./webhook.ts";
+import { updateBody } from "./webhook-body.ts";
+
+/** How often the counters of running publishes are persisted (W8), and unrecorded ends tried again, ms. */
+const PERSIST_INTERVAL_MS = 10_000;
+/** How long `stop` waits for work under way, and then again for the outbox, ms. */
+const STOP_LIMIT_MS = 5_000;
+
+export interface PublishingDeps {
+  readonly db: Kysely<Schema>;
+  /** Asked at each use: the media core may start after this. */
+  readonly media: () => Media;
+  /** Epoch ms. */
+  readonly clock: { now(): number };
+  readonly log: Logger;
+  readonly settings: {
+    /** Total deadline of one webhook call (W11), ms. */
+    readonly deadlineMs: number;
+    /** Between an answer and the next update_publish (W14), seconds. */
+    readonly updateSeconds: number;
+    /** PEM certificates trusted beside the public ones, or null. */
+    readonly webhookCa: string | null;
+    /** Allows http and private webhook addresses (W21). */
+    readonly dev: boolean;
+    /** RTMP URLs with `{name}` and `{args}` that every publish is pushed to (R4). */
+    readonly upstreamPush: readonly string[];
+    /** What happens to a publish of a live name (W20). */
+    readonly duplicate: "reject_if_active" | "replace";
+  };
+}
+
+export interface Publishing {
+  /** Takes an event of the media core. Never throws; every request is answered. */
+  handle(event: MediaEvent): void;
+  /** Ends what a former process left open, and delivers what it owed. Call once, before the first event. */
+  recover(): Promise<void>;
+  /** Finishes ends under way and tries the outbox once more, within 10 s. Call after `Media.stop`: then every end is
+   *  known. A publish that is still running is ended by the next `recover`. */
+  stop(): Promise<void>;
+}
+
+type Allowed = Extract<Admission, { outcome: "allowed" }>;
+
+interface Running extends Allowed {
+  readonly updates: Updates | null;
+}
+
+export function createPublishing(deps: PublishingDeps): Publishing {
+  const { db, clock, log, settings } = deps;
+  const names = new NamesInUse();
+  const webhook = createWebhook({ webhookCa: settings.webhookCa, dev: settings.dev, log });
+  const outbox = createOutbox({ db, webhook, clock, log, deadlineMs: settings.deadlineMs });
+  const ids = createClientIds(db);
+  const { admit } = createAdmission({ db, ids, names, webhook, outbox, media: deps.media, clock, log, settings });
+  const running = new Map<number, Running>();
+  /** Ends the store could not take yet. */
+  const unrecorded = new Map<number, PublishEnded>();
+  const underWay = new Set<Promise<void>>();
+  const persisting = setInterval(() => track(persist()), PERSIST_INTERVAL_MS);
+  let stopping = false;
+
+  return {
+    handle(event) {
+      switch (event.kind) {
+        case "publish_requested":
+          return track(decide(event));
+        case "publish_ended":
+          return track(end(event));
+        case "address_wanted":
+          return track(answerAddress(event));
+        case "upstream_changed": {
+          const { clientId, upstream, detail } = event;
+          if (event.sending) log.info({ clientId, upstream }, "upstream sending");
+          else log.warn({ clientId, upstream, detail }, "upstream lost");
+          return;
+        }
+      }
+    },
+    async recover() {
+      for (const clientId of await openPublishes(db)) {
+        await recordEnd(db, clientId, { reason: "gateway_restarted", bytes: null }, clock.now());
+        log.warn({ clientId, reason: "gateway_restarted" }, "publish ended");
+      }
+      outbox.wake();
+    },
+    async stop() {
+      stopping = true;
+      clearInterval(persisting);
+      const stopped = [...running.values()].map((publish) => publish.updates?.stop());
+      await within(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay]));
+      await outbox.stop(STOP_LIMIT_MS);
+      await webhook.close();
+    },
+  };
+
+  /** Remembers work so that `stop` can wait for it; whatever fails in it is logged, never thrown. */
+  function track(work: Promise<void>): void {
+    const settled = work
+      .catch((err: unknown) => log.error({ err }, "publish event failed"))
+      .finally(() => underWay.delete(settled));
+    underWay.add(settled);
+  }
+
+  async function decide(event: PublishRequested): Promise<void> {
+    const media = deps.media();
+    if (stopping) {
+      media.deny(event.request, { code: "denied", description: "Service is stopping" });
+      return;
+    }
+    const admission = await admit(event);
+    if (admission.outcome === "denied") {
+      log.info({ cause: admission.cause, address: event.address }, "publish denied");
+      media.deny(event.request, admission);
+      return;
+    }
+    const { clientId, intent, upstreams } = admission;
+    // Known before the core is told: the end may come in the same turn (W12a).
+    running.set(clientId, { ...admission, updates: updatesOf(admission) });
+    log.info({ clientId, organisation: intent.organisationId, stream: intent.streamId, address: intent.address }, "publish started");
+    try {
+      media.allow(event.request, { clientId, upstreams });
+    } catch (err) {
+      log.error({ err, clientId }, "media core refused an allowed publish");
+      await end({ kind: "publish_ended", clientId, reason: "internal_error", bytesIn: 0, bytesOut: 0 });
+    }
+  }
+
+  function updatesOf(publish: Allowed): Updates | null {
+    const { webhook: url } = publish.intent;
+    if (url === null) return null;
+    return startUpdates(settings.updateSeconds * 1_000, () => postUpdate(publish, url));
+  }
+
+  async function postUpdate(publish: Allowed, url: string): Promise<"continue" | "stop"> {
+    const { clientId } = publish;
+    const snapshot = deps.media().snapshot(clientId);
+    if (snapshot === null) return "continue"; // not started yet, or its end is on the way
+    const time = Math.max(0, Math.floor((clock.now() - publish.acceptedAt) / 1_000));
+    const body = updateBody(publish.intent, { time, timestamp: Math.floor(snapshot.timestampMs) });
+    const { deadlineMs } = settings;
+    const answer = await webhook.post({ url, id: newWebhookId(), body, deadlineMs, retryConnection: false });
+    if (answer.outcome === "unreachable") {
+      log.warn({ clientId, cause: answer.cause }, "update_publish had no answer");
+      return "continue"; // W16: the next tick tries again
+    }
+    if (answer.status === 200) return "continue";
+    log.warn({ clientId, status: answer.status }, "update_publish was rejected");
+    deps.media().end(clientId, "rejected_by_customer", answer.reason ?? "Publish ended by the customer");
+    return "stop";
+  }
+
+  async function end(event: PublishEnded): Promise<void> {
+    const publish = running.get(event.clientId);
+    running.delete(event.clientId);
+    if (publish !== undefined) names.end(publish.intent.name, event.clientId);
+    const { clientId, reason, bytesIn, bytesOut } = event;
+    const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
+    log.info({ clientId, reason, seconds, bytesIn, bytesOut }, "publish ended");
+    outbox.hold(clientId);
+    try {
+      await Promise.all([recordEnded(event), publish?.updates?.stop()]);
+    } finally {
+      outbox.release(clientId);
+    }
+  }
+
+  async function recordEnded(event: PublishEnded): Promise<void> {
+    try {
+      await recordEnd(db, event.clientId, { reason: event.reason, bytes: event }, clock.now());
+      unrecorded.delete(event.clientId);
+    } catch (err) {
+      unrecorded.set(event.clientId, event);
+      log.error({ err, clientId: event.clientId }, "end of publish could not be recorded yet");
+    }
+  }
+
+  async function persist(): Promise<void> {
+    if (unrecorded.size > 0) {
+      for (const event of [...unrecorded.values()]) await recordEnded(event);
+      outbox.wake();
+    }
+    if (running.size === 0) return;
+    const media = deps.media();
+    const snapshots = [...running.keys()].map((clientId) => media.snapshot(clientId));
+    await recordBytes(db, snapshots.filter((snapshot) => snapshot !== null));
+  }
+
+  async function answerAddress(event: AddressWanted): Promise<void> {
+    const exempt = isConfiguredUpstream(settings.upstreamPush, event.host);
+    const addresses = await resolveUpstream(event.host, { exempt });
+    if (addresses.length === 0) log.warn({ clientId: event.clientId, host: event.host }, "upstream has no usable address");
+    deps.media().dial(event.push, addresses);
+  }
+}
+
+/** Waits for `work`, at most `limitMs`. */
+async function within(limitMs: number, work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limitMs);
+  });
+  await Promise.race([work, limit]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,50 @@
+// When a publish_done is tried again, and when it is given up (W17). Pure.
+import type { WebhookAnswer } from "./webhook.ts";
+
+const SECOND = 1_000;
+const HOUR = 3_600 * SECOND;
+
+/** Delays after the first, second … attempt, ms; the last one repeats. */
+const DELAYS_MS: readonly number[] = [1, 5, 30, 120, 600].map((seconds) => seconds * SECOND);
+/** How long an event without a usable answer is kept trying. */
+const LIFETIME_MS = 72 * HOUR;
+/** A 4xx that means "never": five attempts, spread so that a quarter of an hour of misconfiguration costs nothing. */
+const REFUSED_DELAYS_MS: readonly number[] = [1, 30, 300, 1_800].map((seconds) => seconds * SECOND);
+const REFUSED_ATTEMPTS_LIMIT = 5;
+const REFUSED_LIFETIME_MS = HOUR;
+/** Longest Retry-After that is honoured: a customer cannot park an event beyond its lifetime. */
+const RETRY_AFTER_LIMIT_MS = 24 * HOUR;
+const JITTER = 0.1;
+
+export type Verdict =
+  | { readonly next: "delivered" }
+  | { readonly next: "given_up" }
+  /** Epoch ms. */
+  | { readonly next: "retry"; readonly at: number };
+
+/** `attempts`: made so far, this one included. `createdAt` and `now` in epoch ms; `random` in [0, 1). */
+export function judgeDelivery(
+  answer: WebhookAnswer,
+  event: { readonly attempts: number; readonly createdAt: number },
+  now: number,
+  random: number,
+): Verdict {
+  const status = answer.outcome === "answered" ? answer.status : null;
+  if (status !== null && ((status >= 200 && status < 300) || status === 410)) return { next: "delivered" };
+  const refused = status !== null && status >= 400 && status < 500 && status !== 408 && status !== 429;
+  if (refused && event.attempts >= REFUSED_ATTEMPTS_LIMIT) return { next: "given_up" };
+  const delays = refused ? REFUSED_DELAYS_MS : DELAYS_MS;
+  const delay = delays[Math.min(event.attempts, delays.length) - 1] ?? SECOND;
+  const jittered = delay * (1 + JITTER * (2 * random - 1));
+  const asked = answer.outcome === "answered" ? retryAfterMs(answer.retryAfter, now) : 0;
+  const at = Math.round(now + Math.max(jittered, asked));
+  const lifetime = refused ? REFUSED_LIFETIME_MS : LIFETIME_MS;
+  return at - event.createdAt > lifetime ? { next: "given_up" } : { next: "retry", at };
+}
+
+/** Retry-After (RFC 9110, section 10.2.3), seconds or a date, as ms from `now`; 0 when absent or not understood. */
+function retryAfterMs(header: string | null, now: number): number {
+  if (header === null) return 0;
+  const wanted = /^\d+$/.test(header.trim()) ? Number(header) * SECOND : Date.parse(header) - now;
+  return Number.isNaN(wanted) ? 0 : Math.min(Math.max(wanted, 0), RETRY_AFTER_LIMIT_MS);
+}

@@ -1,0 +1,76 @@
+// What a broadcaster may call the stream and send along: the limits of W23 and the reserved field names of W3.
+// Names and arguments are judged here and never changed (W2).
+
+/** Longest stream name and longest custom arguments in bytes (W23). */
+export const NAME_LIMIT_BYTES = 255;
+export const ARGUMENTS_LIMIT_BYTES = 2048;
+
+/** Fixed fields of the webhook body that a broadcaster must not be able to say first (W3). */
+const RESERVED_FIELDS: readonly string[] = ["call", "name", "app", "addr", "clientid", "bytes_in", "bytes_out"];
+/** Fixed fields that signed URLs use too: forwarded unless the arguments are judged strictly (W3). */
+const STRICTLY_RESERVED_FIELDS: readonly string[] = ["time", "timestamp"];
+
+export type StreamNameCheck =
+  | { readonly outcome: "accepted"; readonly name: string }
+  | { readonly outcome: "refused"; readonly cause: "malformed_name" | "reserved_field"; readonly description: string };
+
+/** Judges a stream name and its custom arguments as they came off the wire.
+ *  The descriptions are for the broadcaster and never repeat what was sent. */
+export function checkStreamName(
+  name: Uint8Array,
+  customArguments: Uint8Array | null,
+  options: { readonly strictArguments: boolean } = { strictArguments: false },
+): StreamNameCheck {
+  const refused = (description: string) => ({ outcome: "refused", cause: "malformed_name", description }) as const;
+  if (name.length === 0) return refused("Stream name is missing");
+  if (name.length > NAME_LIMIT_BYTES) return refused(`Stream name is longer than ${NAME_LIMIT_BYTES} bytes`);
+  if (hasControlCharacter(name)) return refused("Stream name contains control characters");
+  const text = utf8(name);
+  if (text === null) return refused("Stream name is not UTF-8");
+  if (customArguments !== null) {
+    if (customArguments.length > ARGUMENTS_LIMIT_BYTES) {
+      return refused(`Custom arguments are longer than ${ARGUMENTS_LIMIT_BYTES} bytes`);
+    }
+    if (hasControlCharacter(customArguments)) return refused("Custom arguments contain control characters");
+    const field = reservedField(customArguments, options.strictArguments);
+    if (field !== null) {
+      return { outcome: "refused", cause: "reserved_field", description: `Custom arguments must not contain ${field}` };
+    }
+  }
+  return { outcome: "accepted", name: text };
+}
+
+/** The reserved field that some form parser would find in `customArguments`, or null (W3). Without this check a
+ *  broadcaster could make a customer's first-wins parser authorise another stream than the one that goes live. */
+export function reservedField(customArguments: Uint8Array, strict: boolean): string | null {
+  const reserved = strict ? [...RESERVED_FIELDS, ...STRICTLY_RESERVED_FIELDS] : RESERVED_FIELDS;
+  for (const pair of Buffer.from(customArguments).toString("latin1").split(/[&;]/)) {
+    const field = fieldAsParsersSeeIt(pair.split("=", 1)[0] ?? "");
+    if (reserved.includes(field)) return field;
+  }
+  return null;
+}
+
+/** The most a lenient parser makes of a field name: PHP cuts at `[` and at NUL and maps `.` and space to `_`,
+ *  others trim or ignore case. One character per byte. */
+function fieldAsParsersSeeIt(raw: string): string {
+  const decoded = raw.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: parsers trim control characters like spaces
+  const trimmed = decoded.replaceAll("+", " ").replace(/^[\x00-\x20]+|[\x00-\x20]+$/g, "");
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: C parsers end a name at NUL
+  const cut = trimmed.replace(/[[\x00].*$/s, "");
+  return cut.replace(/[. ]/g, "_").toLowerCase();
+}
+
+function hasControlCharacter(bytes: Uint8Array): boolean {
+  return bytes.some((byte) => byte < 0x20 || byte === 0x7f);
+}
+
+/** `bytes` as text when they are UTF-8 (then the way back gives the same bytes), else null. */
+export function utf8(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,29 @@
+// The upstreams the operator configured for every publish, as complete RTMP URLs (R4).
+import { withoutBrackets } from "./address-guard.ts";
+import { utf8 } from "./stream-name.ts";
+
+/** Fills `{name}` and `{args}` into each template; the arguments verbatim, and without arguments a trailing `?`
+ *  disappears. Null when a template wants arguments that are not UTF-8: text could only carry them altered (W2). */
+export function writeUpstreams(
+  templates: readonly string[],
+  name: string,
+  customArguments: Uint8Array | null,
+): readonly string[] | null {
+  const text = utf8(customArguments ?? new Uint8Array());
+  if (text === null && templates.some((template) => template.includes("{args}"))) return null;
+  return templates.map((template) => {
+    // One pass: what is filled in is never searched for placeholders again.
+    const url = template.replace(/\{(name|args)\}/g, (_, field) => (field === "name" ? name : (text ?? "")));
+    return text === "" && /\?(\{args\})?$/.test(template) ? url.replace(/\?$/, "") : url;
+  });
+}
+
+/** True when `host` is an upstream's that the operator configured: those are exempt from the address guard (R4). */
+export function isConfiguredUpstream(templates: readonly string[], host: string): boolean {
+  return templates.some((template) => {
+    // Placeholders are no host characters: a template with one in its host names no fixed host.
+    const authority = /^[a-z]+:\/\/([^/?#]*)/i.exec(template)?.[1] ?? "";
+    const configured = authority.replace(/^.*@/, "").replace(/:\d+$/, "");
+    return withoutBrackets(configured).toLowerCase() === withoutBrackets(host).toLowerCase();
+  });
+}

@@ -1,0 +1,61 @@
+// The exact bytes of a webhook body (W1): custom arguments first and untouched, then the fixed fields in their order.
+
+/** What every event of one publish repeats. */
+export interface WebhookSubject {
+  /** Custom arguments as sent; null or empty when there were none. */
+  readonly arguments: Uint8Array | null;
+  readonly name: string;
+  readonly app: string;
+  /** IP address of the broadcaster. */
+  readonly address: string;
+  readonly clientId: number;
+}
+
+/** Body of `publish`. */
+export function publishBody(subject: WebhookSubject): Uint8Array {
+  const { name, app } = subject;
+  return withArguments(subject, [["call", "publish"], ["name", name], ["app", app], ...origin(subject)]);
+}
+
+/** Body of `update_publish`. `time`: whole seconds since acceptance; `timestamp`: newest packet time in ms (W7). */
+export function updateBody(
+  subject: WebhookSubject,
+  progress: { readonly time: number; readonly timestamp: number },
+): Uint8Array {
+  return withArguments(subject, [
+    ["call", "update_publish"],
+    ["time", String(progress.time)],
+    ["timestamp", String(progress.timestamp)],
+    ["name", subject.name],
+    ["app", subject.app],
+    ...origin(subject),
+  ]);
+}
+
+/** Body of `publish_done`. Audio and video payload bytes received from the encoder and handed out (W8). */
+export function doneBody(
+  subject: WebhookSubject,
+  bytes: { readonly bytesIn: number; readonly bytesOut: number },
+): Uint8Array {
+  return withArguments(subject, [
+    ["call", "publish_done"],
+    ["name", subject.name],
+    ["bytes_in", String(bytes.bytesIn)],
+    ["bytes_out", String(bytes.bytesOut)],
+    ["app", subject.app],
+    ...origin(subject),
+  ]);
+}
+
+type Field = [name: string, value: string];
+
+function origin(subject: WebhookSubject): Field[] {
+  return [["addr", subject.address], ["clientid", String(subject.clientId)]];
+}
+
+function withArguments(subject: WebhookSubject, fields: Field[]): Uint8Array {
+  // URLSearchParams writes application/x-www-form-urlencoded (W4; WHATWG URL, section 5.2).
+  const fixed = Buffer.from(new URLSearchParams(fields).toString(), "latin1");
+  if (subject.arguments === null || subject.arguments.length === 0) return fixed;
+  return Buffer.concat([subject.arguments, Buffer.from("&"), fixed]);
+}

@@ -1,0 +1,198 @@
+// Every setting there is: its names, its kind, its default and what it means (operations.md §2). One row, one setting;
+// the file, the environment, the flags, `--help` and `config print` all read this table.
+import { availableParallelism } from "node:os";
+
+/** How a value is read. Both readers return undefined for what is not `wanted`. */
+interface Kind<T> {
+  /** Completes "must be …". */
+  readonly wanted: string;
+  readonly fromText: (text: string) => T | undefined;
+  readonly fromToml: (value: unknown) => T | undefined;
+}
+
+export interface Setting<T> extends Kind<T> {
+  /** Name in the environment. */
+  readonly env: string;
+  readonly fallback: T;
+  readonly meaning: string;
+  /** Never printed, never a flag; may also be given as the path of a file, under the name with `_file`. */
+  readonly secret?: true;
+}
+
+const text: Kind<string> = textWhere("text", (value) => value !== "");
+const optionalText: Kind<string | null> = text;
+const port = integer(0, 65_535, "a port from 0 to 65535 (0: any free one)");
+const onOff: Kind<boolean> = {
+  wanted: "true or false",
+  fromText: (value) =>
+    /^(true|on|yes|1)$/i.test(value) ? true : /^(false|off|no|0)$/i.test(value) ? false : undefined,
+  fromToml: (value) => (typeof value === "boolean" ? value : undefined),
+};
+const hosts = list("host names or addresses", (value) => /^[^\s/@?#]+$/.test(value));
+const rtmpUrls = list("RTMP URLs (rtmp:// or rtmps://)", (value) => /^rtmps?:\/\/[^\s/]+\/\S+$/.test(value));
+const webUrl: Kind<string | null> = textWhere("an http or https URL without path", (value) =>
+  /^https?:\/\/[^\s/?#@]+\/?$/.test(value),
+);
+const apiKey: Kind<string | null> = textWhere("24 to 128 characters that an HTTP header can carry", (value) =>
+  /^[\x21-\x7e][\x20-\x7e]{22,126}[\x21-\x7e]$/.test(value),
+);
+
+export const SETTINGS = {
+  data_dir: { ...text, env: "HEADGATE_DATA_DIR", fallback: "./data", meaning: "embedded store and keys; created 0700" },
+  database_url: {
+    ...optionalText,
+    env: "HEADGATE_DATABASE_URL",
+    fallback: null,
+    meaning: "postgres://… instead of the embedded store (comes later)",
+    secret: true,
+  },
+  "http.host": { ...text, env: "HEADGATE_HTTP_HOST", fallback: "0.0.0.0", meaning: "management API and tokens" },
+  "http.port": { ...port, env: "HEADGATE_HTTP_PORT", fallback: 8080, meaning: "" },
+  "http.public_url": {
+    ...webUrl,
+    env: "HEADGATE_PUBLIC_URL",
+    fallback: null,
+    meaning: "base of the URLs in records; default: from the Host header",
+  },
+  "rtmp.host": { ...text, env: "HEADGATE_RTMP_HOST", fallback: "0.0.0.0", meaning: "ingest and play" },
+  "rtmp.port": { ...port, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "" },
+  "media.workers": {
+    ...integer(1, 1024, "a number of threads from 1 to 1024"),
+    env: "HEADGATE_MEDIA_WORKERS",
+    fallback: availableParallelism(),
+    meaning: "media threads; default: cores",
+  },
+  "media.gop_cache": {
+    ...onOff,
+    env: "HEADGATE_MEDIA_GOP_CACHE",
+    fallback: true,
+    meaning: "start players and pushes with the last keyframe at once",
+  },
+  "publish.duplicate": {
+    ...oneOf("reject_if_active", "replace"),
+    env: "HEADGATE_PUBLISH_DUPLICATE",
+    fallback: "reject_if_active",
+    meaning: "what a publish of a live name meets: reject_if_active or replace",
+  },
+  "token.alg": {
+    ...oneOf("ES256", "RS256", "Ed25519"),
+    env: "HEADGATE_TOKEN_ALG",
+    fallback: "ES256",
+    meaning: "signature of new web tokens: ES256, RS256 or Ed25519",
+  },
+  "token.issuer": { ...text, env: "HEADGATE_TOKEN_ISSUER", fallback: "headgate", meaning: "iss of web tokens" },
+  drain_s: {
+    ...integer(0, 86_400, "seconds from 0 to 86400"),
+    env: "HEADGATE_DRAIN_S",
+    fallback: 300,
+    meaning: "how long running publishes may go on after SIGTERM",
+  },
+  "metrics.host": {
+    ...text,
+    env: "HEADGATE_METRICS_HOST",
+    fallback: "127.0.0.1",
+    meaning: "/metrics, /healthz, /readyz",
+  },
+  "metrics.port": { ...port, env: "HEADGATE_METRICS_PORT", fallback: 9464, meaning: "" },
+  "ingest.hosts": {
+    ...hosts,
+    env: "HEADGATE_INGEST_HOSTS",
+    fallback: [],
+    meaning: "our own ingest hosts; the first one is shown in records",
+  },
+  "upstream.allow": {
+    ...hosts,
+    env: "HEADGATE_UPSTREAM_ALLOW",
+    fallback: [],
+    meaning: "foreign host[:port] allowed in stream_url",
+  },
+  "upstream.push": {
+    ...rtmpUrls,
+    env: "HEADGATE_UPSTREAM_PUSH",
+    fallback: [],
+    meaning: "RTMP URLs every stream is pushed to; {name} and {args} are replaced",
+  },
+  "webhook.deadline_ms": {
+    ...integer(500, 10_000, "milliseconds from 500 to 10000"),
+    env: "HEADGATE_WEBHOOK_DEADLINE_MS",
+    fallback: 5_000,
+    meaning: "how long a customer may take to answer",
+  },
+  "webhook.update_s": {
+    ...integer(5, 3_600, "seconds from 5 to 3600"),
+    env: "HEADGATE_WEBHOOK_UPDATE_S",
+    fallback: 30,
+    meaning: "between two update_publish calls",
+  },
+  "webhook.ca": {
+    ...optionalText,
+    env: "HEADGATE_WEBHOOK_CA",
+    fallback: null,
+    meaning: "file with extra certificate authorities (PEM)",
+  },
+  "bootstrap.api_key": {
+    ...apiKey,
+    env: "HEADGATE_BOOTSTRAP_API_KEY",
+    fallback: null,
+    meaning: "first administrator key; default: generated, printed once",
+    secret: true,
+  },
+  dev: { ...onOff, env: "HEADGATE_DEV", fallback: false, meaning: "allow http and private addresses for webhooks" },
+  "log.level": {
+    ...oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
+    env: "HEADGATE_LOG_LEVEL",
+    fallback: "info",
+    meaning: "trace, debug, info, warn, error, fatal or silent",
+  },
+  "log.format": {
+    ...oneOf("auto", "pretty", "json"),
+    env: "HEADGATE_LOG_FORMAT",
+    fallback: "auto",
+    meaning: "pretty or json; auto: pretty on a terminal",
+  },
+} as const satisfies Record<string, Setting<unknown>>;
+
+export type SettingKey = keyof typeof SETTINGS;
+export type SettingValue<K extends SettingKey> = (typeof SETTINGS)[K] extends Kind<infer T> ? T : never;
+
+export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
+
+/** The row of `key`, seen as any setting. */
+export function settingOf(key: SettingKey): Setting<unknown> {
+  return SETTINGS[key];
+}
+
+/** Name as a flag without the dashes: `http.port` → `http-port`. */
+export function flagOf(key: SettingKey): string {
+  return key.replace(/[._]/g, "-");
+}
+
+function textWhere(wanted: string, accepts: (value: string) => boolean): Kind<string> {
+  const read = (value: unknown) => (typeof value === "string" && accepts(value) ? value : undefined);
+  return { wanted, fromText: read, fromToml: read };
+}
+
+function integer(least: number, most: number, wanted: string): Kind<number> {
+  const read = (value: number) => (Number.isInteger(value) && value >= least && value <= most ? value : undefined);
+  return {
+    wanted,
+    fromText: (value) => (/^\d+$/.test(value) ? read(Number(value)) : undefined),
+    fromToml: (value) => (typeof value === "number" ? read(value) : undefined),
+  };
+}
+
+function oneOf<const T extends string>(...values: readonly T[]): Kind<T> {
+  const read = (value: unknown) => values.find((known) => known === value);
+  return { wanted: values.join(", "), fromText: read, fromToml: read };
+}
+
+/** As text the members are separated by commas. */
+function list(wanted: string, accepts: (value: string) => boolean): Kind<readonly string[]> {
+  const read = (values: readonly unknown[]) =>
+    values.every((value): value is string => typeof value === "string" && accepts(value)) ? values : undefined;
+  return {
+    wanted: `a list of ${wanted}`,
+    fromText: (value) => read(value.split(",").map((part) => part.trim()).filter((part) => part !== "")),
+    fromToml: (value) => (Array.isArray(value) ? read(value) : undefined),
+  };
+}

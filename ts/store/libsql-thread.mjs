@@ -1,0 +1,208 @@
+// The thread of the embedded store: owns the libsql handle and its fsyncs, so that no other thread waits for a disk.
+// Plain JavaScript because Node runs it as a thread from the sources as well as from dist. It knows SQL text, no schema.
+import { closeSync, existsSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { receiveMessageOnPort, workerData } from "node:worker_threads";
+import Database from "libsql";
+
+/** @typedef {import("./libsql-messages.ts").Request} Request */
+/** @typedef {import("./libsql-messages.ts").Outcome} Outcome */
+/** @typedef {import("./libsql-messages.ts").StatementRequest} StatementRequest */
+
+/** How many waiting statements share one commit; the rest waits for the next one. */
+const GROUP_LIMIT = 256;
+/** How many prepared statements are kept; the service has some dozens, so reaching it means SQL made of values. */
+const STATEMENTS_LIMIT = 500;
+/** How long libsql waits for another process that reads or backs up the file. */
+const BUSY_TIMEOUT_MS = 5_000;
+
+/** @type {{ readonly dataDir: string, readonly port: import("node:worker_threads").MessagePort }} */
+const { dataDir, port } = workerData;
+
+/** @type {Map<string, import("libsql").Statement>} */
+const statements = new Map();
+const lock = openLock();
+const db = lock === null ? null : openDatabase();
+
+if (db !== null) {
+  port.on("message", (/** @type {Request} */ first) => {
+    const requests = [first];
+    while (requests.length < GROUP_LIMIT) {
+      const next = receiveMessageOnPort(port);
+      if (next === undefined) break;
+      requests.push(next.message);
+    }
+    answer(requests);
+  });
+  port.postMessage({ kind: "opened" });
+}
+
+/** Takes the data directory for this process. The lock is SQLite's own, on a file of its own: the kernel gives it
+ *  back whenever and however the process ends, and the database stays readable for backups. */
+function openLock() {
+  try {
+    const handle = openFile("headgate.lock");
+    try {
+      handle.exec("BEGIN EXCLUSIVE");
+      return handle;
+    } catch (error) {
+      handle.close();
+      if (describe(error).code !== "SQLITE_BUSY") throw error;
+      refuse(`the data directory ${dataDir} is in use by another headgate process`);
+    }
+  } catch (error) {
+    refuse(`cannot open ${join(dataDir, "headgate.lock")}: ${describe(error).message}`);
+  }
+  return null;
+}
+
+function openDatabase() {
+  try {
+    const handle = openFile("headgate.db");
+    handle.prepare(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`).all();
+    handle.prepare("PRAGMA journal_mode = WAL").all();
+    handle.exec("PRAGMA synchronous = FULL");
+    handle.exec("PRAGMA foreign_keys = ON");
+    return handle;
+  } catch (error) {
+    refuse(`cannot open ${join(dataDir, "headgate.db")}: ${describe(error).message}`);
+    return null;
+  }
+}
+
+/** libsql makes files readable for everyone; made here first, they and their -wal and -shm are not. A file that is
+ *  there is left alone: POSIX takes a process's locks away when it closes any descriptor of the file.
+ *  @param {string} name */
+function openFile(name) {
+  const path = join(dataDir, name);
+  if (!existsSync(path)) closeSync(openSync(path, "a", 0o600));
+  return new Database(path);
+}
+
+/** @param {string} message */
+function refuse(message) {
+  port.postMessage({ kind: "refused", message });
+  port.close();
+}
+
+/** Answers requests in their order. Statements that stand alone and wait together share one commit.
+ *  @param {readonly Request[]} requests */
+function answer(requests) {
+  /** @type {StatementRequest[]} */
+  let group = [];
+  for (const request of requests) {
+    if (request.kind === "statement" && !request.inTransaction) {
+      group.push(request);
+      continue;
+    }
+    answerGroup(group);
+    group = [];
+    answerAlone(request);
+  }
+  answerGroup(group);
+}
+
+/** @param {Request} request */
+function answerAlone(request) {
+  switch (request.kind) {
+    case "statement":
+      return reply(request.id, run(request));
+    case "begin":
+      return reply(request.id, control("BEGIN IMMEDIATE"));
+    case "commit": {
+      const outcome = control("COMMIT");
+      if (outcome.error !== undefined) rollBack();
+      return reply(request.id, outcome);
+    }
+    case "rollback":
+      return reply(request.id, rollBack());
+    case "close":
+      statements.clear();
+      db?.close();
+      lock?.close();
+      reply(request.id, { rows: [], changes: 0 });
+      port.close();
+  }
+}
+
+/** A failed statement undoes only itself; a failed commit fails the whole group. No reply leaves before the commit.
+ *  @param {readonly StatementRequest[]} group */
+function answerGroup(group) {
+  const shared = group.filter((request) => !request.reads).length > 1;
+  const begun = shared ? control("BEGIN IMMEDIATE") : null;
+  if (begun?.error !== undefined) return replyAll(group, begun);
+  /** @type {Outcome[]} */
+  const outcomes = [];
+  for (const request of group) {
+    const outcome = run(request);
+    // Out of space and the like end the transaction by themselves: then nothing of the group is kept.
+    if (begun !== null && outcome.error !== undefined && !db?.inTransaction) return replyAll(group, outcome);
+    outcomes.push(outcome);
+  }
+  const committed = begun === null ? null : control("COMMIT");
+  if (committed?.error !== undefined) {
+    rollBack();
+    return replyAll(group, committed);
+  }
+  for (const [index, request] of group.entries()) {
+    const outcome = outcomes[index];
+    if (outcome !== undefined) reply(request.id, outcome);
+  }
+}
+
+/** @param {StatementRequest} request @returns {Outcome} */
+function run({ sql, parameters }) {
+  try {
+    const statement = prepare(sql);
+    // libsql binds numbers as floats; whole ones go as integers.
+    const bound = parameters.map((value) => (Number.isSafeInteger(value) ? BigInt(/** @type {number} */ (value)) : value));
+    if (/** @type {boolean} */ (statement.reader)) return { rows: statement.all(bound), changes: 0 };
+    return { rows: [], changes: statement.run(bound).changes };
+  } catch (error) {
+    statements.delete(sql);
+    return { error: describe(error) };
+  }
+}
+
+/** @param {string} sql */
+function prepare(sql) {
+  if (/^\s*(create|alter|drop)\b/i.test(sql)) statements.clear();
+  const known = statements.get(sql);
+  if (known !== undefined) return known;
+  if (db === null) throw new Error("the database is closed");
+  const statement = db.prepare(sql);
+  if (statements.size >= STATEMENTS_LIMIT) statements.clear();
+  statements.set(sql, statement);
+  return statement;
+}
+
+/** @param {string} sql @returns {Outcome} */
+function control(sql) {
+  try {
+    db?.exec(sql);
+    return { rows: [], changes: 0 };
+  } catch (error) {
+    return { error: describe(error) };
+  }
+}
+
+/** @returns {Outcome} */
+function rollBack() {
+  return db?.inTransaction ? control("ROLLBACK") : { rows: [], changes: 0 };
+}
+
+/** @param {readonly StatementRequest[]} group @param {Outcome} outcome */
+function replyAll(group, outcome) {
+  for (const request of group) reply(request.id, outcome);
+}
+
+/** @param {number} id @param {Outcome} outcome */
+function reply(id, outcome) {
+  port.postMessage({ kind: "outcome", id, outcome });
+}
+
+/** @param {unknown} error */
+function describe(error) {
+  if (!(error instanceof Error)) return { code: "", message: String(error) };
+  return { code: "code" in error ? String(error.code) : "", message: error.message };
+}

@@ -1,0 +1,232 @@
+// The Kysely dialect of the embedded store: statements go to a thread of their own as messages, in order.
+// Not here: what is asked of libsql (libsql-thread.mjs), and the tables (schema.ts, migrations.ts).
+import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type QueryResult,
+  SelectQueryNode,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from "kysely";
+import { StoreFailed, StoreUnavailable } from "../errors.ts";
+import type { Outcome, Parameter, Reply, Request } from "./libsql-messages.ts";
+import { Turns } from "./turns.ts";
+
+/** How long the thread gets to checkpoint and close before it is ended, ms. */
+const CLOSE_LIMIT_MS = 5_000;
+
+/** A request before it has its number. */
+type Unnumbered<R> = R extends unknown ? Omit<R, "id"> : never;
+
+/** The running thread. */
+export interface LibsqlThread {
+  /** Sends now; resolves with the outcome of a success, rejects with `StoreFailed` otherwise. */
+  send(request: Unnumbered<Request>): Promise<Extract<Outcome, { rows: unknown[] }>>;
+  /** Closes the files and ends the thread. */
+  close(): Promise<void>;
+  /** Resolves when the thread ends without having been asked to; never otherwise. */
+  readonly failed: Promise<StoreFailed>;
+}
+
+/** Starts the thread on the files of `dataDir`, which must exist. Rejects with `StoreUnavailable`. */
+export async function startLibsqlThread(dataDir: string): Promise<LibsqlThread> {
+  const { port1: port, port2 } = new MessageChannel();
+  const worker = new Worker(new URL("./libsql-thread.mjs", import.meta.url), {
+    name: "headgate-store",
+    workerData: { dataDir, port: port2 },
+    transferList: [port2],
+    execArgv: [], // the test runner's loaders are not for this thread
+  });
+  await opened(worker, port);
+
+  let lastId = 0;
+  let closing = false;
+  let dead: StoreFailed | null = null;
+  const pending = new Map<number, PromiseWithResolvers<Extract<Outcome, { rows: unknown[] }>>>();
+  const failed = withResolvers<StoreFailed>();
+
+  port.on("message", (reply: Reply) => {
+    if (reply.kind !== "outcome") return;
+    const waiting = pending.get(reply.id);
+    pending.delete(reply.id);
+    if (reply.outcome.error === undefined) waiting?.resolve(reply.outcome);
+    else waiting?.reject(new StoreFailed(reply.outcome.error.message));
+  });
+  worker.on("error", (cause) => die(new StoreFailed(`the store's thread failed: ${cause.message}`, { cause })));
+  worker.on("exit", () => die(new StoreFailed(closing ? "the store is closed" : "the store's thread ended")));
+
+  function die(error: StoreFailed): void {
+    dead ??= error;
+    for (const waiting of pending.values()) waiting.reject(dead);
+    pending.clear();
+    if (!closing) failed.resolve(dead);
+  }
+
+  function send(request: Unnumbered<Request>): Promise<Extract<Outcome, { rows: unknown[] }>> {
+    if (dead !== null || closing) return Promise.reject(dead ?? new StoreFailed("the store is closed"));
+    lastId += 1;
+    const waiting = withResolvers<Extract<Outcome, { rows: unknown[] }>>();
+    pending.set(lastId, waiting);
+    port.postMessage({ ...request, id: lastId });
+    return waiting.promise;
+  }
+
+  return {
+    send,
+    failed: failed.promise,
+    async close() {
+      if (closing || dead !== null) return;
+      const exited = new Promise((resolve) => worker.once("exit", resolve));
+      const asked = send({ kind: "close" });
+      closing = true;
+      const timer = setTimeout(() => void worker.terminate(), CLOSE_LIMIT_MS);
+      await asked.catch(() => undefined); // a thread that died meanwhile is closed too
+      await exited;
+      clearTimeout(timer);
+      port.close();
+    },
+  };
+}
+
+/** The dialect over a started thread; destroying the Kysely instance closes the thread. */
+export function libsqlDialect(thread: LibsqlThread): Dialect {
+  return {
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => new LibsqlDriver(thread),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  };
+}
+
+class LibsqlDriver implements Driver {
+  readonly #thread: LibsqlThread;
+  readonly #turns = new Turns();
+
+  constructor(thread: LibsqlThread) {
+    this.#thread = thread;
+  }
+
+  async init(): Promise<void> {}
+
+  async acquireConnection(): Promise<LibsqlConnection> {
+    return new LibsqlConnection(this.#thread, this.#turns);
+  }
+
+  async beginTransaction(connection: LibsqlConnection): Promise<void> {
+    await connection.begin();
+  }
+
+  async commitTransaction(connection: LibsqlConnection): Promise<void> {
+    await connection.end("commit");
+  }
+
+  async rollbackTransaction(connection: LibsqlConnection): Promise<void> {
+    await connection.end("rollback");
+  }
+
+  async releaseConnection(): Promise<void> {}
+
+  async destroy(): Promise<void> {
+    await this.#thread.close();
+  }
+}
+
+/** Kysely's view of the one real connection: its statements wait their turn unless its own transaction is open. */
+class LibsqlConnection implements DatabaseConnection {
+  readonly #thread: LibsqlThread;
+  readonly #turns: Turns;
+  #inTransaction = false;
+
+  constructor(thread: LibsqlThread, turns: Turns) {
+    this.#thread = thread;
+    this.#turns = turns;
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const request = {
+      kind: "statement",
+      sql: query.sql,
+      parameters: query.parameters.map(bindable),
+      reads: SelectQueryNode.is(query.query),
+      inTransaction: this.#inTransaction,
+    } as const;
+    const { rows, changes } = this.#inTransaction
+      ? await this.#thread.send(request)
+      : await new Promise<Extract<Outcome, { rows: unknown[] }>>((resolve, reject) => {
+          this.#turns.pass(() => this.#thread.send(request).then(resolve, reject), reject);
+        });
+    return { rows: rows as R[], numAffectedRows: BigInt(changes) };
+  }
+
+  // biome-ignore lint/correctness/useYield: the interface wants a generator, the store has nothing worth streaming
+  async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    throw new StoreFailed("the embedded store does not stream");
+  }
+
+  async begin(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#turns.take(() => {
+        this.#inTransaction = true;
+        this.#thread.send({ kind: "begin" }).then(() => resolve(), reject);
+      }, reject);
+    }).catch((error: unknown) => {
+      this.#release();
+      throw error;
+    });
+  }
+
+  async end(how: "commit" | "rollback"): Promise<void> {
+    if (!this.#inTransaction) return; // a commit that failed has been rolled back by the thread
+    try {
+      await this.#thread.send({ kind: how });
+    } finally {
+      this.#release();
+    }
+  }
+
+  #release(): void {
+    if (!this.#inTransaction) return;
+    this.#inTransaction = false;
+    this.#turns.release();
+  }
+}
+
+/** Refuses here what would end the process or be altered in libsql: booleans, objects, text with NUL or half a character. */
+function bindable(value: unknown): Parameter {
+  if (value === null || typeof value === "number" || typeof value === "bigint") return value;
+  if (typeof value === "string" && !value.includes("\0") && value.isWellFormed()) return value;
+  throw new TypeError(`the store does not take ${typeof value === "string" ? "text with NUL or lone surrogates" : typeof value}`);
+}
+
+function opened(worker: Worker, port: MessagePort): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const fail = (cause: Error) => reject(new StoreUnavailable(`the store's thread does not start: ${cause.message}`));
+    worker.once("error", fail);
+    port.once("message", (reply: Reply) => {
+      worker.off("error", fail);
+      if (reply.kind === "opened") return resolve();
+      port.close();
+      reject(new StoreUnavailable(reply.kind === "refused" ? reply.message : "the store's thread answered nonsense"));
+    });
+  });
+}
+
+interface PromiseWithResolvers<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+function withResolvers<T>(): PromiseWithResolvers<T> {
+  let resolve!: (value: T) => void;
+  let reject!: (reason: unknown) => void;
+  const promise = new Promise<T>((fulfil, refuse) => {
+    resolve = fulfil;
+    reject = refuse;
+  });
+  return { promise, resolve, reject };
+}

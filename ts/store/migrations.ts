@@ -1,0 +1,136 @@
+// How the tables of schema.ts came to be, oldest first. Forward only: a migration that has been released never changes.
+import { type Kysely, sql } from "kysely";
+import { StoreUnavailable } from "../errors.ts";
+
+interface Migration {
+  readonly name: string;
+  readonly up: (db: Kysely<unknown>) => Promise<void>;
+}
+
+const MIGRATIONS: readonly Migration[] = [{ name: "0001-first-tables", up: firstTables }];
+
+/** The bookkeeping table, not part of the schema the service works with. */
+interface Bookkeeping {
+  migration: { position: number; name: string };
+}
+
+/** Runs what has not run yet, each in one transaction with its record. Rejects with `StoreUnavailable` when the store
+ *  was made by a newer headgate. */
+export async function migrate(db: Kysely<unknown>, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
+  await db.schema
+    .createTable("migration")
+    .ifNotExists()
+    .addColumn("position", "integer", (column) => column.primaryKey())
+    .addColumn("name", "text", (column) => column.notNull())
+    .execute();
+  const done = await (db as Kysely<Bookkeeping>).selectFrom("migration").selectAll().orderBy("position").execute();
+  for (const [position, { name }] of done.entries()) {
+    if (migrations[position]?.name !== name) {
+      throw new StoreUnavailable(`the store was made by a newer headgate (it has ${name}); update headgate`);
+    }
+  }
+  for (const [position, { name, up }] of migrations.entries()) {
+    if (position < done.length) continue;
+    await db.transaction().execute(async (trx) => {
+      await up(trx);
+      await (trx as Kysely<Bookkeeping>).insertInto("migration").values({ position, name }).execute();
+    });
+  }
+}
+
+async function firstTables(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("organisation")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("hash", "text", (column) => column.notNull().unique())
+    .addColumn("name", "text", (column) => column.notNull())
+    .addColumn("plan", "text", (column) => column.notNull().check(sql`plan in ('trial', 'paid')`))
+    .addColumn("enabled", "integer", (column) => column.notNull())
+    .addColumn("webhook", "text")
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("updated_at", "bigint", (column) => column.notNull())
+    .execute();
+
+  await db.schema
+    .createTable("api_key")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("role", "text", (column) => column.notNull().check(sql`role in ('administrator', 'user', 'readonly')`))
+    .addColumn("hash", "text", (column) => column.notNull().unique())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("expires_at", "bigint")
+    .addColumn("last_used_at", "bigint")
+    .execute();
+
+  await db.schema
+    .createTable("stream")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("name", "text", (column) => column.notNull().unique())
+    .addColumn("state", "text", (column) =>
+      column.notNull().check(sql`state in ('created', 'live', 'ended', 'locked', 'deleted')`),
+    )
+    .addColumn("tags", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("updated_at", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createIndex("stream_newest")
+    .on("stream")
+    .columns(["organisation_id", "created_at"])
+    .execute();
+
+  await db.schema
+    .createTable("publish")
+    .addColumn("client_id", "bigint", (column) => column.primaryKey())
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("stream_id", "text", (column) => column.notNull().references("stream.id"))
+    .addColumn("name", "text", (column) => column.notNull())
+    .addColumn("app", "text", (column) => column.notNull())
+    .addColumn("arguments", "text")
+    .addColumn("address", "text", (column) => column.notNull())
+    .addColumn("webhook", "text")
+    .addColumn("state", "text", (column) => column.notNull().check(sql`state in ('asking', 'denied', 'live', 'ended')`))
+    .addColumn("asked_at", "bigint", (column) => column.notNull())
+    .addColumn("accepted_at", "bigint")
+    .addColumn("ended_at", "bigint")
+    .addColumn("end_reason", "text")
+    .addColumn("bytes_in", "bigint", (column) => column.notNull())
+    .addColumn("bytes_out", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema.createIndex("publish_of_stream").on("publish").columns(["stream_id", "state"]).execute();
+  // Few are open at a time; recovery and lists of the running ones read only those.
+  await sql`create index publish_open on publish (client_id) where state in ('asking', 'live')`.execute(db);
+
+  await db.schema
+    .createTable("outbox")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("client_id", "bigint", (column) => column.notNull())
+    .addColumn("url", "text", (column) => column.notNull())
+    .addColumn("body", "text", (column) => column.notNull())
+    .addColumn("attempts", "integer", (column) => column.notNull().defaultTo(0))
+    .addColumn("next_attempt_at", "bigint", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("delivered_at", "bigint")
+    .addColumn("given_up_at", "bigint")
+    .addColumn("last_status", "integer")
+    .execute();
+  await sql`create index outbox_due on outbox (next_attempt_at) where delivered_at is null and given_up_at is null`.execute(db);
+
+  await db.schema
+    .createTable("sequence")
+    .addColumn("name", "text", (column) => column.primaryKey())
+    .addColumn("next", "bigint", (column) => column.notNull())
+    .execute();
+
+  await db.schema
+    .createTable("token_key")
+    .addColumn("kid", "text", (column) => column.primaryKey())
+    .addColumn("alg", "text", (column) => column.notNull())
+    .addColumn("public_jwk", "text", (column) => column.notNull())
+    .addColumn("private_key", "text", (column) => column.notNull())
+    .addColumn("state", "text", (column) => column.notNull().check(sql`state in ('next', 'active', 'retired')`))
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .execute();
+}

@@ -1,0 +1,64 @@
+// Keeps secrets of the store unreadable without the key file of the data directory (AES-256-GCM), so that a copy of the
+// database alone gives nothing away.
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { StoreUnavailable } from "../errors.ts";
+
+const KEY_BYTES = 32;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+export interface SecretBox {
+  /** `purpose` binds the result to its place: it opens nowhere else. The result is base64url. */
+  seal(text: string, purpose: string): string;
+  /** Throws `StoreUnavailable` when the key file is not the one that sealed it. */
+  open(sealed: string, purpose: string): string;
+}
+
+/** Opens the box with `headgate.key` of the data directory, which is made (0600) when it is missing. */
+export function openSecretBox(dataDir: string): SecretBox {
+  const path = join(dataDir, "headgate.key");
+  const key = readKey(path);
+  return {
+    seal(text, purpose) {
+      const iv = randomBytes(IV_BYTES);
+      const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(purpose));
+      const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+      return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64url");
+    },
+    open(sealed, purpose) {
+      const bytes = Buffer.from(sealed, "base64url");
+      const [iv, tag] = [bytes.subarray(0, IV_BYTES), bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES)];
+      try {
+        const decipher = createDecipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES });
+        decipher.setAAD(Buffer.from(purpose)).setAuthTag(tag);
+        return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]).toString("utf8");
+      } catch (cause) {
+        throw new StoreUnavailable(`${path} is not the key this store was made with; put the right one back`, { cause });
+      }
+    },
+  };
+}
+
+function readKey(path: string): Buffer {
+  try {
+    if (!existsSync(path)) writeKey(path);
+    const key = Buffer.from(readFileSync(path, "utf8").trim(), "base64url");
+    if (key.length !== KEY_BYTES) throw new Error(`it must hold ${KEY_BYTES} bytes as base64url`);
+    return key;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new StoreUnavailable(`cannot use ${path}: ${reason}`, { cause });
+  }
+}
+
+function writeKey(path: string): void {
+  const file = openSync(path, "wx", 0o600);
+  try {
+    writeSync(file, `${randomBytes(KEY_BYTES).toString("base64url")}\n`);
+    fsyncSync(file); // what is sealed with it must not outlive it
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,118 @@
+// Web tokens: signed JWTs (RFC 7519) that carry an ingest URL and a stream name to the browser broadcaster (T1–T4).
+// What a token may do is decided at publish, not here.
+import { randomUUID } from "node:crypto";
+import { errors, type JWK, type JWTPayload, jwtVerify, SignJWT } from "jose";
+import { BadToken, type TokenFault } from "../errors.ts";
+import { TOKEN_ALGORITHMS, type TokenKeys } from "./keys.ts";
+
+/** Validity when the caller names no `exp`, and the longest there is (T1), seconds. */
+export const VALIDITY_DEFAULT_S = 604_800;
+export const VALIDITY_LIMIT_S = 365 * 86_400;
+/** How far our clock may be behind the issuer's, for `nbf` only (T4), seconds. */
+const NBF_LEEWAY_S = 30;
+/** Longest token that is looked at, characters: a name and a URL of 2 KiB each fit, also when escaped. */
+const TOKEN_LENGTH_LIMIT = 32_768;
+
+/** What a web token says. Times are Unix seconds. */
+export interface TokenClaims {
+  readonly streamname: string;
+  readonly ingesturl: string;
+  readonly exp: number;
+  readonly nbf: number;
+  readonly iat: number;
+  readonly iss: string;
+  /** Identifies the token for revocation (T7). */
+  readonly jti: string;
+}
+
+export interface Tokens {
+  /** Unix seconds now, as tokens count them. */
+  now(): number;
+  /** A signed token. `exp`, `nbf`: null for a week from now, and now. */
+  issue(subject: {
+    readonly streamname: string;
+    readonly ingesturl: string;
+    readonly exp: number | null;
+    readonly nbf: number | null;
+  }): Promise<string>;
+  /** The claims of a token of ours that holds now. Throws `BadToken`. */
+  verify(token: string): Promise<TokenClaims>;
+  /** The public keys, RFC 7517. */
+  jwks(): { readonly keys: readonly JWK[] };
+}
+
+export function createTokens(deps: {
+  readonly keys: TokenKeys;
+  readonly issuer: string;
+  readonly clock: { now(): number };
+}): Tokens {
+  const { keys, issuer, clock } = deps;
+  const now = () => Math.floor(clock.now() / 1000);
+  return {
+    now,
+    async issue({ streamname, ingesturl, exp, nbf }) {
+      const iat = now();
+      return await new SignJWT({ ingesturl, streamname })
+        .setProtectedHeader({ alg: keys.active.alg, typ: "JWT", kid: keys.active.kid })
+        .setIssuer(issuer)
+        .setIssuedAt(iat)
+        .setNotBefore(nbf ?? iat)
+        .setExpirationTime(exp ?? iat + VALIDITY_DEFAULT_S)
+        .setJti(randomUUID())
+        .sign(keys.active.privateKey);
+    },
+    async verify(token) {
+      if (token.length > TOKEN_LENGTH_LIMIT) throw new BadToken("jwt malformed");
+      const payload = await verified(token);
+      // The leeway above is meant for nbf; exp has none.
+      if (typeof payload.exp !== "number" || payload.exp <= now()) throw new BadToken("jwt expired");
+      return claimsOf(payload);
+    },
+    jwks: () => ({ keys: keys.published }),
+  };
+
+  async function verified(token: string): Promise<JWTPayload> {
+    try {
+      const { payload } = await jwtVerify(
+        token,
+        ({ kid, alg }) => {
+          const key = keys.find(kid, alg);
+          if (key === null) throw new BadToken("invalid signature");
+          return key;
+        },
+        {
+          algorithms: [...TOKEN_ALGORITHMS],
+          issuer,
+          typ: "JWT",
+          requiredClaims: ["exp", "nbf", "iat"],
+          clockTolerance: NBF_LEEWAY_S,
+          currentDate: new Date(clock.now()),
+        },
+      );
+      return payload;
+    } catch (error) {
+      throw error instanceof BadToken ? error : new BadToken(faultOf(error), { cause: error });
+    }
+  }
+}
+
+function faultOf(error: unknown): TokenFault {
+  if (error instanceof errors.JWTExpired) return "jwt expired";
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    if (error.claim === "nbf" && error.reason === "check_failed") return "jwt not active";
+    return error.claim === "iss" ? "invalid signature" : "jwt malformed";
+  }
+  const unsigned =
+    error instanceof errors.JWSSignatureVerificationFailed ||
+    error instanceof errors.JOSEAlgNotAllowed ||
+    error instanceof errors.JOSENotSupported;
+  return unsigned ? "invalid signature" : "jwt malformed";
+}
+
+function claimsOf({ streamname, ingesturl, exp, nbf, iat, iss, jti }: JWTPayload): TokenClaims {
+  if (typeof streamname !== "string" || typeof ingesturl !== "string") throw new BadToken("jwt malformed");
+  if (exp === undefined || nbf === undefined || iat === undefined || iss === undefined || jti === undefined) {
+    throw new BadToken("jwt malformed");
+  }
+  return { streamname, ingesturl, exp, nbf, iat, iss, jti };
+}
