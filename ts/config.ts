@@ -235,3 +235,9 @@ function edits(a: string, b: string): number {
   }
   return row[b.length] ?? 0;
 }
+
+/** Version of the running package. */
+export function readVersion(): string {
+  const path = new URL("../package.json", import.meta.url);
+  return String((JSON.parse(readFileSync(path, "utf8")) as { version?: unknown }).version);
+}

@@ -48,6 +48,8 @@ export interface Publishing {
   handle(event: MediaEvent): void;
   /** Ends what a former process left open, and delivers what it owed. Call once, before the first event. */
   recover(): Promise<void>;
+  /** From now on every request is denied; resolves when no publish runs any more, or `limitMs` is over. */
+  drain(limitMs: number): Promise<void>;
   /** Finishes ends under way and tries the outbox once more, within 10 s. Call after `Media.stop`: then every end is
    *  known. A publish that is still running is ended by the next `recover`. */
   stop(): Promise<void>;
@@ -72,6 +74,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const underWay = new Set<Promise<void>>();
   const persisting = setInterval(() => track(persist()), PERSIST_INTERVAL_MS);
   let stopping = false;
+  /** Called when the last publish has ended. */
+  let onEmpty: (() => void) | null = null;
 
   return {
     handle(event) {
@@ -96,6 +100,13 @@ export function createPublishing(deps: PublishingDeps): Publishing {
         log.warn({ clientId, reason: "gateway_restarted" }, "publish ended");
       }
       outbox.wake();
+    },
+    async drain(limitMs) {
+      stopping = true;
+      if (running.size === 0) return;
+      await within(limitMs, new Promise<void>((resolve) => {
+        onEmpty = resolve;
+      }));
     },
     async stop() {
       stopping = true;
@@ -166,6 +177,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   async function end(event: PublishEnded): Promise<void> {
     const publish = running.get(event.clientId);
     running.delete(event.clientId);
+    if (running.size === 0) onEmpty?.();
     if (publish !== undefined) names.end(publish.intent.name, event.clientId);
     const { clientId, reason, bytesIn, bytesOut } = event;
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);

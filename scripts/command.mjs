@@ -1,0 +1,15 @@
+// Builds what changed, then runs the command line in this process.
+import { BuildError, build } from "./build.mjs";
+
+/** @param {readonly string[]} argv */
+export async function main(argv) {
+  try {
+    build();
+  } catch (error) {
+    if (!(error instanceof BuildError)) throw error;
+    console.error(`headgate: ${error.message}`);
+    process.exit(1);
+  }
+  const { run } = await import("../dist/cli/main.js");
+  await run(argv);
+}

@@ -1,0 +1,49 @@
+// One build at a time in one checkout: a second one waits, and then finds everything done.
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** A cold build takes minutes; whoever waits longer than this is told. */
+const WAIT_LIMIT_MS = 30 * 60_000;
+const LOOK_EVERY_MS = 200;
+
+/** Runs `act` while no other process holds the lock in `folder`. */
+export function withLock(folder, act) {
+  mkdirSync(folder, { recursive: true });
+  const lock = join(folder, "lock");
+  const until = Date.now() + WAIT_LIMIT_MS;
+  let hasSaid = false;
+  while (!take(lock)) {
+    if (Date.now() > until) throw new Error(`another build holds ${lock}`);
+    if (!hasSaid) console.error("headgate: waiting for another build to finish");
+    hasSaid = true;
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOOK_EVERY_MS);
+  }
+  try {
+    return act();
+  } finally {
+    rmSync(lock, { force: true });
+  }
+}
+
+function take(lock) {
+  try {
+    writeFileSync(lock, String(process.pid), { flag: "wx" });
+    return true;
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error;
+    if (!isAlive(lock)) rmSync(lock, { force: true });
+    return false;
+  }
+}
+
+/** A build that was killed leaves its lock behind. */
+function isAlive(lock) {
+  try {
+    const pid = Number(readFileSync(lock, "utf8"));
+    if (pid === 0) return true;
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === "EPERM";
+  }
+}

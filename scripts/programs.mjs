@@ -1,0 +1,71 @@
+// The programs that building and testing need, what for, and the Debian package that brings each. On Debian as root
+// missing ones are installed; everywhere else the one command that does it is named.
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+
+/** @typedef {{ name: string, package: string, use: string, isThere: () => boolean }} Program */
+
+const onPath = (name) => () =>
+  (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name)));
+const file = (path) => () => existsSync(path);
+const rtmpModule = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
+
+/** @type {readonly Program[]} */
+export const toBuild = [
+  { name: "cc", package: "build-essential", use: "links the media core", isThere: onPath("cc") },
+];
+
+/** @type {readonly Program[]} */
+export const toTest = [
+  { name: "ffmpeg", package: "ffmpeg", use: "publishes, plays, judges", isThere: onPath("ffmpeg") },
+  { name: "ffprobe", package: "ffmpeg", use: "judges streams", isThere: onPath("ffprobe") },
+  { name: "nginx", package: "nginx-light", use: "the upstream", isThere: file("/usr/sbin/nginx") },
+  {
+    name: "nginx's RTMP module",
+    package: "libnginx-mod-rtmp",
+    use: "the upstream",
+    isThere: file(rtmpModule),
+  },
+  { name: "openssl", package: "openssl", use: "test certificates", isThere: onPath("openssl") },
+];
+
+/** Packages whose programs are missing, each once, in the order of the table.
+ *  @param {readonly Program[]} programs */
+export function missingPackages(programs) {
+  return [...new Set(programs.filter((p) => !p.isThere()).map((p) => p.package))];
+}
+
+/** Sees that the programs are there; installs them on Debian as root.
+ *  @param {readonly Program[]} programs
+ *  @returns {string | null} what to tell the person when something is still missing */
+export function providePrograms(programs) {
+  const packages = missingPackages(programs);
+  if (packages.length === 0) return null;
+  if (canInstall()) install(packages);
+  const missing = programs.filter((program) => !program.isThere());
+  if (missing.length === 0) return null;
+  const rows = missing.map((program) => `  ${program.name}: ${program.use}`).join("\n");
+  const command = `apt-get install --no-install-recommends ${missingPackages(programs).join(" ")}`;
+  return `missing:\n${rows}\nOn Debian, as root: ${command}`;
+}
+
+function canInstall() {
+  return process.getuid?.() === 0 && existsSync("/etc/debian_version");
+}
+
+/** Installs without starting the services that packages bring. */
+function install(packages) {
+  const policy = "/usr/sbin/policy-rc.d";
+  const isOurs = !existsSync(policy);
+  if (isOurs) writeFileSync(policy, "#!/bin/sh\nexit 101\n", { mode: 0o755 });
+  console.error(`headgate: installing ${packages.join(", ")}`);
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+  const run = (...args) => spawnSync("apt-get", args, { env, stdio: ["ignore", 2, 2] });
+  try {
+    run("update", "-qq");
+    run("install", "-y", "-qq", "--no-install-recommends", ...packages);
+  } finally {
+    if (isOurs && readFileSync(policy, "utf8").includes("101")) rmSync(policy);
+  }
+}

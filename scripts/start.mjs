@@ -1,0 +1,4 @@
+// `npm start`: builds what changed, then serves, in this process: a signal to npm reaches the service itself.
+import { main } from "./command.mjs";
+
+await main(["serve", ...process.argv.slice(2)]);

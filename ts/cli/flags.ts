@@ -1,0 +1,40 @@
+// Every setting that is no secret as a flag, and back from flags to settings.
+import { flagOf, SETTING_KEYS, type SettingKey, settingOf } from "../settings.ts";
+
+/** One flag, as cleye takes it (an alias: an interface has no index signature). */
+type Flag = { readonly type: StringConstructor; readonly description: string };
+
+/** Flag name in camel case, as cleye wants it, → setting. */
+const KEYS = new Map<string, SettingKey>(
+  SETTING_KEYS.filter((key) => !settingOf(key).secret).map((key) => [camel(flagOf(key)), key]),
+);
+
+/** The flags of `serve` and `config`: all settings, and the path of the configuration file. */
+export function settingFlags(): Record<string, Flag> {
+  const flags: Record<string, Flag> = {
+    config: { type: String, description: "configuration file; default: headgate.toml in the data directory" },
+  };
+  for (const [name, key] of KEYS) {
+    const { meaning, fallback } = settingOf(key);
+    const shown = fallback === null || String(fallback) === "" ? "" : ` (${String(fallback)})`;
+    flags[name] = { type: String, description: `${meaning || key}${shown}` };
+  }
+  return flags;
+}
+
+/** What was said on the command line. A flag without a value says "on". */
+export function readFlags(flags: Readonly<Record<string, unknown>>): {
+  readonly flags: ReadonlyMap<SettingKey, string>;
+  readonly file: string | null;
+} {
+  const said = new Map<SettingKey, string>();
+  for (const [name, value] of Object.entries(flags)) {
+    const key = KEYS.get(name);
+    if (key !== undefined && typeof value === "string") said.set(key, value === "" ? "on" : value);
+  }
+  return { flags: said, file: typeof flags.config === "string" ? flags.config : null };
+}
+
+function camel(name: string): string {
+  return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase());
+}

@@ -1,0 +1,170 @@
+// Builds the service from a configuration, starts it and stops it gracefully. The only place where the clock is made.
+import { lookup } from "node:dns/promises";
+import { createApp } from "./app.ts";
+import type { Config } from "./config.ts";
+import { PortTaken } from "./errors.ts";
+import { healthApp } from "./http/health.ts";
+import { type Listening, listen } from "./listen.ts";
+import { createLog } from "./log.ts";
+import { type Media, MediaStartError, startMedia } from "./media.ts";
+import { createMetrics } from "./metrics.ts";
+import { ensureFirstOrganisation } from "./organisation/organisations.ts";
+import { checkWebhookUrl } from "./publish/address-guard.ts";
+import { createPublishing } from "./publish/lifecycle.ts";
+import { openStore } from "./store/open.ts";
+import { openSecretBox } from "./store/secret-box.ts";
+import { loadTokenKeys } from "./token/keys.ts";
+import { createTokens } from "./token/tokens.ts";
+
+/** Where the running service is reached: the ready line of operations.md §2. */
+export interface Addresses {
+  readonly http: string;
+  readonly rtmp: string;
+  readonly rtmps: string | null;
+  /** UDP addresses of the media workers. */
+  readonly media: readonly string[];
+  readonly metrics: string;
+}
+
+export interface Service {
+  readonly addresses: Addresses;
+  /** Not ready, no new publish, running ones until `drain_s`; then everything ends and every done event is sent or
+   *  kept for the next start. */
+  stop(): Promise<void>;
+  /** Cuts the wait of `stop` short: running publishes end now. */
+  hurry(): void;
+  /** Rejects when the store dies while the service runs; nothing works after that. */
+  readonly failed: Promise<never>;
+}
+
+/** Starts everything. Rejects with `ConfigInvalid`, `PortTaken` or `StoreUnavailable`, and leaves nothing behind.
+ *  `announceKey` shows the first administrator key to the person who starts a new store; it is never logged. */
+export async function serve(
+  config: Config,
+  terminal: { readonly isTerminal: boolean; announceKey(key: string): void },
+): Promise<Service> {
+  const clock = { now: () => Date.now() };
+  const log = createLog(config.log, terminal.isTerminal);
+  /** What has been started, to be stopped in the reverse order. */
+  const started: (() => Promise<void>)[] = [];
+  let ready = false;
+
+  async function start(): Promise<Service> {
+    const store = await openStore(config);
+    started.push(() => store.close());
+    const first = await ensureFirstOrganisation(store.db, config.bootstrap.apiKey, clock.now());
+    if (first.outcome === "bootstrap_key_unused") {
+      log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
+    }
+    const { alg, issuer } = config.token;
+    const keys = await loadTokenKeys(store.db, openSecretBox(config.dataDir), { alg, now: clock.now() });
+
+    let media: Media | null = null;
+    const running = (): Media => {
+      if (media === null) throw new Error("the media core is not started");
+      return media;
+    };
+    const publishing = createPublishing({
+      db: store.db,
+      media: running,
+      clock,
+      log,
+      settings: {
+        deadlineMs: config.webhook.deadlineMs,
+        updateSeconds: config.webhook.updateS,
+        webhookCa: config.webhook.ca,
+        dev: config.dev,
+        upstreamPush: config.upstream.push,
+        duplicate: config.publish.duplicate,
+      },
+    });
+    started.push(() => publishing.stop());
+    await publishing.recover();
+    media = await openMedia(config, publishing.handle, (err) => log.error({ err }, "media event failed"));
+    started.push(() => running().stop());
+
+    const metrics = createMetrics();
+    const health = healthApp({ registry: metrics.registry, ready: () => ready });
+    const metricsPort = await listen(health.fetch, { ...config.metrics, name: "metrics.port" });
+    started.push(() => metricsPort.stop());
+    const app = createApp({
+      db: store.db,
+      config,
+      clock,
+      log,
+      tokens: createTokens({ keys, issuer, clock }),
+      metrics,
+      checkWebhookUrl: (url) => checkWebhookUrl(url, { dev: config.dev }),
+      rtmpPort: media.rtmpPort,
+    });
+    const http = await listen(app.fetch, { ...config.http, name: "http.port" });
+    started.push(() => http.stop());
+
+    // Last: whoever starts a new store sees the key only when everything runs.
+    if (first.outcome === "created" && first.key !== null) terminal.announceKey(first.key);
+    ready = true;
+    log.info("ready");
+    let hurry = (): void => {};
+    const hurried = new Promise<void>((resolve) => {
+      hurry = resolve;
+    });
+    return {
+      hurry,
+      addresses: addressesOf(config, media, http, metricsPort),
+      failed: store.failed.then((error) => Promise.reject(error)),
+      async stop() {
+        ready = false;
+        http.drain();
+        await Promise.race([publishing.drain(config.drainS * 1_000), hurried]);
+        await stopAll(started);
+      },
+    };
+  }
+
+  try {
+    return await start();
+  } catch (error) {
+    await stopAll(started);
+    throw error;
+  }
+}
+
+async function stopAll(started: (() => Promise<void>)[]): Promise<void> {
+  for (const stop of started.splice(0).reverse()) await stop();
+}
+
+async function openMedia(
+  config: Config,
+  handle: Parameters<typeof startMedia>[1],
+  failed: (error: unknown) => void,
+): Promise<Media> {
+  const { host, port } = config.rtmp;
+  try {
+    const { address } = await lookup(host);
+    const { workers, gopCache } = config.media;
+    return startMedia({ rtmpHost: address, rtmpPort: port, workers, gopCache }, handle, failed);
+  } catch (error) {
+    if (error instanceof MediaStartError && error.code === "port_taken") {
+      const reason = "it is in use by another program";
+      throw new PortTaken(`cannot listen on ${host}:${port} (rtmp.port): ${reason}`, { cause: error });
+    }
+    throw error;
+  }
+}
+
+function addressesOf(config: Config, media: Media, http: Listening, metrics: Listening): Addresses {
+  const reach = (host: string, port: number) => `${nameOf(host)}:${port}`;
+  return {
+    http: config.http.publicUrl ?? `http://${reach(config.http.host, http.port)}`,
+    rtmp: `rtmp://${reach(config.ingest.hosts[0] ?? config.rtmp.host, media.rtmpPort)}/live`,
+    rtmps: null,
+    media: [],
+    metrics: `http://${reach(config.metrics.host, metrics.port)}`,
+  };
+}
+
+/** A host as a URL can hold it; "all addresses" is reached on this machine by loopback. */
+function nameOf(host: string): string {
+  if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
+  return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+}
