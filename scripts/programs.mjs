@@ -12,9 +12,7 @@ const file = (path) => () => existsSync(path);
 const rtmpModule = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
 
 /** @type {readonly Program[]} */
-export const toBuild = [
-  { name: "cc", package: "build-essential", use: "links the media core", isThere: onPath("cc") },
-];
+export const toBuild = [{ name: "cc", package: "build-essential", use: "links the media core", isThere: onPath("cc") }];
 
 /** @type {readonly Program[]} */
 export const toTest = [

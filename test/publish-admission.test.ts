@@ -2,7 +2,7 @@
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Customer, startCustomer } from "./support/customer.ts";
-import { addStream, openStage, type Stage, type StageOptions, STREAM } from "./support/publishing.ts";
+import { addStream, openStage, STREAM, type Stage, type StageOptions } from "./support/publishing.ts";
 
 let customer: Customer;
 let stage: Stage;
@@ -47,7 +47,9 @@ describe("a publish request", () => {
     const [asked] = customer.requests;
     expect(asked?.method).toBe("POST");
     expect(asked?.path).toBe("/hook?key=webhook-secret");
-    expect(asked?.body).toBe(`passcode=s3cret&call=publish&name=${STREAM}&app=live&addr=203.0.113.7&clientid=${clientId}`);
+    expect(asked?.body).toBe(
+      `passcode=s3cret&call=publish&name=${STREAM}&app=live&addr=203.0.113.7&clientid=${clientId}`,
+    );
     expect(asked?.headers).toMatchObject({
       "content-type": "application/x-www-form-urlencoded",
       "user-agent": "headgate-webhook/1",
@@ -59,12 +61,15 @@ describe("a publish request", () => {
     expect(await streamState()).toBe("live");
   });
 
-  test.each(["%zz&&x=/?", Buffer.from([0xe9, 0x3d, 0xff]), ""])("with odd arguments %j reaches the customer unchanged", async (odd) => {
-    await open();
-    await stage.allowed(STREAM, { arguments: odd });
-    const sent = Buffer.from(odd).toString("latin1");
-    expect(customer.requests[0]?.body.startsWith(sent === "" ? "call=publish&" : `${sent}&call=publish&`)).toBe(true);
-  });
+  test.each(["%zz&&x=/?", Buffer.from([0xe9, 0x3d, 0xff]), ""])(
+    "with odd arguments %j reaches the customer unchanged",
+    async (odd) => {
+      await open();
+      await stage.allowed(STREAM, { arguments: odd });
+      const sent = Buffer.from(odd).toString("latin1");
+      expect(customer.requests[0]?.body.startsWith(sent === "" ? "call=publish&" : `${sent}&call=publish&`)).toBe(true);
+    },
+  );
 
   test("from a mapped IPv4 address is told as IPv4", async () => {
     await open();
@@ -86,7 +91,11 @@ describe("a publish request", () => {
 
   test("is denied with the first line of a 403's plain text", async () => {
     await open();
-    customer.answer({ status: 403, headers: { "content-type": "text/plain; charset=utf-8" }, body: "Plan\u0007 expired – call us\r\nsecret" });
+    customer.answer({
+      status: 403,
+      headers: { "content-type": "text/plain; charset=utf-8" },
+      body: "Plan\u0007 expired – call us\r\nsecret",
+    });
     expect(await stage.request(STREAM)).toMatchObject({ description: "Plan expired – call us" });
     customer.answer({ status: 403, headers: { "content-type": "text/plain" }, body: "x".repeat(100_000) });
     expect(await stage.request(STREAM)).toMatchObject({ description: "x".repeat(200) });
@@ -234,7 +243,11 @@ describe("the customer is not asked", () => {
   test("for a disabled organisation", async () => {
     await open();
     await stage.db.updateTable("organisation").set({ enabled: 0 }).execute();
-    expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "denied", description: "Organisation is not enabled" });
+    expect(await stage.request(STREAM)).toMatchObject({
+      told: "deny",
+      code: "denied",
+      description: "Organisation is not enabled",
+    });
     expect(customer.requests).toHaveLength(0);
   });
 
@@ -269,7 +282,9 @@ describe("a live name", () => {
     stage.media.measure(first, { silentMs: 5_000 });
     const request = stage.ask(STREAM);
     await customer.received("publish", 2);
-    await expect.poll(() => stage.media.told.at(-1)).toMatchObject({ told: "end", clientId: first, reason: "replaced" });
+    await expect
+      .poll(() => stage.media.told.at(-1))
+      .toMatchObject({ told: "end", clientId: first, reason: "replaced" });
     stage.end(first, "replaced");
     const answer = await stage.answered(request);
     expect(answer.told).toBe("allow");
@@ -322,7 +337,10 @@ describe("an allowed publish", () => {
 
   test("is refused before the customer is asked when its arguments cannot be pushed unaltered", async () => {
     await open({ settings: { upstreamPush: ["rtmp://127.0.0.1/live/{name}?{args}"] } });
-    expect(await stage.request(STREAM, { arguments: Buffer.from([0xff]) })).toMatchObject({ told: "deny", code: "bad_name" });
+    expect(await stage.request(STREAM, { arguments: Buffer.from([0xff]) })).toMatchObject({
+      told: "deny",
+      code: "bad_name",
+    });
     expect(customer.requests).toHaveLength(0);
   });
 });

@@ -31,11 +31,15 @@ describe("the body", () => {
     expect(text(publishBody(withArguments))).toBe(
       "passcode=s3cret&call=publish&name=Ab1Cd-9XyZ0&app=live&addr=203.0.113.7&clientid=100482",
     );
-    expect(text(updateBody(withArguments, { time: 0, timestamp: 0 }))).toMatch(/^passcode=s3cret&call=update_publish&time=0&/);
-    expect(text(doneBody(withArguments, { bytesIn: 1, bytesOut: 2 }))).toMatch(/^passcode=s3cret&call=publish_done&name=/);
+    expect(text(updateBody(withArguments, { time: 0, timestamp: 0 }))).toMatch(
+      /^passcode=s3cret&call=update_publish&time=0&/,
+    );
+    expect(text(doneBody(withArguments, { bytesIn: 1, bytesOut: 2 }))).toMatch(
+      /^passcode=s3cret&call=publish_done&name=/,
+    );
   });
 
-  test.each(["%", "%zz=%", "&", "a=b&&c", "a=/?x=1?y", "\xe9=\xff\x80", "a=%C3%A9+b", "=", " a = b ", "\"<>\\^`{|}~"])(
+  test.each(["%", "%zz=%", "&", "a=b&&c", "a=/?x=1?y", "\xe9=\xff\x80", "a=%C3%A9+b", "=", " a = b ", '"<>\\^`{|}~'])(
     "forwards %j unchanged",
     (odd) => {
       expect(text(publishBody({ ...subject, arguments: bytes(odd) }))).toBe(`${odd}&${text(publishBody(subject))}`);
@@ -69,15 +73,33 @@ describe("the body", () => {
   });
 
   test("cannot be told another call, name or byte count by a first-wins parser", () => {
-    const field = fc.constantFrom("call", "NAME", "%63all", "bytes.in", "bytes+out", " app", "addr[]", "clientid", "passcode", "x");
-    const pair = fc.tuple(field, fc.constantFrom("=", "==", "%3D", ""), fc.string({ maxLength: 4 }), fc.constantFrom("&", ";"));
+    const field = fc.constantFrom(
+      "call",
+      "NAME",
+      "%63all",
+      "bytes.in",
+      "bytes+out",
+      " app",
+      "addr[]",
+      "clientid",
+      "passcode",
+      "x",
+    );
+    const pair = fc.tuple(
+      field,
+      fc.constantFrom("=", "==", "%3D", ""),
+      fc.string({ maxLength: 4 }),
+      fc.constantFrom("&", ";"),
+    );
     fc.assert(
       fc.property(fc.array(pair, { maxLength: 6 }), (pairs) => {
         const custom = Buffer.from(pairs.flat().join(""));
         const check = checkStreamName(bytes("name"), custom);
         if (check.outcome === "refused") return true;
         const seen = new URLSearchParams(text(publishBody({ ...subject, arguments: custom })));
-        return seen.get("call") === "publish" && seen.get("name") === subject.name && seen.get("addr") === subject.address;
+        return (
+          seen.get("call") === "publish" && seen.get("name") === subject.name && seen.get("addr") === subject.address
+        );
       }),
       { numRuns: 2_000 },
     );
@@ -102,19 +124,57 @@ describe("a stream name", () => {
   });
 
   test.each([
-    "call=publish", "name=x", "app=x", "addr=1", "clientid=1", "bytes_in=1", "bytes_out=1", "call", "a=1&name=x", "a=1;name=x", "CALL=x",
-    "%63%61ll=x", "+name=x", "name+=x", "%20name=x", "name%09=x", "name[]=x", "name[a][b]=x", "name%5B%5D=x", "bytes.in=1", "bytes+in=1", "bytes%20out=1",
-    "bytes%2eout=1", "name%00x=1", "ClientID=1", "&&name", "a;b&c;app=1", "name==",
+    "call=publish",
+    "name=x",
+    "app=x",
+    "addr=1",
+    "clientid=1",
+    "bytes_in=1",
+    "bytes_out=1",
+    "call",
+    "a=1&name=x",
+    "a=1;name=x",
+    "CALL=x",
+    "%63%61ll=x",
+    "+name=x",
+    "name+=x",
+    "%20name=x",
+    "name%09=x",
+    "name[]=x",
+    "name[a][b]=x",
+    "name%5B%5D=x",
+    "bytes.in=1",
+    "bytes+in=1",
+    "bytes%20out=1",
+    "bytes%2eout=1",
+    "name%00x=1",
+    "ClientID=1",
+    "&&name",
+    "a;b&c;app=1",
+    "name==",
   ])("with reserved arguments %s is refused", (custom) => {
-    expect(checkStreamName(bytes("name"), bytes(custom))).toMatchObject({ outcome: "refused", cause: "reserved_field" });
+    expect(checkStreamName(bytes("name"), bytes(custom))).toMatchObject({
+      outcome: "refused",
+      cause: "reserved_field",
+    });
   });
 
-  test.each(["time=1", "timestamp=2", "names=x", "x=name", "x=call%26", "xname=1", "token=call", "%256eame=x", "_name=x", "call_=x", "%=name", "%n"])(
-    "with arguments %s is accepted",
-    (custom) => {
-      expect(outcome(bytes("name"), bytes(custom))).toBe("accepted");
-    },
-  );
+  test.each([
+    "time=1",
+    "timestamp=2",
+    "names=x",
+    "x=name",
+    "x=call%26",
+    "xname=1",
+    "token=call",
+    "%256eame=x",
+    "_name=x",
+    "call_=x",
+    "%=name",
+    "%n",
+  ])("with arguments %s is accepted", (custom) => {
+    expect(outcome(bytes("name"), bytes(custom))).toBe("accepted");
+  });
 
   test("with time or timestamp is refused only when the arguments are judged strictly", () => {
     expect(checkStreamName(bytes("name"), bytes("timestamp=1"), { strictArguments: true }).outcome).toBe("refused");
@@ -130,20 +190,26 @@ describe("an upstream", () => {
   const template = "rtmp://up.example/live/{name}?{args}";
 
   test("gets the name and the arguments verbatim", () => {
-    expect(writeUpstreams([template], "n", bytes("a=$&{name}&b=$1"))).toEqual(["rtmp://up.example/live/n?a=$&{name}&b=$1"]);
+    expect(writeUpstreams([template], "n", bytes("a=$&{name}&b=$1"))).toEqual([
+      "rtmp://up.example/live/n?a=$&{name}&b=$1",
+    ]);
   });
 
   test("loses its trailing question mark without arguments", () => {
-    expect(writeUpstreams([template, "rtmp://up.example/live/{name}", "rtmp://up.example/live/{name}?k=v&{args}"], "n", null)).toEqual([
-      "rtmp://up.example/live/n",
-      "rtmp://up.example/live/n",
-      "rtmp://up.example/live/n?k=v&",
-    ]);
+    expect(
+      writeUpstreams(
+        [template, "rtmp://up.example/live/{name}", "rtmp://up.example/live/{name}?k=v&{args}"],
+        "n",
+        null,
+      ),
+    ).toEqual(["rtmp://up.example/live/n", "rtmp://up.example/live/n", "rtmp://up.example/live/n?k=v&"]);
   });
 
   test("is refused arguments that text cannot carry", () => {
     expect(writeUpstreams([template], "n", bytes("a=\xff"))).toBeNull();
-    expect(writeUpstreams(["rtmp://up.example/live/{name}"], "n", bytes("a=\xff"))).toEqual(["rtmp://up.example/live/n"]);
+    expect(writeUpstreams(["rtmp://up.example/live/{name}"], "n", bytes("a=\xff"))).toEqual([
+      "rtmp://up.example/live/n",
+    ]);
     expect(writeUpstreams([template], "n", Buffer.from("a=é"))).toEqual(["rtmp://up.example/live/n?a=é"]);
   });
 

@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { EndReason } from "../ts/media.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
-import { openStage, type Stage, type StageOptions, STREAM, until } from "./support/publishing.ts";
+import { openStage, STREAM, type Stage, type StageOptions, until } from "./support/publishing.ts";
 
 let customer: Customer;
 let stage: Stage;
@@ -23,10 +23,22 @@ afterEach(async () => {
 });
 
 const outbox = () => stage.db.selectFrom("outbox").selectAll().execute();
-const delivered = () => until(async () => (await outbox()).every((row) => row.delivered_at !== null) && (await outbox()).length > 0);
+const delivered = () =>
+  until(async () => (await outbox()).every((row) => row.delivered_at !== null) && (await outbox()).length > 0);
 
 describe("publish_done", () => {
-  const reasons: EndReason[] = ["unpublished", "broadcaster_left", "silent", "protocol_error", "limit_exceeded", "replaced", "rejected_by_customer", "kicked", "shutdown", "internal_error"];
+  const reasons: EndReason[] = [
+    "unpublished",
+    "broadcaster_left",
+    "silent",
+    "protocol_error",
+    "limit_exceeded",
+    "replaced",
+    "rejected_by_customer",
+    "kicked",
+    "shutdown",
+    "internal_error",
+  ];
 
   test.each(reasons)("comes exactly once after the end %s", async (reason) => {
     await open();
@@ -160,8 +172,29 @@ describe("publish_done", () => {
     await open();
     const slow = await startCustomer();
     slow.answer("hang");
-    await stage.db.insertInto("organisation").values({ id: "org2", hash: "Zz9Zz", name: "Slow", plan: "paid", enabled: 1, webhook: null, created_at: 0, updated_at: 0 }).execute();
-    const row = { organisation_id: "org2", url: slow.url, body: "call=publish_done", next_attempt_at: 0, created_at: 0, delivered_at: null, given_up_at: null, last_status: null };
+    await stage.db
+      .insertInto("organisation")
+      .values({
+        id: "org2",
+        hash: "Zz9Zz",
+        name: "Slow",
+        plan: "paid",
+        enabled: 1,
+        webhook: null,
+        created_at: 0,
+        updated_at: 0,
+      })
+      .execute();
+    const row = {
+      organisation_id: "org2",
+      url: slow.url,
+      body: "call=publish_done",
+      next_attempt_at: 0,
+      created_at: 0,
+      delivered_at: null,
+      given_up_at: null,
+      last_status: null,
+    };
     const rows = Array.from({ length: 40 }, (_, index) => ({ ...row, id: `slow${index}`, client_id: 10_000 + index }));
     await stage.db.insertInto("outbox").values(rows).execute();
     stage.end(await stage.allowed(STREAM));
@@ -207,7 +240,12 @@ describe("update_publish", () => {
     const clientId = await stage.allowed(STREAM);
     await expect
       .poll(() => stage.media.told.find((told) => told.told === "end"), { timeout: 3_000 })
-      .toEqual({ told: "end", clientId, reason: "rejected_by_customer", description: status === 403 ? "Time is up" : "Publish ended by the customer" });
+      .toEqual({
+        told: "end",
+        clientId,
+        reason: "rejected_by_customer",
+        description: status === 403 ? "Time is up" : "Publish ended by the customer",
+      });
     stage.end(clientId, "rejected_by_customer");
     await customer.received("publish_done");
     expect(customer.calls("update_publish")).toHaveLength(1);
@@ -277,7 +315,9 @@ describe("every ten seconds", () => {
   test("an end that the store could not take is tried again", async () => {
     await open10();
     const clientId = await stage.allowed(STREAM);
-    await sql`create trigger full before insert on outbox begin select raise(abort, 'disk full'); end`.execute(stage.db);
+    await sql`create trigger full before insert on outbox begin select raise(abort, 'disk full'); end`.execute(
+      stage.db,
+    );
     stage.end(clientId, "unpublished", { bytesIn: 3, bytesOut: 4 });
     await until(() => stage.log().includes("could not be recorded yet"));
     expect((await stage.db.selectFrom("publish").select("state").executeTakeFirstOrThrow()).state).toBe("live");

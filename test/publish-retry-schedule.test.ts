@@ -5,7 +5,12 @@ import type { WebhookAnswer } from "../ts/publish/webhook.ts";
 
 const NOW = 1_767_225_600_000;
 const HOUR = 3_600_000;
-const answered = (status: number, retryAfter: string | null = null): WebhookAnswer => ({ outcome: "answered", status, reason: null, retryAfter });
+const answered = (status: number, retryAfter: string | null = null): WebhookAnswer => ({
+  outcome: "answered",
+  status,
+  reason: null,
+  retryAfter,
+});
 const timeout: WebhookAnswer = { outcome: "unreachable", cause: "deadline" };
 const judge = (answer: WebhookAnswer, attempts = 1, age = 0, random = 0.5) =>
   judgeDelivery(answer, { attempts, createdAt: NOW - age }, NOW, random);
@@ -20,7 +25,9 @@ describe("a delivery", () => {
   });
 
   test.each([301, 307, 408, 429, 500, 503])("answered %i is tried after 1, 5, 30, 120, 600, 600 s", (status) => {
-    expect([1, 2, 3, 4, 5, 6, 50].map((attempts) => delay(answered(status), attempts))).toEqual([1_000, 5_000, 30_000, 120_000, 600_000, 600_000, 600_000]);
+    expect([1, 2, 3, 4, 5, 6, 50].map((attempts) => delay(answered(status), attempts))).toEqual([
+      1_000, 5_000, 30_000, 120_000, 600_000, 600_000, 600_000,
+    ]);
   });
 
   test("without an answer is tried until 72 h have passed", () => {

@@ -49,7 +49,8 @@ describe("opening", () => {
 
   test("uses a write-ahead log, full synchronisation and foreign keys", async () => {
     const { db } = await opened();
-    const pragma = async (name: string) => Object.values((await sql<object>`${sql.raw(`pragma ${name}`)}`.execute(db)).rows[0] ?? {})[0];
+    const pragma = async (name: string) =>
+      Object.values((await sql<object>`${sql.raw(`pragma ${name}`)}`.execute(db)).rows[0] ?? {})[0];
     expect(await pragma("journal_mode")).toBe("wal");
     expect(await pragma("synchronous")).toBe(2);
     expect(await pragma("foreign_keys")).toBe(1);
@@ -86,7 +87,9 @@ describe("opening", () => {
     await once(child.stdout, "data");
     const refusal = await opened().catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(StoreUnavailable);
-    expect(String(refusal)).toContain(`the data directory ${join(folder, "data")} is in use by another headgate process`);
+    expect(String(refusal)).toContain(
+      `the data directory ${join(folder, "data")} is in use by another headgate process`,
+    );
     expect(exitCodeOf(refusal)).toBe(4);
     child.kill("SIGKILL");
     await once(child, "exit");
@@ -128,13 +131,24 @@ describe("statements", () => {
     const insert = (id: string) => db.insertInto("organisation").values(organisation(id)).execute();
     const outcomes = await Promise.allSettled(["a", "b", "a", "c"].map(insert));
     expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
-    expect(await db.selectFrom("organisation").select("id").orderBy("id").execute()).toEqual([{ id: "a" }, { id: "b" }, { id: "c" }]);
+    expect(await db.selectFrom("organisation").select("id").orderBy("id").execute()).toEqual([
+      { id: "a" },
+      { id: "b" },
+      { id: "c" },
+    ]);
   });
 
   test("report how many rows they changed", async () => {
     const { db } = await opened();
-    await db.insertInto("sequence").values([{ name: "a", next: 1 }, { name: "b", next: 1 }]).execute();
-    const change = (next: number) => db.updateTable("sequence").set({ next: 2 }).where("next", "=", next).executeTakeFirst();
+    await db
+      .insertInto("sequence")
+      .values([
+        { name: "a", next: 1 },
+        { name: "b", next: 1 },
+      ])
+      .execute();
+    const change = (next: number) =>
+      db.updateTable("sequence").set({ next: 2 }).where("next", "=", next).executeTakeFirst();
     expect((await change(1)).numUpdatedRows).toBe(2n);
     expect((await change(1)).numUpdatedRows).toBe(0n);
   });
@@ -142,7 +156,9 @@ describe("statements", () => {
   test("keep whole numbers whole up to 2^53", async () => {
     const { db } = await opened();
     await db.insertInto("sequence").values({ name: "a", next: Number.MAX_SAFE_INTEGER }).execute();
-    expect(await db.selectFrom("sequence").selectAll().execute()).toEqual([{ name: "a", next: Number.MAX_SAFE_INTEGER }]);
+    expect(await db.selectFrom("sequence").selectAll().execute()).toEqual([
+      { name: "a", next: Number.MAX_SAFE_INTEGER },
+    ]);
   });
 
   test("refuse values libsql would abort on or alter", async () => {
@@ -172,7 +188,10 @@ describe("transactions", () => {
     const add = () =>
       db.transaction().execute(async (trx) => {
         const { next } = await trx.selectFrom("sequence").selectAll().executeTakeFirstOrThrow();
-        await trx.updateTable("sequence").set({ next: next + 1 }).execute();
+        await trx
+          .updateTable("sequence")
+          .set({ next: next + 1 })
+          .execute();
       });
     await Promise.all(Array.from({ length: 50 }, add));
     expect(await db.selectFrom("sequence").select("next").execute()).toEqual([{ next: 50 }]);

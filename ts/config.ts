@@ -63,8 +63,13 @@ export function loadConfig(options: {
   for (const key of SETTING_KEYS) said.set(key, { value: settingOf(key).fallback, source: "default" });
 
   const fromEnvironment = readEnvironment(env, faults);
-  const fromFlags = readTexts([...(options.flags ?? [])].map(([key, text]) => ({ key, text, name: `--${flagOf(key)}` })), faults);
-  const dataDir = String(fromFlags.get("data_dir") ?? fromEnvironment.get("data_dir") ?? settingOf("data_dir").fallback);
+  const fromFlags = readTexts(
+    [...(options.flags ?? [])].map(([key, text]) => ({ key, text, name: `--${flagOf(key)}` })),
+    faults,
+  );
+  const dataDir = String(
+    fromFlags.get("data_dir") ?? fromEnvironment.get("data_dir") ?? settingOf("data_dir").fallback,
+  );
   const file = options.file ?? join(dataDir, "headgate.toml");
   const reads = options.file != null || existsSync(file);
   const fromFile = reads ? readFile(file, faults) : new Map<SettingKey, unknown>();
@@ -116,7 +121,10 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
   };
 }
 
-function readEnvironment(env: Readonly<Record<string, string | undefined>>, faults: string[]): Map<SettingKey, unknown> {
+function readEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+  faults: string[],
+): Map<SettingKey, unknown> {
   const names = new Map<string, { readonly key: SettingKey; readonly isFile: boolean }>();
   for (const key of SETTING_KEYS) {
     const { env: name, secret } = settingOf(key);
@@ -128,9 +136,11 @@ function readEnvironment(env: Readonly<Record<string, string | undefined>>, faul
     // An empty variable is how many tools write "not set".
     if (!name.startsWith("HEADGATE_") || KUBERNETES.test(name) || text === undefined || text === "") continue;
     const known = names.get(name);
-    if (known === undefined) faults.push(`unknown environment variable ${name}; did you mean ${nearest(name, [...names.keys()])}?`);
+    if (known === undefined)
+      faults.push(`unknown environment variable ${name}; did you mean ${nearest(name, [...names.keys()])}?`);
     else if (!known.isFile) texts.push({ key: known.key, text, name });
-    else if (env[settingOf(known.key).env]) faults.push(`${name} and ${settingOf(known.key).env} are both set; keep one`);
+    else if (env[settingOf(known.key).env])
+      faults.push(`${name} and ${settingOf(known.key).env} are both set; keep one`);
     else texts.push(...readSecret(known.key, text, name, faults));
   }
   return readTexts(texts, faults);
@@ -178,7 +188,14 @@ function readFile(path: string, faults: string[]): Map<SettingKey, unknown> {
   return values;
 }
 
-function accept(values: Map<SettingKey, unknown>, key: SettingKey, value: unknown, name: string, given: unknown, faults: string[]): void {
+function accept(
+  values: Map<SettingKey, unknown>,
+  key: SettingKey,
+  value: unknown,
+  name: string,
+  given: unknown,
+  faults: string[],
+): void {
   const { wanted, secret } = settingOf(key);
   if (value !== undefined) values.set(key, value);
   else faults.push(`${name} must be ${wanted}${secret ? "" : `, not ${JSON.stringify(given)}`}`);

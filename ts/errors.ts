@@ -221,7 +221,10 @@ const TABLE: Table = {
 export type ErrorFamily = "management" | "token";
 
 /** Status and JSON body of an error, in the shape of the family the address belongs to. */
-export function answerOf(error: HttpError, family: ErrorFamily): { readonly status: Row<never>["status"]; readonly body: object } {
+export function answerOf(
+  error: HttpError,
+  family: ErrorFamily,
+): { readonly status: Row<never>["status"]; readonly body: object } {
   // One row per code: the row of an error's own code takes that error.
   const row = TABLE[error.code] as Row<HttpError>;
   const [management, token] = row.numbers;

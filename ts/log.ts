@@ -12,5 +12,8 @@ export function createLog(config: Config["log"], isTerminal: boolean, to?: Desti
   const options = { level: config.level, base: null, timestamp: stdTimeFunctions.isoTime };
   if (to !== undefined) return pino(options, to);
   if (!pretty) return pino(options, destination({ dest: STANDARD_ERROR, sync: true }));
-  return pino(options, PinoPretty({ destination: STANDARD_ERROR, sync: true, colorize: isTerminal, translateTime: "SYS:HH:MM:ss.l" }));
+  return pino(
+    options,
+    PinoPretty({ destination: STANDARD_ERROR, sync: true, colorize: isTerminal, translateTime: "SYS:HH:MM:ss.l" }),
+  );
 }

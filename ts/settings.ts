@@ -192,7 +192,13 @@ function list(wanted: string, accepts: (value: string) => boolean): Kind<readonl
     values.every((value): value is string => typeof value === "string" && accepts(value)) ? values : undefined;
   return {
     wanted: `a list of ${wanted}`,
-    fromText: (value) => read(value.split(",").map((part) => part.trim()).filter((part) => part !== "")),
+    fromText: (value) =>
+      read(
+        value
+          .split(",")
+          .map((part) => part.trim())
+          .filter((part) => part !== ""),
+      ),
     fromToml: (value) => (Array.isArray(value) ? read(value) : undefined),
   };
 }

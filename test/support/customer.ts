@@ -70,7 +70,19 @@ export function testCertificates(): Certificates {
   const openssl = (...args: string[]) => execFileSync("openssl", args, { cwd: folder, stdio: "pipe" });
   const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
   try {
-    openssl("req", "-x509", ...newKey, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=Headgate test CA");
+    openssl(
+      "req",
+      "-x509",
+      ...newKey,
+      "-keyout",
+      "ca.key",
+      "-out",
+      "ca.pem",
+      "-days",
+      "2",
+      "-subj",
+      "/CN=Headgate test CA",
+    );
     openssl("req", ...newKey, "-keyout", "key.pem", "-out", "request.pem", "-subj", "/CN=localhost");
     writeFileSync(join(folder, "extensions"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n");
     const signing = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "extensions"];

@@ -13,7 +13,12 @@ import type { Schema, StreamState } from "../../ts/store/schema.ts";
 const WAIT_LIMIT_MS = 8_000;
 
 type Told =
-  | { readonly told: "allow"; readonly request: number; readonly clientId: number; readonly upstreams: readonly string[] }
+  | {
+      readonly told: "allow";
+      readonly request: number;
+      readonly clientId: number;
+      readonly upstreams: readonly string[];
+    }
   | { readonly told: "deny"; readonly request: number; readonly code: string; readonly description: string }
   | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
   | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
@@ -60,7 +65,10 @@ export interface Stage {
   /** The given clock; tests move it. */
   readonly clock: { ms: number };
   /** Sends a publish request and returns what the media core was answered. */
-  request(name: string, options?: { readonly arguments?: string | Buffer | null; readonly address?: string }): Promise<Told>;
+  request(
+    name: string,
+    options?: { readonly arguments?: string | Buffer | null; readonly address?: string },
+  ): Promise<Told>;
   /** Like `request`, without waiting; returns the request's number. */
   ask(name: string, options?: { readonly arguments?: string | Buffer | null; readonly address?: string }): number;
   answered(request: number): Promise<Told>;
@@ -87,7 +95,16 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const now = stage.clock.ms;
   await stage.db
     .insertInto("organisation")
-    .values({ id: "org1", hash: "Ab1Cd", name: "Org", plan: "paid", enabled: 1, webhook: options.webhook, created_at: now, updated_at: now })
+    .values({
+      id: "org1",
+      hash: "Ab1Cd",
+      name: "Org",
+      plan: "paid",
+      enabled: 1,
+      webhook: options.webhook,
+      created_at: now,
+      updated_at: now,
+    })
     .execute();
   await addStream(stage.db, STREAM, "created");
   return stage;
@@ -130,7 +147,14 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     ask(name, { arguments: custom = null, address = "203.0.113.7" } = {}) {
       requests += 1;
       const bytes = custom === null ? null : Buffer.from(custom);
-      publishing.handle({ kind: "publish_requested", request: requests, app: "live", name: Buffer.from(name), arguments: bytes, address });
+      publishing.handle({
+        kind: "publish_requested",
+        request: requests,
+        app: "live",
+        name: Buffer.from(name),
+        arguments: bytes,
+        address,
+      });
       return requests;
     },
     answered(request) {
@@ -151,7 +175,13 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     async crash() {
       await store.close();
       const next = await open(options, folder);
-      return { ...next, close: async () => { await publishing.stop(); await next.close(); } };
+      return {
+        ...next,
+        close: async () => {
+          await publishing.stop();
+          await next.close();
+        },
+      };
     },
     async close() {
       await publishing.stop();
@@ -163,7 +193,9 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
 }
 
 /** Polls until `look` finds something. */
-export async function until<T>(look: () => T | undefined | null | false | Promise<T | undefined | null | false>): Promise<T> {
+export async function until<T>(
+  look: () => T | undefined | null | false | Promise<T | undefined | null | false>,
+): Promise<T> {
   for (let waited = 0; waited < WAIT_LIMIT_MS; waited += 5) {
     const found = await look();
     if (found !== undefined && found !== null && found !== false) return found;

@@ -9,7 +9,12 @@ import { runService } from "./serve.ts";
 /** Runs one command line, without the program's own name. Exits the process with the documented codes. */
 export async function run(argv: readonly string[]): Promise<void> {
   const flags = settingFlags();
-  const serve = command({ name: "serve", flags, strictFlags: true, help: { description: "Run the service (the default)" } });
+  const serve = command({
+    name: "serve",
+    flags,
+    strictFlags: true,
+    help: { description: "Run the service (the default)" },
+  });
   const config = command({
     name: "config",
     parameters: ["<check or print>"],

@@ -47,7 +47,8 @@ export function createApiKeys(deps: {
       const row = await db.selectFrom("api_key").selectAll().where("hash", "=", hash).executeTakeFirst();
       const same = timingSafeEqual(Buffer.from(hash), Buffer.from(row?.hash ?? NO_HASH));
       const now = clock.now();
-      if (row === undefined || !same || (row.expires_at !== null && Number(row.expires_at) <= now)) throw new BadApiKey();
+      if (row === undefined || !same || (row.expires_at !== null && Number(row.expires_at) <= now))
+        throw new BadApiKey();
       const organisation = await db
         .selectFrom("organisation")
         .selectAll()

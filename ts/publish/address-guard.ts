@@ -87,7 +87,10 @@ export function guardedLookup(resolve: Resolve = resolveBySystem): LookupFunctio
         if (refusal !== undefined || first === undefined) {
           callback(new AddressRefused(refusal ?? "no address"), "", 0);
         } else if (options.all) {
-          callback(null, addresses.map((address) => ({ address, family: isIP(address) })));
+          callback(
+            null,
+            addresses.map((address) => ({ address, family: isIP(address) })),
+          );
         } else {
           callback(null, first, isIP(first));
         }

@@ -104,9 +104,12 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     async drain(limitMs) {
       stopping = true;
       if (running.size === 0) return;
-      await within(limitMs, new Promise<void>((resolve) => {
-        onEmpty = resolve;
-      }));
+      await within(
+        limitMs,
+        new Promise<void>((resolve) => {
+          onEmpty = resolve;
+        }),
+      );
     },
     async stop() {
       stopping = true;
@@ -141,7 +144,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const { clientId, intent, upstreams } = admission;
     // Known before the core is told: the end may come in the same turn (W12a).
     running.set(clientId, { ...admission, updates: updatesOf(admission) });
-    log.info({ clientId, organisation: intent.organisationId, stream: intent.streamId, address: intent.address }, "publish started");
+    log.info(
+      { clientId, organisation: intent.organisationId, stream: intent.streamId, address: intent.address },
+      "publish started",
+    );
     try {
       media.allow(event.request, { clientId, upstreams });
     } catch (err) {
@@ -208,13 +214,17 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     if (running.size === 0) return;
     const media = deps.media();
     const snapshots = [...running.keys()].map((clientId) => media.snapshot(clientId));
-    await recordBytes(db, snapshots.filter((snapshot) => snapshot !== null));
+    await recordBytes(
+      db,
+      snapshots.filter((snapshot) => snapshot !== null),
+    );
   }
 
   async function answerAddress(event: AddressWanted): Promise<void> {
     const exempt = isConfiguredUpstream(settings.upstreamPush, event.host);
     const addresses = await resolveUpstream(event.host, { exempt });
-    if (addresses.length === 0) log.warn({ clientId: event.clientId, host: event.host }, "upstream has no usable address");
+    if (addresses.length === 0)
+      log.warn({ clientId: event.clientId, host: event.host }, "upstream has no usable address");
     deps.media().dial(event.push, addresses);
   }
 }

@@ -106,7 +106,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     const now = clock.now();
     for (const row of await due(now)) {
       if (inFlight.size >= IN_FLIGHT_LIMIT) break;
-      if (held.has(Number(row.client_id)) || placesTaken(row.organisation_id) >= IN_FLIGHT_PER_ORGANISATION_LIMIT) continue;
+      if (held.has(Number(row.client_id)) || placesTaken(row.organisation_id) >= IN_FLIGHT_PER_ORGANISATION_LIMIT)
+        continue;
       const attempts = Number(row.attempts) + 1;
       // Claimed before it is posted: a failing store stops deliveries instead of repeating them without end.
       await db

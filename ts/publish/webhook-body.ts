@@ -50,7 +50,10 @@ export function doneBody(
 type Field = [name: string, value: string];
 
 function origin(subject: WebhookSubject): Field[] {
-  return [["addr", subject.address], ["clientid", String(subject.clientId)]];
+  return [
+    ["addr", subject.address],
+    ["clientid", String(subject.clientId)],
+  ];
 }
 
 function withArguments(subject: WebhookSubject, fields: Field[]): Uint8Array {

@@ -100,7 +100,13 @@ export function createWebhook(options: {
   ): Promise<WebhookAnswer | "not_connected"> {
     const startedAt = performance.now(); // a duration, not the time of day: the given clock may be set back
     try {
-      const posting = request(call.url, { dispatcher, method: "POST", headers: headers(call), body: call.body, signal });
+      const posting = request(call.url, {
+        dispatcher,
+        method: "POST",
+        headers: headers(call),
+        body: call.body,
+        signal,
+      });
       // undici lets a call wait for its connection beyond its signal (it only never writes it then).
       const response = await Promise.race([posting, rejectedBy(signal)]);
       const tookMs = performance.now() - startedAt;
@@ -116,7 +122,9 @@ export function createWebhook(options: {
     } catch (error) {
       if (signal.aborted) return { outcome: "unreachable", cause: "deadline" };
       if (!(error instanceof NotConnected)) return { outcome: "unreachable", cause: "connection" };
-      return error.cause instanceof AddressRefused ? { outcome: "unreachable", cause: "address_refused" } : "not_connected";
+      return error.cause instanceof AddressRefused
+        ? { outcome: "unreachable", cause: "address_refused" }
+        : "not_connected";
     }
   }
 }

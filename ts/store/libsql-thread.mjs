@@ -155,7 +155,9 @@ function run({ sql, parameters }) {
   try {
     const statement = prepare(sql);
     // libsql binds numbers as floats; whole ones go as integers.
-    const bound = parameters.map((value) => (Number.isSafeInteger(value) ? BigInt(/** @type {number} */ (value)) : value));
+    const bound = parameters.map((value) =>
+      Number.isSafeInteger(value) ? BigInt(/** @type {number} */ (value)) : value,
+    );
     if (/** @type {boolean} */ (statement.reader)) return { rows: statement.all(bound), changes: 0 };
     return { rows: [], changes: statement.run(bound).changes };
   } catch (error) {

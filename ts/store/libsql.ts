@@ -199,7 +199,9 @@ class LibsqlConnection implements DatabaseConnection {
 function bindable(value: unknown): Parameter {
   if (value === null || typeof value === "number" || typeof value === "bigint") return value;
   if (typeof value === "string" && !value.includes("\0") && value.isWellFormed()) return value;
-  throw new TypeError(`the store does not take ${typeof value === "string" ? "text with NUL or lone surrogates" : typeof value}`);
+  throw new TypeError(
+    `the store does not take ${typeof value === "string" ? "text with NUL or lone surrogates" : typeof value}`,
+  );
 }
 
 function opened(worker: Worker, port: MessagePort): Promise<void> {

@@ -74,11 +74,7 @@ async function firstTables(db: Kysely<unknown>): Promise<void> {
     .addColumn("created_at", "bigint", (column) => column.notNull())
     .addColumn("updated_at", "bigint", (column) => column.notNull())
     .execute();
-  await db.schema
-    .createIndex("stream_newest")
-    .on("stream")
-    .columns(["organisation_id", "created_at"])
-    .execute();
+  await db.schema.createIndex("stream_newest").on("stream").columns(["organisation_id", "created_at"]).execute();
 
   await db.schema
     .createTable("publish")
@@ -116,7 +112,9 @@ async function firstTables(db: Kysely<unknown>): Promise<void> {
     .addColumn("given_up_at", "bigint")
     .addColumn("last_status", "integer")
     .execute();
-  await sql`create index outbox_due on outbox (next_attempt_at) where delivered_at is null and given_up_at is null`.execute(db);
+  await sql`create index outbox_due on outbox (next_attempt_at) where delivered_at is null and given_up_at is null`.execute(
+    db,
+  );
 
   await db.schema
     .createTable("sequence")

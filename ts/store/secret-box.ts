@@ -33,9 +33,13 @@ export function openSecretBox(dataDir: string): SecretBox {
       try {
         const decipher = createDecipheriv("aes-256-gcm", key, iv, { authTagLength: TAG_BYTES });
         decipher.setAAD(Buffer.from(purpose)).setAuthTag(tag);
-        return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]).toString("utf8");
+        return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]).toString(
+          "utf8",
+        );
       } catch (cause) {
-        throw new StoreUnavailable(`${path} is not the key this store was made with; put the right one back`, { cause });
+        throw new StoreUnavailable(`${path} is not the key this store was made with; put the right one back`, {
+          cause,
+        });
       }
     },
   };

@@ -2,8 +2,8 @@
 // next → active → retired: the active one signs, every one verifies and is shown.
 import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from "jose";
 import type { Kysely } from "kysely";
-import type { SecretBox } from "../store/secret-box.ts";
 import type { Schema, TokenKeyTable } from "../store/schema.ts";
+import type { SecretBox } from "../store/secret-box.ts";
 
 /** The algorithms a web token may be signed with; nothing else is ever verified. */
 export const TOKEN_ALGORITHMS = ["ES256", "RS256", "Ed25519"] as const;

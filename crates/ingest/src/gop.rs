@@ -7,6 +7,9 @@ const GOP_BYTES_LIMIT: usize = 4 << 20;
 /// Media time one stream's GOP may span.
 const GOP_TIME_LIMIT_US: i64 = 8_000_000;
 
+/// Sound from before the first picture that a joiner still gets; of a stream without pictures, all it gets.
+const PREROLL_LIMIT_US: i64 = 1_000_000;
+
 /// The newest configuration of each track and, when switched on, everything since the last keyframe.
 #[derive(Debug)]
 pub(crate) struct JoinPoint {
@@ -16,13 +19,22 @@ pub(crate) struct JoinPoint {
     gop: Vec<Frame>,
     gop_bytes: usize,
     caches_gop: bool,
+    has_picture: bool,
 }
 
 impl JoinPoint {
     /// An empty one; `caches_gop` false keeps configurations only.
     #[must_use]
     pub(crate) fn new(caches_gop: bool) -> Self {
-        Self { metadata: None, video: None, audio: None, gop: Vec::new(), gop_bytes: 0, caches_gop }
+        Self {
+            metadata: None,
+            video: None,
+            audio: None,
+            gop: Vec::new(),
+            gop_bytes: 0,
+            caches_gop,
+            has_picture: false,
+        }
     }
 
     /// Takes note of a frame. False: it repeats what every subscriber already has and must not be passed on.
@@ -35,11 +47,15 @@ impl JoinPoint {
                 }
             }
             FrameKind::Keyframe => {
-                self.clear();
+                if self.has_picture {
+                    self.clear();
+                }
+                self.has_picture = true;
                 self.cache(frame);
             }
+            FrameKind::Audio if !self.has_picture => self.cache_preroll(frame),
             FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
-                if !self.gop.is_empty() {
+                if self.has_picture && !self.gop.is_empty() {
                     self.cache(frame);
                 }
             }
@@ -68,6 +84,14 @@ impl JoinPoint {
         // The cached pictures belong to the old header.
         self.clear();
         true
+    }
+
+    fn cache_preroll(&mut self, frame: &Frame) {
+        let oldest = frame.timestamp.as_micros() - PREROLL_LIMIT_US;
+        let late = self.gop.iter().take_while(|kept| kept.timestamp.as_micros() < oldest).count();
+        let bytes: usize = self.gop.drain(..late).map(|kept| kept.data.len()).sum();
+        self.gop_bytes -= bytes;
+        self.cache(frame);
     }
 
     fn cache(&mut self, frame: &Frame) {

@@ -60,6 +60,14 @@ fn a_late_player_starts_at_configuration_and_keyframe() {
 }
 
 #[test]
+fn sound_from_before_the_first_picture_is_kept_for_joiners() {
+    let mut live = Live::new(true);
+    live.publish(&[(Configuration, 0), (Audio, 0), (Audio, 1500), (Inter, 1510), (Keyframe, 1520)]);
+    let key = live.hub.subscribe(live.stream, 7).expect("live");
+    assert_eq!(live.drain(key), [(Configuration, 0), (Audio, 1500), (Keyframe, 1520)]);
+}
+
+#[test]
 fn without_the_cache_a_player_waits_for_the_next_keyframe() {
     let mut live = Live::new(false);
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Inter, 40)]);

@@ -16,6 +16,7 @@ mod rtmp_push;
 mod rtmp_server;
 mod seat;
 mod session;
+mod shared;
 mod upstream_url;
 mod worker;
 
@@ -30,7 +31,8 @@ pub use session::{EndReason, PublishSnapshot};
 pub use upstream_url::UpstreamUrl;
 
 use mailbox::Mailbox;
-use worker::{Command, Shared, Worker};
+use shared::{Command, Shared};
+use worker::Worker;
 
 /// How to start the core.
 #[derive(Clone, Debug)]
@@ -163,7 +165,6 @@ impl Ingest {
     }
 
     /// The mailbox outlives the workers: what they said last is drained from here.
-    #[must_use]
     pub fn drainer(&self) -> impl Fn() -> Vec<Event> + Send + Sync + 'static {
         let shared = self.shared.clone();
         move || shared.mailbox.drain()

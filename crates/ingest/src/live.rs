@@ -12,8 +12,9 @@ use crate::relay::Relay;
 use crate::rtmp_push::Push;
 use crate::seat::{After, Entry};
 use crate::session::EndReason;
+use crate::shared::Command;
 use crate::upstream_url::UpstreamUrl;
-use crate::worker::{Command, Timer, Worker};
+use crate::worker::{Timer, Worker};
 
 /// Audio waits so long for a picture to ride along with: a write costs the same for 200 bytes as for 10 kB.
 const AUDIO_HOLD: Duration = Duration::from_millis(20);

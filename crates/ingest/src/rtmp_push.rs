@@ -177,14 +177,14 @@ impl Push {
             link.shut_writing();
         }
         let mut scrap = [0; 4096];
-        while readable {
-            match link.read(&mut scrap) {
+        loop {
+            let received = if readable { link.read(&mut scrap) } else { Received::Blocked };
+            match received {
                 Received::Bytes(_) => {}
-                Received::Blocked => break,
+                Received::Blocked => return After::Stay,
                 Received::Closed => return After::Gone(EndReason::Unpublished),
             }
         }
-        After::Stay
     }
 
     fn connect_next(&mut self, worker: &mut Worker, key: usize) -> After {

@@ -7,27 +7,24 @@ use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use headgate_media::Frame;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::directory::{Directory, StreamId};
+use crate::directory::StreamId;
 use crate::hub::{Hub, Woken};
 use crate::live::{LocalStream, Mirror};
-use crate::mailbox::{EndSlot, Mailbox};
-use crate::relay::Relay;
+use crate::mailbox::Mailbox;
 use crate::rtmp_server::ServerConnection;
 use crate::seat::{After, Entry, Seat};
 use crate::session::EndReason;
-use crate::upstream_url::UpstreamUrl;
-use crate::{Denial, IngestConfig, StartError};
+use crate::shared::{Command, Inbox, Shared};
+use crate::{IngestConfig, StartError};
 
 /// Wake-ups are coalesced to this: it halves the cost of a packet and adds half as much delay.
 const COALESCE: Duration = Duration::from_millis(1);
@@ -44,94 +41,6 @@ const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
 /// Tokens below this are the worker's own.
 const FIRST_SEAT: usize = 2;
-
-/// What other threads ask of a worker.
-pub(crate) enum Command {
-    Accept(TcpStream, IpAddr),
-    Allow {
-        request: u64,
-        slot: EndSlot,
-        upstreams: Vec<UpstreamUrl>,
-    },
-    Deny {
-        request: u64,
-        denial: Denial,
-        description: String,
-    },
-    Dial {
-        push: u64,
-        addresses: Vec<IpAddr>,
-    },
-    End {
-        client_id: u64,
-        reason: EndReason,
-        description: String,
-    },
-    /// Worker `reader` has players of a stream that lives here.
-    Attach {
-        stream: StreamId,
-        reader: usize,
-        relay: Arc<Relay>,
-    },
-    /// The answer: where the relay starts. `None` when the stream is gone.
-    Seed {
-        stream: StreamId,
-        burst: Option<Vec<Frame>>,
-    },
-    Detach {
-        stream: StreamId,
-        relay: Arc<Relay>,
-    },
-    Stop,
-}
-
-struct Inbox {
-    commands: Sender<Command>,
-    waker: Waker,
-    is_woken: AtomicBool,
-}
-
-/// What all workers and the handle share.
-pub(crate) struct Shared {
-    pub(crate) mailbox: Arc<Mailbox>,
-    pub(crate) directory: Directory,
-    pub(crate) caches_gop: bool,
-    inboxes: Vec<Inbox>,
-    next_stream: AtomicU64,
-}
-
-impl Shared {
-    /// The worker that made a request's or push's handle.
-    pub(crate) fn worker_of(&self, handle: u64) -> usize {
-        usize::try_from(handle % self.inboxes.len() as u64).unwrap_or(0)
-    }
-
-    /// Gives a command to a worker. A worker that is gone drops it, and with it what the command holds.
-    pub(crate) fn send(&self, worker: usize, command: Command) {
-        if let Some(inbox) = self.inboxes.get(worker) {
-            let _ = inbox.commands.send(command);
-            self.wake(worker);
-        }
-    }
-
-    /// Makes a worker look at its commands and relays.
-    pub(crate) fn wake(&self, worker: usize) {
-        if let Some(inbox) = self.inboxes.get(worker)
-            && !inbox.is_woken.swap(true, Ordering::AcqRel)
-        {
-            // It fails only when the eventfd is gone, and then so is the worker.
-            let _ = inbox.waker.wake();
-        }
-    }
-
-    pub(crate) fn new_stream(&self) -> StreamId {
-        StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed))
-    }
-
-    fn workers(&self) -> usize {
-        self.inboxes.len()
-    }
-}
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,12 +92,10 @@ impl Worker {
             let poll = Poll::new()?;
             let waker = Waker::new(poll.registry(), WAKER)?;
             let (commands, receiver) = channel();
-            inboxes.push(Inbox { commands, waker, is_woken: AtomicBool::new(false) });
+            inboxes.push(Inbox::new(commands, waker));
             polls.push((poll, receiver));
         }
-        let (directory, next_stream) = (Directory::default(), AtomicU64::new(0));
-        let caches_gop = config.caches_gop;
-        let shared = Arc::new(Shared { mailbox, directory, caches_gop, inboxes, next_stream });
+        let shared = Shared::new(mailbox, config.caches_gop, inboxes);
         if let Some((poll, _)) = polls.first() {
             poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         }
@@ -349,9 +256,7 @@ impl Worker {
             }
         }
         if is_woken {
-            if let Some(inbox) = self.shared.inboxes.get(self.index) {
-                inbox.is_woken.store(false, Ordering::Release);
-            }
+            self.shared.set_awake(self.index);
             self.handle_commands();
             self.drain_mirrors();
         }

@@ -76,7 +76,7 @@ fn send_noise(port: u16, seed: u64) {
         state ^= state << 17;
         *byte = state.to_le_bytes()[2];
     }
-    if seed % 2 == 0 {
+    if seed.is_multiple_of(2) {
         let mut hello = vec![0_u8; 1 + 2 * 1536];
         hello[0] = 3;
         // The core may close before all of it is out.

@@ -100,7 +100,7 @@ impl Peer {
             self.send(MediaKind::Video, 0, AVC_HEADER);
             self.send(MediaKind::Audio, 0, &[0xaf, 0, 0x11, 0x90]);
         }
-        let first = if n % gop == 0 { 0x17 } else { 0x27 };
+        let first = if n.is_multiple_of(gop) { 0x17 } else { 0x27 };
         let mut picture = vec![first, 1, 0, 0, 0];
         picture.extend(n.to_be_bytes());
         picture.resize(1005, 0);

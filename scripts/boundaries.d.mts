@@ -1,0 +1,1 @@
+export function violations(root: string): readonly string[];

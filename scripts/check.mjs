@@ -1,0 +1,115 @@
+// `npm run check [-- --fix]`: everything that can be judged without running the service, the fast part first.
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { violations } from "./boundaries.mjs";
+import { BuildError, installPackages, root } from "./build.mjs";
+import { repetitions } from "./duplicates.mjs";
+import { providePrograms, toBuild } from "./programs.mjs";
+
+const fix = process.argv.includes("--fix");
+const LINES_LIMIT = 500;
+const DRAWERS = /(^|\/)(utils?|common|helpers?|types|misc)(\.\w+)?(\/|$)/;
+/** Registries' hosts, and paths that only one machine has. */
+const FOREIGN =
+  /registry\.(npmjs|yarnpkg)\.|npmjs\.org|static\.crates\.io|index\.crates\.io|pypi\.org|deb\.debian|(?<![\w.])\/(work|root|home\/\w+)\//;
+
+const node = (...args) => [process.execPath, args];
+const steps = [
+  [
+    "format and lint of TypeScript",
+    () => run(...node("node_modules/@biomejs/biome/bin/biome", "check", ...(fix ? ["--write"] : []))),
+  ],
+  ["format of Rust", () => run("cargo", ["fmt", "--all", ...(fix ? [] : ["--check"])])],
+  ["boundaries", () => report(violations(root))],
+  ["names and sizes of files", () => report(untidyFiles())],
+  ["repeated code", () => report(repetitions(root))],
+  ["lock files and hosts", () => report(foreignTexts())],
+  ["types", () => run(...node("node_modules/typescript/bin/tsc", "-p", "."))],
+  [
+    "lints of Rust",
+    () =>
+      run("cargo", [
+        "clippy",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+      ]),
+  ],
+  ["generated files", () => run(...node("scripts/native-types.mjs", "--check"))],
+];
+
+try {
+  installPackages();
+  const missing = providePrograms(toBuild);
+  if (missing) throw new BuildError(missing);
+} catch (error) {
+  if (!(error instanceof BuildError)) throw error;
+  console.error(`headgate: ${error.message}`);
+  process.exit(1);
+}
+let failed = 0;
+for (const [name, step] of steps) {
+  const started = Date.now();
+  const passed = step();
+  if (!passed) failed += 1;
+  console.error(`${passed ? "ok  " : "FAIL"} ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+}
+process.exit(failed === 0 ? 0 : 1);
+
+function run(command, args) {
+  return spawnSync(command, args, { cwd: root, stdio: ["ignore", 2, 2] }).status === 0;
+}
+
+function report(complaints) {
+  for (const complaint of complaints) console.error(`  ${complaint}`);
+  return complaints.length === 0;
+}
+
+function trackedFiles() {
+  const { stdout } = spawnSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  return stdout.split("\n").filter((name) => name !== "" && exists(name));
+}
+
+function exists(name) {
+  try {
+    readdirSync(join(root, name, ".."));
+    readFileSync(join(root, name));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function untidyFiles() {
+  const complaints = [];
+  for (const name of trackedFiles()) {
+    if (!/\.(rs|ts|mjs|js)$/.test(name) || name.endsWith(".d.ts")) continue;
+    const lines = readFileSync(join(root, name), "utf8").split("\n").length - 1;
+    if (lines > LINES_LIMIT) complaints.push(`${name} has ${lines} lines: none has more than ${LINES_LIMIT}`);
+    if (DRAWERS.test(name)) complaints.push(`${name}: a drawer's name; what is the thing called?`);
+  }
+  return complaints;
+}
+
+/** Cargo.lock names crates.io by the constant that cargo itself writes; nothing else names a host. */
+function foreignTexts() {
+  const complaints = [];
+  if (/"resolved"/.test(readFileSync(join(root, "package-lock.json"), "utf8"))) {
+    complaints.push('package-lock.json holds "resolved" entries');
+  }
+  for (const name of trackedFiles()) {
+    if (["package-lock.json", "Cargo.lock", "scripts/check.mjs"].includes(name)) continue;
+    const found = FOREIGN.exec(readFileSync(join(root, name), "utf8"));
+    if (found) complaints.push(`${name} names ${found[0]}`);
+  }
+  return complaints;
+}

@@ -1,0 +1,65 @@
+// Programs that tests start. Whatever happens, none outlives its test process.
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import { once } from "node:events";
+
+const alive = new Set<ChildProcess>();
+process.on("exit", () => {
+  for (const child of alive) child.kill("SIGKILL");
+});
+
+export interface Child {
+  readonly pid: number;
+  /** Everything it has written so far. */
+  stdout(): string;
+  stderr(): string;
+  /** Its exit code, or the name of the signal that ended it. */
+  readonly exit: Promise<number | string>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/** Starts a program without standard input. */
+export function start(command: string, args: readonly string[], options: SpawnOptions = {}): Child {
+  const child = spawn(command, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
+  alive.add(child);
+  const written = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name]?.setEncoding("utf8").on("data", (text: string) => {
+      written[name] += text;
+    });
+  }
+  const exit = once(child, "close").then(([code, signal]) => {
+    alive.delete(child);
+    return (code ?? signal) as number | string;
+  });
+  exit.catch(() => alive.delete(child));
+  return {
+    pid: child.pid ?? 0,
+    stdout: () => written.stdout,
+    stderr: () => written.stderr,
+    exit,
+    kill: (signal) => child.kill(signal),
+  };
+}
+
+/** Runs a program to its end; fails with what it said when its exit code is not 0. */
+export async function run(command: string, args: readonly string[]): Promise<Child> {
+  const child = start(command, args);
+  const code = await child.exit;
+  if (code !== 0) throw new Error(`${command} ended with ${code}: ${child.stderr().slice(-2_000)}`);
+  return child;
+}
+
+/** Waits until `look` gives something; fails after `limitMs` with `what`. */
+export async function until<T>(
+  what: string,
+  look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
+  limitMs = 15_000,
+): Promise<T> {
+  const deadline = performance.now() + limitMs;
+  for (;;) {
+    const found = await look();
+    if (found !== null && found !== undefined && found !== false) return found;
+    if (performance.now() > deadline) throw new Error(`not in time: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,83 @@
+// ffmpeg as broadcaster and player, ffprobe as judge.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Child, run, start } from "./child.ts";
+
+/** One packet as a demuxer gives it. */
+export interface Packet {
+  readonly track: "video" | "audio";
+  /** Decode time, ms. */
+  readonly dts: number;
+  readonly bytes: number;
+  readonly isKey: boolean;
+  /** Of the payload. */
+  readonly hash: string;
+}
+
+export interface Broadcast extends Child {
+  /** What was sent, packet by packet; for a broadcast that ended by itself. */
+  sent(): Promise<readonly Packet[]>;
+}
+
+/** Publishes a moving test picture and a tone, 25 frames a second, in real time. */
+export function broadcast(
+  url: string,
+  options: {
+    readonly seconds: number;
+    readonly gop?: number;
+    readonly size?: string;
+    /** Makes `sent` work. Without it ffmpeg ends as soon as the server refuses. */
+    readonly keepsCopy?: boolean;
+  },
+): Broadcast {
+  const folder = mkdtempSync(join(tmpdir(), "headgate-ffmpeg-"));
+  const copy = join(folder, "sent.flv");
+  const { seconds, gop = 50, size = "320x180", keepsCopy = false } = options;
+  const escaped = url.replace(/[\\'|[\]]/g, "\\$&");
+  const child = start("ffmpeg", [
+    ...["-nostdin", "-loglevel", "warning", "-re"],
+    ...["-f", "lavfi", "-i", `testsrc=size=${size}:rate=25`, "-f", "lavfi", "-i", "sine=sample_rate=48000"],
+    ...["-t", String(seconds), "-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency"],
+    ...["-g", String(gop), "-sc_threshold", "0", "-pix_fmt", "yuv420p", "-c:a", "aac", "-flags", "+global_header"],
+    ...["-map", "0:v", "-map", "1:a"],
+    ...(keepsCopy ? ["-f", "tee", `[f=flv]${escaped}|[f=flv]${copy}`] : ["-f", "flv", url]),
+  ]);
+  child.exit.finally(() => setTimeout(() => rmSync(folder, { recursive: true, force: true }), 10_000).unref());
+  return { ...child, sent: () => packetsOf(copy) };
+}
+
+/** The packets of a file or of a live stream until it ends. */
+export async function packetsOf(source: string): Promise<readonly Packet[]> {
+  const fields = "packet=codec_type,dts_time,size,flags,data_hash";
+  const args = [
+    "-v",
+    "error",
+    "-show_packets",
+    "-show_data_hash",
+    "MD5",
+    "-show_entries",
+    fields,
+    "-of",
+    "json",
+    source,
+  ];
+  const { packets } = JSON.parse((await run("ffprobe", args)).stdout()) as {
+    packets: { codec_type: string; dts_time: string; size: string; flags: string; data_hash: string }[];
+  };
+  // RTMP's script data shows up as a data stream: no media.
+  const media = packets.filter(({ codec_type }) => ["video", "audio"].includes(codec_type));
+  return media.map((packet) => ({
+    track: packet.codec_type === "video" ? "video" : "audio",
+    dts: Math.round(Number(packet.dts_time) * 1_000),
+    bytes: Number(packet.size),
+    isKey: packet.flags.includes("K"),
+    hash: packet.data_hash,
+  }));
+}
+
+/** What a decoder complains about; empty when every picture and sound decodes. */
+export async function decodeComplaints(file: string): Promise<string> {
+  const decoder = await run("ffmpeg", ["-nostdin", "-v", "warning", "-i", file, "-f", "null", "-"]);
+  return decoder.stderr();
+}

@@ -1,0 +1,89 @@
+// The service as its operator runs it: its own process, its own data directory, free ports.
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Child, start, until } from "./child.ts";
+import type { Customer } from "./customer.ts";
+
+const READY_LIMIT_MS = 30_000;
+
+export interface Headgate {
+  /** `http://127.0.0.1:…` */
+  readonly http: string;
+  /** `rtmp://127.0.0.1:…/live` */
+  readonly rtmp: string;
+  readonly apiKey: string;
+  readonly process: Child;
+  /** Calls the management API and gives the JSON answer; fails on any status but 200. */
+  call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
+  /** A new stream's name. */
+  newStream(): Promise<string>;
+  /** SIGTERM, and the exit code. */
+  stop(): Promise<number | string>;
+}
+
+/** Starts a service that trusts and asks `customer`; `env` adds settings by their HEADGATE_ names. */
+export async function startHeadgate(
+  options: { readonly customer?: Customer; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<Headgate> {
+  const dataDir = mkdtempSync(join(tmpdir(), "headgate-test-"));
+  const apiKey = `test-${randomBytes(24).toString("hex")}`;
+  const { customer } = options;
+  if (customer) writeFileSync(join(dataDir, "ca.pem"), customer.ca);
+  const process_ = start(process.execPath, ["scripts/headgate.mjs", "serve"], {
+    env: {
+      PATH: process.env.PATH,
+      HEADGATE_DATA_DIR: dataDir,
+      HEADGATE_HTTP_HOST: "127.0.0.1",
+      HEADGATE_HTTP_PORT: "0",
+      HEADGATE_RTMP_HOST: "127.0.0.1",
+      HEADGATE_RTMP_PORT: "0",
+      HEADGATE_METRICS_PORT: "0",
+      HEADGATE_BOOTSTRAP_API_KEY: apiKey,
+      HEADGATE_MEDIA_WORKERS: "2",
+      HEADGATE_DRAIN_S: "0",
+      HEADGATE_DEV: "1",
+      ...(customer ? { HEADGATE_WEBHOOK_CA: join(dataDir, "ca.pem") } : {}),
+      ...options.env,
+    },
+  });
+  process_.exit.finally(() => rmSync(dataDir, { recursive: true, force: true }));
+  const line = await until("the ready line", () => readyLine(process_), READY_LIMIT_MS);
+  const { http, rtmp } = JSON.parse(line) as { http: string; rtmp: string };
+
+  async function call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
+    const response = await fetch(http + path, {
+      method,
+      headers: { "x-service-apikey": apiKey, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const answer = (await response.json()) as Record<string, unknown>;
+    if (response.status !== 200) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
+    return answer;
+  }
+
+  if (customer) await call("PUT", "/organisation/webhook", { webhook: customer.url });
+  return {
+    http,
+    rtmp,
+    apiKey,
+    process: process_,
+    call,
+    async newStream() {
+      const stream = (await call("POST", "/stream")) as { ingest: { rtmp: { streamname: string } } };
+      return stream.ingest.rtmp.streamname;
+    },
+    async stop() {
+      process_.kill("SIGTERM");
+      return await process_.exit;
+    },
+  };
+}
+
+function readyLine(child: Child): string | undefined {
+  return child
+    .stdout()
+    .split("\n")
+    .find((line) => line.startsWith('{"ready":true'));
+}

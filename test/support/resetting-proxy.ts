@@ -1,0 +1,30 @@
+// A TCP proxy in front of a port of ours that can reset every connection.
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+export interface ResettingProxy {
+  readonly port: number;
+  /** Resets both sides of every connection, and takes no more. */
+  reset(): void;
+}
+
+export async function startResettingProxy(target: number): Promise<ResettingProxy> {
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const ours = connect(target, "127.0.0.1");
+    for (const [from, to] of [
+      [client, ours],
+      [ours, client],
+    ] as const) {
+      sockets.add(from);
+      from.on("error", () => to.destroy()).pipe(to);
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    reset() {
+      server.close();
+      for (const socket of sockets) socket.resetAndDestroy();
+    },
+  };
+}
