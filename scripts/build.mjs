@@ -116,7 +116,8 @@ function requireVersion(what, version, atLeast, how) {
   throw new BuildError(`${what} ${atLeast.join(".")} or newer is needed, this is ${version}: ${how}`);
 }
 
-function run(command, args) {
+/** Runs a command to its end, or throws a BuildError. */
+export function run(command, args) {
   // Progress goes to standard error, whatever the program thinks.
   const { status, error } = spawnSync(command, args, { cwd: root, stdio: ["ignore", 2, 2] });
   if (error) throw new BuildError(`${command} cannot be started: ${error.message}`);

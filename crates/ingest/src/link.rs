@@ -7,12 +7,14 @@ use std::time::Instant;
 use headgate_rtmp::Output;
 use mio::net::TcpStream;
 
+use crate::seat::Ready;
+
 /// Slices in one vectored write: a large keyframe in 64 KiB chunks with its headers, and the audio that rides along.
 const SLICES_LIMIT: usize = 128;
 
 /// What a read gave.
 pub(crate) enum Received {
-    /// So many bytes.
+    /// So many bytes; see [`Link::has_more`].
     Bytes(usize),
     /// Nothing for now.
     Blocked,
@@ -27,11 +29,13 @@ pub(crate) struct Link {
     /// When the peer last took bytes, or had nothing to take.
     last_progress: Instant,
     was_shut: bool,
+    /// The peer's last byte is in the socket.
+    read_closed: bool,
 }
 
 impl Link {
     pub(crate) const fn new(socket: TcpStream, now: Instant) -> Self {
-        Self { socket, can_write: true, last_progress: now, was_shut: false }
+        Self { socket, can_write: true, last_progress: now, was_shut: false, read_closed: false }
     }
 
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Received {
@@ -46,9 +50,16 @@ impl Link {
         }
     }
 
-    /// The poll says that writing is possible again.
-    pub(crate) const fn set_writable(&mut self) {
-        self.can_write = true;
+    /// The poll has news of the socket.
+    pub(crate) const fn handle_ready(&mut self, ready: Ready) {
+        self.can_write |= ready.writable;
+        self.read_closed |= ready.read_closed;
+    }
+
+    /// After a read of `length` into `room`: whether another read can give something without a new event. A short read
+    /// has emptied the socket (epoll 7, "Questions and answers", 9), but for the end that was announced already.
+    pub(crate) const fn has_more(&self, length: usize, room: usize) -> bool {
+        length == room || self.read_closed
     }
 
     /// True while the socket takes bytes.

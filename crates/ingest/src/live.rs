@@ -10,7 +10,7 @@ use crate::hub::StreamKey;
 use crate::mailbox::EndSlot;
 use crate::relay::Relay;
 use crate::rtmp_push::Push;
-use crate::seat::{After, Entry};
+use crate::seat::{After, Entry, Ready};
 use crate::session::EndReason;
 use crate::shared::Command;
 use crate::upstream_url::UpstreamUrl;
@@ -243,7 +243,7 @@ impl Worker {
                 server.end_publish(reason, description);
             }
             worker.end_stream_of(key, reason);
-            entry.handle_ready(worker, key, false, false)
+            entry.handle_ready(worker, key, Ready::NO)
         });
     }
 
@@ -288,7 +288,7 @@ impl Worker {
                 && seat.audio_held_until == Some(until)
             {
                 seat.audio_held_until = None;
-                self.turn(key, |worker, key, entry| entry.handle_ready(worker, key, false, false));
+                self.turn(key, |worker, key, entry| entry.handle_ready(worker, key, Ready::NO));
             }
         }
     }
@@ -304,16 +304,10 @@ impl Entry {
     }
 
     /// The socket, or the queue it reads from, has news.
-    pub(crate) fn handle_ready(
-        &mut self,
-        worker: &mut Worker,
-        key: usize,
-        readable: bool,
-        writable: bool,
-    ) -> After {
+    pub(crate) fn handle_ready(&mut self, worker: &mut Worker, key: usize, ready: Ready) -> After {
         match self {
-            Self::Server(server) => server.handle_ready(worker, key, readable, writable),
-            Self::Push(push) => push.handle_ready(worker, key, readable, writable),
+            Self::Server(server) => server.handle_ready(worker, key, ready),
+            Self::Push(push) => push.handle_ready(worker, key, ready),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::link::{Link, Received};
 use crate::mailbox::{AddressWanted, Event, UpstreamChanged};
 use crate::pump::{Pumped, pump};
 use crate::retry::{GOOD_SENDING, Retry};
-use crate::seat::{After, Entry};
+use crate::seat::{After, Entry, Ready};
 use crate::session::EndReason;
 use crate::upstream_url::UpstreamUrl;
 use crate::worker::Worker;
@@ -87,19 +87,13 @@ impl Push {
         }
     }
 
-    pub(crate) fn handle_ready(
-        &mut self,
-        worker: &mut Worker,
-        key: usize,
-        readable: bool,
-        writable: bool,
-    ) -> After {
+    pub(crate) fn handle_ready(&mut self, worker: &mut Worker, key: usize, ready: Ready) -> After {
         if !worker.is_live(self.stream) && !matches!(self.state, State::Talking { .. }) {
-            return self.wind_up(worker, key, readable, writable);
+            return self.wind_up(worker, key, ready);
         }
         let outcome = match &mut self.state {
-            State::Connecting { .. } if writable => return self.finish_connect(worker, key),
-            State::Talking { .. } => self.talk(worker, key, readable, writable),
+            State::Connecting { .. } if ready.writable => return self.finish_connect(worker, key),
+            State::Talking { .. } => self.talk(worker, key, ready),
             State::Resolving { .. }
             | State::Connecting { .. }
             | State::Closing { .. }
@@ -128,7 +122,7 @@ impl Push {
                 } else {
                     session.handle_timeout(now).map_err(|error| Failure::lost(error.to_string()))
                 };
-                match outcome.and_then(|()| self.talk(worker, key, false, false)) {
+                match outcome.and_then(|()| self.talk(worker, key, Ready::NO)) {
                     Ok(()) => After::Stay,
                     Err(failure) => self.fail(worker, key, &failure),
                 }
@@ -141,13 +135,7 @@ impl Push {
     }
 
     /// The stream is over and this push is not sending: what is left of its connection may close.
-    fn wind_up(
-        &mut self,
-        worker: &mut Worker,
-        key: usize,
-        readable: bool,
-        writable: bool,
-    ) -> After {
+    fn wind_up(&mut self, worker: &mut Worker, key: usize, ready: Ready) -> After {
         let State::Closing { link, session, .. } = &mut self.state else {
             // Still on its way to the upstream: what waits for it has the stream's time to drain.
             let is_drained = worker
@@ -156,7 +144,7 @@ impl Push {
                 .and_then(|seat| seat.reads)
                 .is_none_or(|(_, subscriber)| worker.hub.is_finished(subscriber));
             return match &self.state {
-                State::Connecting { .. } if writable && !is_drained => {
+                State::Connecting { .. } if ready.writable && !is_drained => {
                     self.finish_connect(worker, key)
                 }
                 State::Resolving { .. } | State::Connecting { .. } if !is_drained => After::Stay,
@@ -167,9 +155,7 @@ impl Push {
                 | State::Pausing { .. } => After::Gone(EndReason::Unpublished),
             };
         };
-        if writable {
-            link.set_writable();
-        }
+        link.handle_ready(ready);
         if link.flush(session.output_mut(), worker.now).is_err() {
             return After::Gone(EndReason::Unpublished);
         }
@@ -178,7 +164,7 @@ impl Push {
         }
         let mut scrap = [0; 4096];
         loop {
-            let received = if readable { link.read(&mut scrap) } else { Received::Blocked };
+            let received = if ready.readable { link.read(&mut scrap) } else { Received::Blocked };
             match received {
                 Received::Bytes(_) => {}
                 Received::Blocked => return After::Stay,
@@ -222,25 +208,17 @@ impl Push {
         if let State::Connecting { link, .. } = connecting {
             self.state = State::Talking { link, session, ready_since: None };
         }
-        match self.talk(worker, key, true, true) {
+        match self.talk(worker, key, Ready::BOTH) {
             Ok(()) => After::Stay,
             Err(failure) => self.fail(worker, key, &failure),
         }
     }
 
-    fn talk(
-        &mut self,
-        worker: &mut Worker,
-        key: usize,
-        readable: bool,
-        writable: bool,
-    ) -> Result<(), Failure> {
+    fn talk(&mut self, worker: &mut Worker, key: usize, ready: Ready) -> Result<(), Failure> {
         let now = worker.now;
         let State::Talking { link, session, ready_since } = &mut self.state else { return Ok(()) };
-        if writable {
-            link.set_writable();
-        }
-        if readable {
+        link.handle_ready(ready);
+        if ready.readable {
             receive(worker, link, session)?;
         }
         while let Some(event) = session.poll_event() {

@@ -14,7 +14,7 @@ use crate::link::{Link, Received};
 use crate::mailbox::PublishRequested;
 use crate::pump::{Pumped, pump};
 use crate::rtmp_frames::TrackClocks;
-use crate::seat::After;
+use crate::seat::{After, Ready};
 use crate::session::{Counters, EndReason, PublishSession};
 use crate::worker::Worker;
 
@@ -124,17 +124,11 @@ impl ServerConnection {
             .min()
     }
 
-    pub(crate) fn handle_ready(
-        &mut self,
-        worker: &mut Worker,
-        key: usize,
-        readable: bool,
-        writable: bool,
-    ) -> After {
-        if writable {
-            self.link.set_writable();
-        }
-        if readable && let Some(reason) = self.receive(worker, key) {
+    pub(crate) fn handle_ready(&mut self, worker: &mut Worker, key: usize, ready: Ready) -> After {
+        self.link.handle_ready(ready);
+        if ready.readable
+            && let Some(reason) = self.receive(worker, key)
+        {
             return After::Gone(reason);
         }
         self.transmit(worker, key)
@@ -188,6 +182,7 @@ impl ServerConnection {
             };
             if self.closing_until.is_some() {
                 // Whoever is refused may still send; reading it keeps our last words from being reset away.
+                has_more = self.link.has_more(length, buffer.len());
                 continue;
             }
             if let Role::Publishing { publish, .. } = &mut self.role {
@@ -196,7 +191,8 @@ impl ServerConnection {
             // Events first even when the input ends in an error: what came before it counts.
             let outcome = self.session.handle_input(buffer.get(..length).unwrap_or_default(), now);
             ending = self.handle_events(worker, key).or(outcome.err().as_ref().map(reason_of));
-            if ending.is_some() {
+            has_more = self.link.has_more(length, buffer.len());
+            if ending.is_some() || !has_more {
                 break;
             }
         }

@@ -16,6 +16,24 @@ pub(crate) enum Entry {
     Push(Box<Push>),
 }
 
+/// What the poll says of a session's socket.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ready {
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The peer has sent its last byte: reading must go on until that shows, no further event will come.
+    pub(crate) read_closed: bool,
+}
+
+impl Ready {
+    /// Nothing new on the socket; there may be something to write.
+    pub(crate) const NO: Self = Self { readable: false, writable: false, read_closed: false };
+    /// There is more to read.
+    pub(crate) const READ: Self = Self { readable: true, ..Self::NO };
+    /// Just connected.
+    pub(crate) const BOTH: Self = Self { writable: true, ..Self::READ };
+}
+
 /// What a session's turn means for its seat.
 pub(crate) enum After {
     /// It goes on.

@@ -21,7 +21,7 @@ use crate::hub::{Hub, Woken};
 use crate::live::{LocalStream, Mirror};
 use crate::mailbox::Mailbox;
 use crate::rtmp_server::ServerConnection;
-use crate::seat::{After, Entry, Seat};
+use crate::seat::{After, Entry, Ready, Seat};
 use crate::session::EndReason;
 use crate::shared::{Command, Inbox, Shared};
 use crate::{IngestConfig, StartError};
@@ -247,10 +247,12 @@ impl Worker {
                     let (key, generation) = seat_of(token);
                     if self.seats.get(key).is_some_and(|seat| seat.generation as u32 == generation)
                     {
-                        let (readable, writable) = (event.is_readable(), event.is_writable());
-                        self.turn(key, |worker, key, entry| {
-                            entry.handle_ready(worker, key, readable, writable)
-                        });
+                        let ready = Ready {
+                            readable: event.is_readable(),
+                            writable: event.is_writable(),
+                            read_closed: event.is_read_closed() || event.is_error(),
+                        };
+                        self.turn(key, |worker, key, entry| entry.handle_ready(worker, key, ready));
                     }
                 }
             }
@@ -261,7 +263,7 @@ impl Worker {
             self.drain_mirrors();
         }
         for key in std::mem::take(&mut self.again) {
-            self.turn(key, |worker, key, entry| entry.handle_ready(worker, key, true, false));
+            self.turn(key, |worker, key, entry| entry.handle_ready(worker, key, Ready::READ));
         }
         self.handle_timers();
         self.release_audio();
@@ -280,9 +282,7 @@ impl Worker {
             readers.dedup();
             for key in readers {
                 if !self.holds_audio(key) {
-                    self.turn(key, |worker, key, entry| {
-                        entry.handle_ready(worker, key, false, false)
-                    });
+                    self.turn(key, |worker, key, entry| entry.handle_ready(worker, key, Ready::NO));
                 }
             }
         }
@@ -326,7 +326,7 @@ impl Worker {
             Entry::Server(server) if server.awaits(request) => {
                 answered = true;
                 act(worker, key, server);
-                entry.handle_ready(worker, key, false, false)
+                entry.handle_ready(worker, key, Ready::NO)
             }
             Entry::Server(_) | Entry::Push(_) => After::Stay,
         });

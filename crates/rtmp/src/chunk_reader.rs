@@ -320,3 +320,7 @@ fn basic_header(header: &[u8]) -> Option<(u8, u32, usize)> {
         id => Some((format, u32::from(id), 1)),
     }
 }
+
+#[cfg(test)]
+#[path = "chunk_reader_tests.rs"]
+mod tests;

@@ -20,15 +20,14 @@ pub(crate) const OUR_WINDOW: u32 = 2_500_000;
 pub(crate) const MEDIA_STREAM: u32 = 1;
 
 /// What a session is told; control messages stay below.
-#[derive(Debug)]
 pub(crate) enum Incoming {
     Command { stream: u32, command: Command },
     Media(MediaMessage),
 }
 
-#[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) output: Output,
+    limits: Limits,
     handshake: Handshake,
     reader: ChunkReader,
     writer: ChunkWriter,
@@ -38,6 +37,8 @@ pub(crate) struct Wire {
     acknowledged: u64,
     /// The peer wants to hear after each so many bytes.
     window: u64,
+    /// The window we announced last.
+    announced_window: Option<u32>,
 }
 
 impl Wire {
@@ -54,12 +55,14 @@ impl Wire {
         Self {
             output,
             handshake,
-            reader: ChunkReader::new(limits),
+            reader: ChunkReader::new(limits.clone()),
+            limits,
             writer: ChunkWriter::new(),
             waiting: VecDeque::new(),
             received: 0,
             acknowledged: 0,
             window: u64::from(OUR_WINDOW),
+            announced_window: None,
         }
     }
 
@@ -72,10 +75,11 @@ impl Wire {
         self.reader.set_accepted();
     }
 
-    /// Bytes arrived; call once per input, before [`Wire::next`].
+    /// Bytes arrived; call once per input, before [`Wire::next`]. A skipped acknowledgement is made up by the next.
     pub(crate) fn count(&mut self, bytes: usize) {
         self.received += bytes as u64;
-        if self.is_open() && self.received - self.acknowledged >= self.window {
+        let is_due = self.received - self.acknowledged >= self.window;
+        if self.is_open() && is_due && self.may_reply() {
             self.acknowledged = self.received;
             // The count wraps at 32 bits (RTMP 5.4.3).
             #[allow(clippy::cast_possible_truncation, reason = "the wire's counter wraps")]
@@ -118,7 +122,7 @@ impl Wire {
                 Some(Incoming::Command { stream, command: Command::parse(amf0)? })
             }
             AGGREGATE => {
-                self.waiting.extend(split_aggregate(timestamp, payload)?);
+                self.waiting = split_aggregate(timestamp, payload, self.limits.aggregate_messages)?;
                 None
             }
             SET_CHUNK_SIZE => {
@@ -133,11 +137,15 @@ impl Wire {
                 self.window = u64::from(number(&payload)?.max(1));
                 None
             }
+            SET_PEER_BANDWIDTH => {
+                self.handle_peer_bandwidth(number(&payload)?);
+                None
+            }
             USER_CONTROL => {
                 self.handle_user_control(&payload);
                 None
             }
-            // Acknowledgements and bandwidth need nothing from us; unknown types are passed over.
+            // Acknowledgements need nothing from us; unknown types are passed over.
             _ => None,
         })
     }
@@ -145,10 +153,23 @@ impl Wire {
     fn handle_user_control(&mut self, payload: &Bytes) {
         if let Some((&[high, low], argument)) = payload.split_first_chunk()
             && u16::from_be_bytes([high, low]) == PING_REQUEST
-            && argument.len() >= 4
+            && let Some(time) = argument.first_chunk::<4>()
+            && self.may_reply()
         {
-            self.send_user_control(PING_RESPONSE, &argument[..4]);
+            self.send_user_control(PING_RESPONSE, time);
         }
+    }
+
+    /// The peer wants us to ask for acknowledgements by this window (RTMP 5.4.5).
+    fn handle_peer_bandwidth(&mut self, window: u32) {
+        if window > 0 && self.announced_window != Some(window) && self.may_reply() {
+            self.announced_window = Some(window);
+            self.send_control(WINDOW_ACK_SIZE, &window.to_be_bytes());
+        }
+    }
+
+    const fn may_reply(&self) -> bool {
+        self.output.pending_bytes() < self.limits.reply_backlog_bytes
     }
 
     /// SetChunkSize at once: it must be there before the first long answer.
@@ -159,6 +180,7 @@ impl Wire {
 
     /// Our window and the peer's (dynamic limit).
     pub(crate) fn announce_window(&mut self) {
+        self.announced_window = Some(OUR_WINDOW);
         self.send_control(WINDOW_ACK_SIZE, &OUR_WINDOW.to_be_bytes());
         let [a, b, c, d] = OUR_WINDOW.to_be_bytes();
         self.send_control(SET_PEER_BANDWIDTH, &[a, b, c, d, 2]);

@@ -1,0 +1,63 @@
+//! One non-blocking connection of the bench with its session, publisher's or sink's.
+
+use std::io::{ErrorKind, IoSlice, Read, Write};
+use std::time::Instant;
+
+use headgate_rtmp::{ClientSession, Output, ServerSession};
+use mio::net::TcpStream;
+
+/// Slices in one write.
+const SLICES: usize = 64;
+
+/// Either side of RTMP.
+pub(crate) enum Session {
+    /// We publish.
+    Publisher(Box<ClientSession>),
+    /// We are the upstream.
+    Sink(Box<ServerSession>),
+}
+
+/// A socket and its session.
+pub(crate) struct Connection {
+    pub(crate) socket: TcpStream,
+    pub(crate) session: Session,
+}
+
+impl Connection {
+    /// Reads what is there into the session; false when the connection is over.
+    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> bool {
+        loop {
+            match self.socket.read(buffer) {
+                Ok(0) => return false,
+                Ok(length) => {
+                    let input = buffer.get(..length).unwrap_or_default();
+                    let outcome = match &mut self.session {
+                        Session::Publisher(session) => session.handle_input(input, Instant::now()),
+                        Session::Sink(session) => session.handle_input(input, Instant::now()),
+                    };
+                    if outcome.is_err() {
+                        return false;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Writes what the socket takes; the rest waits for the poll.
+    pub(crate) fn flush(&mut self) {
+        let output: &mut Output = match &mut self.session {
+            Session::Publisher(session) => session.output_mut(),
+            Session::Sink(session) => session.output_mut(),
+        };
+        while !output.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = output.io_slices(&mut slices);
+            match self.socket.write_vectored(slices.get(..count).unwrap_or_default()) {
+                Ok(written) => output.consume(written),
+                Err(_) => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a publisher sends: 720p25-shaped H.264 at 2 Mbit/s with a keyframe every two seconds, and 128 kbit/s AAC-shaped
+//! sound. Every unit carries who sent it, its number and when.
+
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use headgate_rtmp::MediaKind;
+
+/// Pictures in a second.
+const FRAMES_PER_SECOND: u32 = 25;
+/// Pictures in a GOP.
+const GOP: u32 = 50;
+/// Bytes of one picture: 2 Mbit/s over 25.
+const PICTURE_BYTES: usize = 10_000;
+/// Bytes of one AAC packet: 128 kbit/s over 46.875.
+const SOUND_BYTES: usize = 341;
+/// Bytes before the stamp: tag header, NAL length and NAL header; and tag header.
+const VIDEO_OFFSET: usize = 10;
+const AUDIO_OFFSET: usize = 2;
+
+/// The headers that precede the first unit: an AVC decoder configuration (Baseline 3.1) and AAC-LC 48 kHz stereo.
+pub(crate) const HEADERS: [(MediaKind, &[u8]); 2] = [
+    (
+        MediaKind::Video,
+        b"\x17\0\0\0\0\x01\x42\xc0\x1f\xff\xe1\0\x08\x67\x42\xc0\x1f\xda\x01\x40\x16\x01\0\x04\x68\xce\x3c\x80",
+    ),
+    (MediaKind::Audio, b"\xaf\0\x11\x90"),
+];
+
+/// What each unit carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// Who sent it.
+    pub(crate) publisher: u32,
+    /// Its number within its track, from 0.
+    pub(crate) number: u32,
+    /// When it was handed to the socket, since the start of the run.
+    pub(crate) sent: Duration,
+}
+
+/// When unit `number` of a track is due, from the publisher's own start.
+pub(crate) fn due(kind: MediaKind, number: u32) -> Duration {
+    match kind {
+        MediaKind::Video | MediaKind::Script => Duration::from_secs(1) * number / FRAMES_PER_SECOND,
+        // 1,024 samples at 48 kHz.
+        MediaKind::Audio => Duration::from_nanos(u64::from(number) * 1024 * 1_000_000_000 / 48_000),
+    }
+}
+
+/// The tag body of one unit.
+pub(crate) fn unit(kind: MediaKind, stamp: Stamp) -> Bytes {
+    let mut body = BytesMut::with_capacity(PICTURE_BYTES + VIDEO_OFFSET);
+    let size = match kind {
+        MediaKind::Video | MediaKind::Script => {
+            let is_key = stamp.number.is_multiple_of(GOP);
+            body.put_slice(&[if is_key { 0x17 } else { 0x27 }, 1, 0, 0, 0]);
+            body.put_u32(u32::try_from(PICTURE_BYTES - 4).unwrap_or(0));
+            body.put_u8(if is_key { 0x65 } else { 0x41 });
+            5 + PICTURE_BYTES
+        }
+        MediaKind::Audio => {
+            body.put_slice(&[0xaf, 1]);
+            AUDIO_OFFSET + SOUND_BYTES
+        }
+    };
+    body.put_u32(stamp.publisher);
+    body.put_u32(stamp.number);
+    body.put_u64(u64::try_from(stamp.sent.as_micros()).unwrap_or(u64::MAX));
+    body.resize(size, 0x55);
+    body.freeze()
+}
+
+/// The stamp of a unit; `None` for headers and metadata.
+pub(crate) fn read_stamp(kind: MediaKind, body: &[u8]) -> Option<Stamp> {
+    let offset = match kind {
+        MediaKind::Video => VIDEO_OFFSET,
+        MediaKind::Audio => AUDIO_OFFSET,
+        MediaKind::Script => return None,
+    };
+    if body.get(1) != Some(&1) {
+        return None;
+    }
+    let (publisher, rest) = body.get(offset..)?.split_first_chunk()?;
+    let (number, rest) = rest.split_first_chunk()?;
+    let (sent, _) = rest.split_first_chunk()?;
+    Some(Stamp {
+        publisher: u32::from_be_bytes(*publisher),
+        number: u32::from_be_bytes(*number),
+        sent: Duration::from_micros(u64::from_be_bytes(*sent)),
+    })
+}
