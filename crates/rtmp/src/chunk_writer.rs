@@ -3,14 +3,10 @@
 use bytes::Bytes;
 
 use crate::Output;
-use crate::chunk_header::EXTENDED;
-use crate::chunk_reader::DEFAULT_CHUNK_SIZE;
+use crate::chunk_reader::{DEFAULT_CHUNK_SIZE, EXTENDED};
 
 /// What we announce and use: most frames then fit in one chunk.
 pub(crate) const OUR_CHUNK_SIZE: u32 = 65_536;
-
-/// The longest message that three bytes of length can say.
-const LENGTH_LIMIT: usize = 0x00ff_ffff;
 
 /// Chunk stream ids of what we send; all within 2…8, which every peer takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +28,7 @@ pub(crate) struct Head {
     pub(crate) timestamp: u32,
 }
 
+#[derive(Debug)]
 pub(crate) struct ChunkWriter {
     chunk_size: usize,
 }
@@ -46,13 +43,9 @@ impl ChunkWriter {
         self.chunk_size = size as usize;
     }
 
-    /// Writes one message of `prefix` and `payload`; the payload's bytes are shared, not copied. What is longer than a
-    /// header can say is not written at all: half of it would be worse.
+    /// Writes one message of `prefix` and `payload`; the payload's bytes are shared, not copied.
     pub(crate) fn write(&self, output: &mut Output, head: Head, prefix: &[u8], payload: &Bytes) {
         let length = prefix.len() + payload.len();
-        if length > LENGTH_LIMIT {
-            return;
-        }
         let is_extended = head.timestamp >= EXTENDED;
         let [_, t0, t1, t2] = if is_extended { EXTENDED } else { head.timestamp }.to_be_bytes();
         let [l0, l1, l2] = length_24(length);
@@ -79,7 +72,8 @@ impl ChunkWriter {
     }
 }
 
-#[allow(clippy::cast_possible_truncation, reason = "bounded by LENGTH_LIMIT")]
+/// Our messages stay below the 16 MiB that three bytes can say.
+#[allow(clippy::cast_possible_truncation, reason = "frames are bounded by the message limit")]
 const fn length_24(length: usize) -> [u8; 3] {
     let [_, a, b, c] = (length as u32).to_be_bytes();
     [a, b, c]

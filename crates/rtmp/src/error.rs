@@ -1,4 +1,4 @@
-//! Why a session cannot go on. Misuse has no entry: a call that does not fit the session's state does nothing.
+//! Why a session cannot go on.
 
 /// What ends a session, grouped by whose fault it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +16,9 @@ pub enum Error {
     /// AMF0 is malformed.
     #[error("AMF0 is malformed")]
     Amf,
+    /// The peer's answer to a command is a failure where none makes sense.
+    #[error("the peer answered out of order")]
+    Answer,
     // A limit was exceeded.
     /// The handshake took too long.
     #[error("the handshake took too long")]
@@ -29,7 +32,7 @@ pub enum Error {
     /// A chunk size outside 1…65536, or a tiny one for a large message.
     #[error("the chunk size is out of bounds")]
     ChunkSizeLimit,
-    /// A message longer than allowed, or an aggregate of more messages than allowed.
+    /// A message longer than allowed.
     #[error("a message is too long")]
     MessageLimit,
     /// More chunk streams than allowed.
@@ -55,6 +58,7 @@ impl Error {
             Self::Chunk => "chunk",
             Self::Message => "message",
             Self::Amf => "amf",
+            Self::Answer => "answer",
             Self::HandshakeLimit => "handshake_limit",
             Self::CommandLimit => "command_limit",
             Self::AnswerLimit => "answer_limit",
@@ -71,7 +75,7 @@ impl Error {
     #[must_use]
     pub const fn is_limit(&self) -> bool {
         match self {
-            Self::Version | Self::Chunk | Self::Message | Self::Amf => false,
+            Self::Version | Self::Chunk | Self::Message | Self::Amf | Self::Answer => false,
             Self::HandshakeLimit
             | Self::CommandLimit
             | Self::AnswerLimit

@@ -20,6 +20,7 @@ enum Step {
 }
 
 /// One side of the handshake.
+#[derive(Debug)]
 pub(crate) struct Handshake {
     step: Step,
     received: Vec<u8>,

@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod amf0;
-mod chunk_header;
 mod chunk_reader;
 mod chunk_writer;
 mod client;

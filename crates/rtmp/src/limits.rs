@@ -21,12 +21,8 @@ pub struct Limits {
     pub message_before_bytes: usize,
     /// Message length after it.
     pub message_after_bytes: usize,
-    /// Length of script data, commands and control messages, at any time: whatever is not audio or video.
+    /// Script data message length.
     pub script_bytes: usize,
-    /// Messages in one aggregate: each costs more to hold than it may carry.
-    pub aggregate_messages: usize,
-    /// While so many bytes wait to be written, pings are not answered: a peer that asks without reading gains nothing.
-    pub reply_backlog_bytes: usize,
     /// Chunk streams in use at once.
     pub chunk_streams: usize,
     /// Commands per second, averaged over ten.
@@ -45,8 +41,6 @@ impl Default for Limits {
             message_before_bytes: 64 << 10,
             message_after_bytes: 8 << 20,
             script_bytes: 64 << 10,
-            aggregate_messages: 1024,
-            reply_backlog_bytes: 256 << 10,
             chunk_streams: 32,
             commands_per_second: 20,
         }

@@ -1,7 +1,5 @@
 //! What messages mean: commands, control messages, media.
 
-use std::collections::VecDeque;
-
 use bytes::{Buf, Bytes};
 
 use crate::Error;
@@ -66,6 +64,7 @@ pub struct MediaMessage {
 }
 
 /// A command (RTMP 7.1.1): name, transaction, command object, arguments.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Command {
     pub(crate) name: String,
     pub(crate) transaction: f64,
@@ -85,12 +84,7 @@ impl Command {
         let object = optional(&mut reader)?;
         let mut arguments = Vec::new();
         while !reader.is_empty() && arguments.len() < ARGUMENTS_LIMIT {
-            match reader.value() {
-                Ok(argument) => arguments.push(argument),
-                // Some encoders append arguments of their own in forms nobody reads; what came before them counts.
-                Err(error) if error.is_limit() => return Err(error),
-                Err(_) => break,
-            }
+            arguments.push(reader.value()?);
         }
         Ok(Self { name, transaction, object, arguments })
     }
@@ -140,12 +134,11 @@ pub(crate) fn normalise_data(kind: u8, mut payload: Bytes) -> Bytes {
 pub(crate) fn split_aggregate(
     timestamp: u32,
     mut payload: Bytes,
-    messages_limit: usize,
-) -> Result<VecDeque<MediaMessage>, Error> {
+) -> Result<Vec<MediaMessage>, Error> {
     /// Type, size, time, time extension, stream id.
     const HEADER: usize = 11;
     const BACK_POINTER: usize = 4;
-    let mut messages = VecDeque::new();
+    let mut messages = Vec::new();
     let mut offset = None;
     while payload.len() > HEADER {
         let &[kind, l0, l1, l2, t0, t1, t2, t3, ..] = &payload[..] else { break };
@@ -165,10 +158,7 @@ pub(crate) fn split_aggregate(
             DATA_AMF0 | DATA_AMF3 => (MediaKind::Script, normalise_data(kind, body)),
             _ => continue,
         };
-        if messages.len() >= messages_limit {
-            return Err(Error::MessageLimit);
-        }
-        messages.push_back(MediaMessage { kind, timestamp, payload });
+        messages.push(MediaMessage { kind, timestamp, payload });
     }
     Ok(messages)
 }

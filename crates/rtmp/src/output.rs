@@ -1,7 +1,6 @@
 //! Bytes on their way out, gathered for vectored writes: small protocol bytes are copied together, payloads shared.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::io::IoSlice;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -10,7 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 const COPY_LIMIT: usize = 256;
 
 /// A queue of bytes to write. The session fills it, the driver empties it.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Output {
     ready: VecDeque<Bytes>,
     /// Small bytes not yet behind `ready`.
@@ -75,13 +74,6 @@ impl Output {
         }
         self.pending += bytes.len();
         self.ready.push_back(bytes);
-    }
-}
-
-/// Its bytes hold stream names with their arguments: only their number is shown.
-impl fmt::Debug for Output {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Output").field("pending", &self.pending).finish_non_exhaustive()
     }
 }
 

@@ -24,9 +24,7 @@ impl Target {
             Some(at) if !app[..at].contains(&b'/') => &app[..at],
             Some(_) | None => app,
         };
-        // With the whole path in the app, the name is empty or only arguments: there is nothing to separate.
-        let is_whole = matches!(name.first(), None | Some(b'?'));
-        let joined = if is_whole { [app, name].concat() } else { [app, b"/", name].concat() };
+        let joined = [app, b"/", name].concat();
         let question = joined.iter().position(|byte| *byte == b'?');
         let (path, arguments) = match question {
             Some(at) => (&joined[..at], Some(joined[at + 1..].to_vec())),
@@ -71,13 +69,6 @@ mod tests {
         assert_eq!(split("live/cam?u=a", "b"), ("live".into(), "cam".into(), Some("u=a/b".into())));
         assert_eq!(split("live", "cam"), ("live".into(), "cam".into(), None));
         assert_eq!(split("live", "cam?"), ("live".into(), "cam".into(), Some(String::new())));
-    }
-
-    #[test]
-    fn a_path_that_is_all_in_the_app_names_the_stream() {
-        assert_eq!(split("live/cam", "?a=b"), ("live".into(), "cam".into(), Some("a=b".into())));
-        assert_eq!(split("live/cam", ""), ("live".into(), "cam".into(), None));
-        assert_eq!(split("live", ""), ("live".into(), String::new(), None));
     }
 
     #[test]

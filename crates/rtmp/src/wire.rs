@@ -20,14 +20,15 @@ pub(crate) const OUR_WINDOW: u32 = 2_500_000;
 pub(crate) const MEDIA_STREAM: u32 = 1;
 
 /// What a session is told; control messages stay below.
+#[derive(Debug)]
 pub(crate) enum Incoming {
     Command { stream: u32, command: Command },
     Media(MediaMessage),
 }
 
+#[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) output: Output,
-    limits: Limits,
     handshake: Handshake,
     reader: ChunkReader,
     writer: ChunkWriter,
@@ -37,8 +38,6 @@ pub(crate) struct Wire {
     acknowledged: u64,
     /// The peer wants to hear after each so many bytes.
     window: u64,
-    /// The window we announced last.
-    announced_window: Option<u32>,
 }
 
 impl Wire {
@@ -55,14 +54,12 @@ impl Wire {
         Self {
             output,
             handshake,
-            reader: ChunkReader::new(limits.clone()),
-            limits,
+            reader: ChunkReader::new(limits),
             writer: ChunkWriter::new(),
             waiting: VecDeque::new(),
             received: 0,
             acknowledged: 0,
             window: u64::from(OUR_WINDOW),
-            announced_window: None,
         }
     }
 
@@ -75,11 +72,10 @@ impl Wire {
         self.reader.set_accepted();
     }
 
-    /// Bytes arrived; call once per input, before [`Wire::next`]. A skipped acknowledgement is made up by the next.
+    /// Bytes arrived; call once per input, before [`Wire::next`].
     pub(crate) fn count(&mut self, bytes: usize) {
         self.received += bytes as u64;
-        let is_due = self.received - self.acknowledged >= self.window;
-        if self.is_open() && is_due && self.may_reply() {
+        if self.is_open() && self.received - self.acknowledged >= self.window {
             self.acknowledged = self.received;
             // The count wraps at 32 bits (RTMP 5.4.3).
             #[allow(clippy::cast_possible_truncation, reason = "the wire's counter wraps")]
@@ -122,7 +118,7 @@ impl Wire {
                 Some(Incoming::Command { stream, command: Command::parse(amf0)? })
             }
             AGGREGATE => {
-                self.waiting = split_aggregate(timestamp, payload, self.limits.aggregate_messages)?;
+                self.waiting.extend(split_aggregate(timestamp, payload)?);
                 None
             }
             SET_CHUNK_SIZE => {
@@ -137,15 +133,11 @@ impl Wire {
                 self.window = u64::from(number(&payload)?.max(1));
                 None
             }
-            SET_PEER_BANDWIDTH => {
-                self.handle_peer_bandwidth(number(&payload)?);
-                None
-            }
             USER_CONTROL => {
                 self.handle_user_control(&payload);
                 None
             }
-            // Acknowledgements need nothing from us; unknown types are passed over.
+            // Acknowledgements and bandwidth need nothing from us; unknown types are passed over.
             _ => None,
         })
     }
@@ -153,23 +145,10 @@ impl Wire {
     fn handle_user_control(&mut self, payload: &Bytes) {
         if let Some((&[high, low], argument)) = payload.split_first_chunk()
             && u16::from_be_bytes([high, low]) == PING_REQUEST
-            && let Some(time) = argument.first_chunk::<4>()
-            && self.may_reply()
+            && argument.len() >= 4
         {
-            self.send_user_control(PING_RESPONSE, time);
+            self.send_user_control(PING_RESPONSE, &argument[..4]);
         }
-    }
-
-    /// The peer wants us to ask for acknowledgements by this window (RTMP 5.4.5).
-    fn handle_peer_bandwidth(&mut self, window: u32) {
-        if window > 0 && self.announced_window != Some(window) && self.may_reply() {
-            self.announced_window = Some(window);
-            self.send_control(WINDOW_ACK_SIZE, &window.to_be_bytes());
-        }
-    }
-
-    const fn may_reply(&self) -> bool {
-        self.output.pending_bytes() < self.limits.reply_backlog_bytes
     }
 
     /// SetChunkSize at once: it must be there before the first long answer.
@@ -180,7 +159,6 @@ impl Wire {
 
     /// Our window and the peer's (dynamic limit).
     pub(crate) fn announce_window(&mut self) {
-        self.announced_window = Some(OUR_WINDOW);
         self.send_control(WINDOW_ACK_SIZE, &OUR_WINDOW.to_be_bytes());
         let [a, b, c, d] = OUR_WINDOW.to_be_bytes();
         self.send_control(SET_PEER_BANDWIDTH, &[a, b, c, d, 2]);
