@@ -3,107 +3,104 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { crates } from "./crate-boundaries.mjs";
 
 /** Rooms of the gateway, the upper ones first: a room may import rooms below it, and itself. */
 const LAYERS = [["cli"], ["main"], ["app"], ["http"], ["publish", "organisation", "token"], ["store"], ["media"]];
-/** What any room may import: they import nothing but each other. */
+/** What any room may import; they import each other and what is below http. No circle comes of it: that is checked. */
 const FREE = new Set(["errors", "config", "settings", "request", "metrics", "log", "listen"]);
-/** Which of our crates each crate may depend on. */
-const CRATES = {
-  media: [],
-  rtmp: [],
-  whip: ["media"],
-  ingest: ["media", "rtmp", "whip"],
-  bridge: ["ingest"],
-  bench: ["media", "rtmp", "whip", "ingest"],
-};
-/** Pure Rust: told the time, opens nothing. */
-const PURE =
-  /^crates\/(media|rtmp|whip)\/src\/|^crates\/ingest\/src\/(session|hub|queue|gop|relay|retry|rtmp_clock|rtmp_frames|upstream_url)\.rs$/;
-const IMPURE =
-  /\btokio\b|\bstd::net::(Tcp|Udp)|\bnet::\{[^}]*(Tcp|Udp)|\bInstant::now\b|\bSystemTime::now\b|\.elapsed\(\)/;
-/** Libraries that only some files may name. */
-const LIBRARIES = [
-  { name: /\bnapi(_derive)?::/, only: /^crates\/bridge\//, what: "napi" },
-  { name: /\brtc_(?!sdp)\w+::/, only: /^crates\/whip\/src\/transport\//, what: "webrtc-rs" },
-  { name: /\brtc_sdp::/, only: /^crates\/whip\/src\/sdp\//, what: "webrtc-rs's SDP parser" },
-  { name: /\b(opus|libxaac_sys)::/, only: /^crates\/media\/src\/transcode(_\w+)?\.rs$/, what: "a codec library" },
-];
+/** Who may measure how long something took, on a clock that is never set back. */
+const STOPWATCHES = new Set(["ts/app.ts", "ts/publish/webhook.ts"]);
+const NO_HONO = new Set(["publish", "organisation", "token", "store", "media"]);
 
 /** Every violation in the tree at `root`, as `path: what`. */
 export function violations(root) {
-  return [...gateway(root), ...crates(root)];
+  const files = (folder, wanted) =>
+    [...filesBelow(join(root, folder), wanted)].map((path) => ({
+      name: relative(root, path),
+      text: readFileSync(path, "utf8"),
+    }));
+  return [...gateway(files("ts", /\.m?ts$|\.mjs$/)), ...crates(files("crates", /\.rs$|^Cargo\.toml$/))];
 }
 
-function* gateway(root) {
-  for (const path of filesBelow(join(root, "ts"), /\.ts$/)) {
-    const name = relative(root, path);
-    const text = readFileSync(path, "utf8");
+function* gateway(files) {
+  /** Value imports only: file → files. */
+  const graph = new Map();
+  for (const { name, text: whole } of files) {
+    const text = withoutComments(whole);
     const room = roomOf(name);
-    for (const [, target] of text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)) {
-      if (target === "#native" && name !== "ts/media.ts") yield `${name}: only ts/media.ts imports #native`;
-      if (/^(@hono\/|hono)/.test(target) && ["publish", "organisation", "token", "store"].includes(room)) {
-        yield `${name}: ${room} knows no Hono`;
-      }
-      if (!target.startsWith(".")) continue;
+    const below = [];
+    for (const [, target] of text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*["'`]([^"'`]+)["'`]/g)) {
+      if (isNative(target) && name !== "ts/media.ts") yield `${name}: only ts/media.ts imports #native`;
+      if (/^(@hono\/|hono(\/|$))/.test(target) && NO_HONO.has(room)) yield `${name}: ${room} knows no Hono`;
+      if (!target.startsWith(".") || isNative(target)) continue;
       const file = normalize(join(dirname(name), target));
       const other = roomOf(file);
+      const isShape = onlyTypes(text, target);
+      if (!isShape) below.push(file);
       if (room === "http" && other === "http" && file !== name) yield `${name}: http files never import each other`;
-      else if (!mayImport(room, other) && !onlyTypes(text, target)) yield `${name}: ${room} may not import ${other}`;
+      else if (!mayImport(room, other) && !isShape) yield `${name}: ${room} may not import ${other}`;
     }
-    if (/\bprocess\.env\b/.test(text) && name !== "ts/config.ts") yield `${name}: only config.ts reads process.env`;
-    if (/\bDate\.now\b|\bnew Date\(\)/.test(text) && name !== "ts/main.ts")
-      yield `${name}: the clock is made in main.ts`;
+    graph.set(name, below);
+    yield* ambient(name, text);
+  }
+  for (const name of graph.keys()) {
+    if (reaches(graph, name)) yield `${name}: imports itself by a detour`;
   }
 }
+
+/** What a file takes from its process instead of from its caller. */
+function* ambient(name, text) {
+  if (
+    /\bprocess\s*(\.|\[")env\b|\benv\b[^;=]*(\bfrom "node:process"|=\s*process\b)/.test(text) &&
+    name !== "ts/config.ts"
+  ) {
+    yield `${name}: only config.ts reads process.env`;
+  }
+  if (/\bprocess\.argv\b/.test(text) && roomOf(name) !== "cli") yield `${name}: only cli reads process.argv`;
+  if (/\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()/.test(text) && name !== "ts/main.ts") {
+    yield `${name}: the clock is made in main.ts`;
+  }
+  if (/\bperformance\.now\b|\bhrtime\b/.test(text) && !STOPWATCHES.has(name)) yield `${name}: has no stopwatch`;
+}
+
+const isNative = (target) => target === "#native" || /(^|\/)native\//.test(target);
 
 /** `ts/http/stream.ts` → http; `ts/app.ts` → app. */
 function roomOf(name) {
   const [, first, second] = name.split("/");
-  return second === undefined ? first.replace(/\.ts$/, "") : first;
+  return second === undefined ? first.replace(/\.m?[tj]s$/, "") : first;
 }
 
 function mayImport(room, other) {
-  if (room === other) return true;
+  if (room === other || FREE.has(other)) return true;
   const layer = (name) => LAYERS.findIndex((rooms) => rooms.includes(name));
-  if (FREE.has(other)) return true;
   if (FREE.has(room)) return layer(other) >= layer("publish");
   return layer(room) !== -1 && layer(room) < layer(other);
 }
 
 /** Shapes may be named in any direction. */
 function onlyTypes(text, target) {
-  const imports = [...text.matchAll(/import\s+(type\s+)?([^;]*?)\s+from\s+"([^"]+)"/g)];
+  const imports = [...text.matchAll(/\bimport\s+(type\s+)?([^;"]*?)\s+from\s+"([^"]+)"/g)];
   const ours = imports.filter(([, , , from]) => from === target);
-  return (
-    ours.length > 0 && ours.every(([, isType, names]) => isType || /^\{(\s*type\s+\w+\s*,?)+\}$/.test(names.trim()))
-  );
+  const shape = ([, isType, names]) => isType || /^\{(\s*type\s+\w+(\s+as\s+\w+)?\s*,?)+\s*\}$/.test(names.trim());
+  return ours.length > 0 && ours.every(shape);
 }
 
-function* crates(root) {
-  for (const [crate, allowed] of Object.entries(CRATES)) {
-    const manifest = join(root, "crates", crate, "Cargo.toml");
-    if (!existsSync(manifest)) continue;
-    const [dependencies] = readFileSync(manifest, "utf8").split(/^\[(?:dev|build)-dependencies\]/m);
-    for (const [, other] of dependencies.matchAll(/^headgate-(\w+)/gm)) {
-      if (!allowed.includes(other)) yield `crates/${crate}/Cargo.toml: ${crate} may not depend on ${other}`;
-    }
+function reaches(graph, start) {
+  const seen = new Set();
+  const ahead = [...graph.get(start)];
+  for (const name of ahead) {
+    if (name === start) return true;
+    if (!seen.has(name)) ahead.push(...(graph.get(name) ?? []));
+    seen.add(name);
   }
-  for (const path of filesBelow(join(root, "crates"), /\.rs$/)) {
-    const name = relative(root, path);
-    if (/\/(tests|target|fuzz)\/|tests?\.rs$/.test(name)) continue;
-    const code = withoutTests(readFileSync(path, "utf8"));
-    for (const { name: library, only, what } of LIBRARIES) {
-      if (library.test(code) && !only.test(name)) yield `${name}: ${what} does not belong here`;
-    }
-    const found = PURE.test(name) && !name.endsWith("/fuzz.rs") && IMPURE.exec(code);
-    if (found) yield `${name}: pure code does not name ${found[0]}`;
-  }
+  return false;
 }
 
-/** Rust without comments and without what follows `#[cfg(test)] mod`. */
-function withoutTests(text) {
-  return text.replace(/^\s*\/\/.*$/gm, "").replace(/#\[cfg\(test\)\]\s*(#\[[^\]]*\]\s*)*mod [\s\S]*$/, "");
+/** Comments are no code; a `//` inside an address is no comment. */
+function withoutComments(text) {
+  return text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|\s)\/\/.*$/gm, "$1");
 }
 
 function* filesBelow(folder, wanted) {

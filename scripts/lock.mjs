@@ -1,5 +1,5 @@
 // One build at a time in one checkout: a second one waits, and then finds everything done.
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** A cold build takes minutes; whoever waits longer than this is told. */
@@ -31,9 +31,21 @@ function take(lock) {
     return true;
   } catch (error) {
     if (error.code !== "EEXIST") throw error;
-    if (!isAlive(lock)) rmSync(lock, { force: true });
+    if (!isAlive(lock)) removeStale(lock);
     return false;
   }
+}
+
+/** Of several that wait only one moves a dead lock away; who moved a living one by mistake puts it back. */
+function removeStale(lock) {
+  const moved = `${lock}.${process.pid}`;
+  try {
+    renameSync(lock, moved);
+    if (isAlive(moved)) linkSync(moved, lock);
+  } catch (error) {
+    if (error.code !== "ENOENT" && error.code !== "EEXIST") throw error;
+  }
+  rmSync(moved, { force: true });
 }
 
 /** A build that was killed leaves its lock behind. */

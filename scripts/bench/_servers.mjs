@@ -37,7 +37,9 @@ export function onCore(core, command, args, options = {}) {
 
 /** CPU seconds a process has used so far, all threads. */
 export function cpuSeconds(pid) {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ");
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
+    .replace(/^.*\) /, "")
+    .split(" ");
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
@@ -53,9 +55,22 @@ export async function startNginx(sinkPort) {
      rtmp { access_log off; server { listen 127.0.0.1:${port}; chunk_size 65536;
        application live { live on; push rtmp://127.0.0.1:${sinkPort}/live; } } }`,
   );
-  const child = onCore(SERVER_CORE, "/usr/sbin/nginx", ["-p", folder, "-c", join(folder, "nginx.conf"), "-e", join(folder, "start.log")]);
+  const child = onCore(SERVER_CORE, "/usr/sbin/nginx", [
+    "-p",
+    folder,
+    "-c",
+    join(folder, "nginx.conf"),
+    "-e",
+    join(folder, "start.log"),
+  ]);
   await new Promise((resolve) => setTimeout(resolve, 500));
-  return { name: "nginx-rtmp", pid: child.pid, target: `127.0.0.1:${port}`, names: (n) => numbered(n), stop: () => end(child, folder) };
+  return {
+    name: "nginx-rtmp",
+    pid: child.pid,
+    target: `127.0.0.1:${port}`,
+    names: (n) => numbered(n),
+    stop: () => end(child, folder),
+  };
 }
 
 /** Headgate with one media worker that pushes every stream to `sinkPort`. */
@@ -83,7 +98,13 @@ export async function startHeadgate(sinkPort, n) {
     const answer = await fetch(`${http}/stream`, { method: "POST", headers: { "x-service-apikey": key } });
     names.push((await answer.json()).ingest.rtmp.streamname);
   }
-  return { name: "headgate", pid: child.pid, target: new URL(rtmp).host, names: () => names, stop: () => end(child, folder) };
+  return {
+    name: "headgate",
+    pid: child.pid,
+    target: new URL(rtmp).host,
+    names: () => names,
+    stop: () => end(child, folder),
+  };
 }
 
 const numbered = (n) => Array.from({ length: n }, (_, i) => `bench${i}`);

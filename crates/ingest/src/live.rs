@@ -17,7 +17,7 @@ use crate::upstream_url::UpstreamUrl;
 use crate::worker::{Timer, Worker};
 
 /// Audio waits so long for a picture to ride along with: a write costs the same for 200 bytes as for 10 kB.
-const AUDIO_HOLD: Duration = Duration::from_millis(20);
+const AUDIO_HOLD: Duration = Duration::from_millis(40);
 /// After the end, readers get so long to take what waits for them before the publish counts as over (W19: 1 s).
 const DRAIN_LIMIT: Duration = Duration::from_millis(900);
 

@@ -26,8 +26,9 @@ use crate::session::EndReason;
 use crate::shared::{Command, Inbox, Shared};
 use crate::{IngestConfig, StartError};
 
-/// Wake-ups are coalesced to this: it halves the cost of a packet and adds half as much delay.
-const COALESCE: Duration = Duration::from_millis(1);
+/// Wake-ups are coalesced to this: a sleep costs about as much as two packets, and on average half of it is added as
+/// delay.
+const COALESCE: Duration = Duration::from_millis(2);
 /// Connections the kernel may hold for us before we accept them.
 const BACKLOG: i32 = 1024;
 /// Pause before accepting again when the process has no file descriptor left.

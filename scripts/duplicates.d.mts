@@ -1,0 +1,1 @@
+export function repetitions(root: string): readonly string[];
