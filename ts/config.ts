@@ -174,6 +174,7 @@ function readFile(path: string, faults: string[]): Map<SettingKey, unknown> {
   );
   const known = [...SETTING_KEYS, ...secretFiles.keys()];
   for (const [name, value] of flatten(document)) {
+    if (isTable(value) && known.some((key) => key.startsWith(`${name}.`))) continue; // an empty section
     const secret = secretFiles.get(name);
     const key = SETTING_KEYS.find((each) => each === name);
     if (key !== undefined) accept(values, key, settingOf(key).fromToml(value), `${name} in ${path}`, value, faults);
@@ -201,12 +202,16 @@ function accept(
   else faults.push(`${name} must be ${wanted}${secret ? "" : `, not ${JSON.stringify(given)}`}`);
 }
 
+/** Every value by its whole name; of tables only empty ones, so that none goes unseen. */
 function* flatten(table: Record<string, unknown>, prefix = ""): Generator<readonly [string, unknown]> {
   for (const [name, value] of Object.entries(table)) {
-    const isTable = typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
-    if (isTable) yield* flatten(value as Record<string, unknown>, `${prefix}${name}.`);
+    if (isTable(value) && Object.keys(value).length > 0) yield* flatten(value, `${prefix}${name}.`);
     else yield [prefix + name, value];
   }
+}
+
+function isTable(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 
 /** The one text in the file, without the line end editors add; nothing when it cannot be read. */

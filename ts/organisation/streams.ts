@@ -63,6 +63,7 @@ export async function listStreams(
 
 /** A stream of the organisation. Throws `UnknownStream`, also for another organisation's and for deleted ones. */
 export async function findStream(db: Kysely<Schema>, organisationId: string, id: string): Promise<StreamTable> {
+  if (id.includes("\0")) throw new UnknownStream(); // no id has one, and the store takes no NUL
   const stream = await db
     .selectFrom("stream")
     .selectAll()

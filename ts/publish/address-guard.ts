@@ -54,6 +54,7 @@ function hostOfWebhook(url: string, dev: boolean): string | { readonly reason: s
   // The WHATWG parser would silently repair these; what is saved must be what is called.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   if (/[\x00-\x20\x7f\\]/.test(url)) return { reason: "must not contain spaces, control characters or backslashes" };
+  if (!url.isWellFormed()) return { reason: "must be well-formed Unicode" };
   if (!URL.canParse(url)) return { reason: "must be a complete URL" };
   const parsed = new URL(url);
   if (parsed.protocol !== "https:" && !(dev && parsed.protocol === "http:")) return { reason: "must be https" };

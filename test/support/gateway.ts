@@ -1,0 +1,141 @@
+// The HTTP application over the real store in a folder of its own, with a key of each role and a clock that tests move.
+// No port is opened; requests go through `app.request`.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Kysely } from "kysely";
+import { pino } from "pino";
+import { createApp } from "../../ts/app.ts";
+import { loadConfig } from "../../ts/config.ts";
+import { createMetrics } from "../../ts/metrics.ts";
+import { addApiKey } from "../../ts/organisation/api-keys.ts";
+import { addOrganisation } from "../../ts/organisation/organisations.ts";
+import { checkWebhookUrl } from "../../ts/publish/address-guard.ts";
+import { openStore } from "../../ts/store/open.ts";
+import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
+import { openSecretBox } from "../../ts/store/secret-box.ts";
+import { loadTokenKeys, type TokenKeys } from "../../ts/token/keys.ts";
+import { createTokens } from "../../ts/token/tokens.ts";
+
+/** 2026-01-01T00:00:00Z, epoch ms. */
+export const START_MS = 1_767_225_600_000;
+export const RTMP_PORT = 1935;
+
+/** The addresses of a name; every other name does not resolve. */
+const NAMES: Readonly<Record<string, readonly string[]>> = {
+  "customer.example": ["93.184.216.34"],
+  "inside.example": ["10.0.0.1"],
+};
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The JSON body, or null when there was none. */
+  readonly body: unknown;
+}
+
+export interface Call {
+  /** Default: the administrator key of the first organisation; null: none. */
+  readonly key?: string | null;
+  /** A string or bytes are sent as they are, anything else as JSON. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface Member {
+  readonly organisation: OrganisationTable;
+  readonly keys: Readonly<Record<Role, string>>;
+}
+
+export interface Gateway extends Member {
+  readonly db: Kysely<Schema>;
+  /** The given clock; tests move it. */
+  readonly clock: { ms: number };
+  readonly tokenKeys: TokenKeys;
+  /** Everything logged so far, as text. */
+  log(): string;
+  call(method: string, path: string, options?: Call): Promise<Answer>;
+  newOrganisation(name: string): Promise<Member>;
+  /** Closes this one and opens another on the same data, with other settings. */
+  restart(env: Readonly<Record<string, string>>): Promise<Gateway>;
+  close(): Promise<void>;
+}
+
+/** `env`: settings by their HEADGATE_ names. */
+export async function openGateway(env: Readonly<Record<string, string>> = {}): Promise<Gateway> {
+  return await open(mkdtempSync(join(tmpdir(), "headgate-gateway-")), env, null);
+}
+
+async function open(folder: string, env: Readonly<Record<string, string>>, present: Member | null): Promise<Gateway> {
+  const { config } = loadConfig({ env: { HEADGATE_DATA_DIR: folder, ...env } });
+  const store = await openStore(config);
+  const clock = { ms: START_MS, now: () => clock.ms };
+  const lines: string[] = [];
+  const { alg, issuer } = config.token;
+  const tokenKeys = await loadTokenKeys(store.db, openSecretBox(folder), { alg, now: clock.now() });
+  const app = createApp({
+    db: store.db,
+    config,
+    clock,
+    log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
+    tokens: createTokens({ keys: tokenKeys, issuer, clock }),
+    metrics: createMetrics(),
+    checkWebhookUrl: (url, { dev }) => checkWebhookUrl(url, { dev, resolve }),
+    rtmpPort: RTMP_PORT,
+  });
+
+  async function newOrganisation(name: string): Promise<Member> {
+    const organisation = await addOrganisation(store.db, name, clock.now());
+    const add = async (role: Role) =>
+      (await addApiKey(store.db, { organisationId: organisation.id, role, now: clock.now() })).key;
+    const keys = {
+      administrator: await add("administrator"),
+      user: await add("user"),
+      readonly: await add("readonly"),
+    };
+    return { organisation, keys };
+  }
+
+  const first = present ?? (await newOrganisation("First"));
+  return {
+    organisation: first.organisation,
+    keys: first.keys,
+    db: store.db,
+    clock,
+    tokenKeys,
+    log: () => lines.join(""),
+    newOrganisation,
+    async call(method, path, { key = first.keys.administrator, body, headers } = {}) {
+      const response = await app.request(`http://gateway.example${path}`, {
+        method,
+        headers: {
+          ...(key === null ? {} : { "x-service-apikey": key }),
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: bytesOf(body) }),
+      });
+      const text = await response.text();
+      return { status: response.status, headers: response.headers, body: text === "" ? null : JSON.parse(text) };
+    },
+    async restart(other) {
+      await store.close();
+      return await open(folder, other, first);
+    },
+    async close() {
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function resolve(host: string): Promise<readonly string[]> {
+  const addresses = NAMES[host];
+  if (addresses === undefined) throw new Error(`getaddrinfo ENOTFOUND ${host}`);
+  return addresses;
+}
+
+function bytesOf(body: unknown): string | Uint8Array<ArrayBuffer> {
+  if (typeof body === "string") return body;
+  return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body);
+}
