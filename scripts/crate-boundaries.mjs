@@ -7,7 +7,8 @@ const CRATES = {
   whip: ["media"],
   ingest: ["media", "rtmp", "whip"],
   bridge: ["ingest"],
-  bench: ["media", "rtmp", "whip", "ingest"],
+  bench: ["media", "rtmp", "whip", "ingest", "peer"],
+  peer: [],
   fuzz: ["media", "rtmp", "whip", "ingest"],
 };
 /** Two protocols never meet, not even in tests. */
@@ -21,15 +22,28 @@ const IMPURE =
 const PURE_CRATES = new Set(["media", "rtmp", "whip"]);
 const IMPURE_CRATES = /^(tokio|mio|socket2|quinn-udp)(-.*)?$/;
 
-/** Libraries that only some files, and so only their crates, may name. */
+/** Libraries that only some files may name, and only their crates depend on. */
 const LIBRARIES = [
-  { crate: /^napi/, name: /\bnapi(_derive|_build)?::/, only: /^crates\/bridge\//, what: "napi" },
-  { crate: /^rtc(-|$)/, name: /\brtc_(?!sdp)\w+::/, only: /^crates\/whip\/src\/transport\//, what: "webrtc-rs" },
-  { crate: /^rtc-sdp$/, name: /\brtc_sdp::/, only: /^crates\/whip\/src\/sdp\//, what: "webrtc-rs's SDP parser" },
+  { crate: /^napi/, name: /\bnapi(_derive|_build)?::/, only: /^crates\/bridge\//, homes: ["bridge"], what: "napi" },
+  {
+    crate: /^rtc(-|$)/,
+    name: /\brtc_(?!sdp)\w+::/,
+    only: /^crates\/(whip\/src\/transport|peer\/src)\//,
+    homes: ["whip", "peer"],
+    what: "webrtc-rs",
+  },
+  {
+    crate: /^rtc-sdp$/,
+    name: /\brtc_sdp::/,
+    only: /^crates\/whip\/src\/sdp\//,
+    homes: ["whip"],
+    what: "webrtc-rs's SDP parser",
+  },
   {
     crate: /^(opus|libxaac-sys|syom|fdk-aac-sys)$/,
-    name: /\b(opus|libxaac_sys|syom|fdk_aac_sys)::/,
-    only: /^crates\/media\/src\/transcode(_\w+)?\.rs$/,
+    name: /\buse (::)?opus::|\bopus::(Decoder|Encoder)\b|\b(libxaac_sys|syom|fdk_aac_sys)::/,
+    only: /^crates\/media\/src\/transcode(\/\w+)?\.rs$/,
+    homes: ["media"],
     what: "a codec library",
   },
 ];
@@ -56,7 +70,7 @@ function* manifest(name, text) {
     if (PURE_CRATES.has(crate) && IMPURE_CRATES.test(dependency))
       yield `${name}: ${crate} is pure, without ${dependency}`;
     const library = LIBRARIES.find((row) => row.crate.test(dependency));
-    if (library && !library.only.source.startsWith(`^crates\\/${crate}\\/`)) {
+    if (library && !library.homes.includes(crate)) {
       yield `${name}: ${library.what} does not belong here`;
     }
   }

@@ -1,7 +1,7 @@
 // The programs that building and testing need, what for, and the Debian package that brings each. On Debian as root
 // missing ones are installed; everywhere else the one command that does it is named.
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 /** @typedef {{ name: string, package: string, use: string, isThere: () => boolean }} Program */
@@ -9,10 +9,25 @@ import { delimiter, join } from "node:path";
 const onPath = (name) => () =>
   (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name)));
 const file = (path) => () => existsSync(path);
+/** Where Debian's LLVM versions put it, or where the environment says (clang-sys reads the same variable). */
+const hasLibclang = () => {
+  const folders = ["/usr/lib", "/usr/local/lib", "/usr/lib64", process.env.LIBCLANG_PATH ?? ""];
+  for (const entry of existsSync("/usr/lib") ? readdirSync("/usr/lib") : []) {
+    if (entry.startsWith("llvm")) folders.push(`/usr/lib/${entry}/lib`);
+    if (entry.endsWith("-linux-gnu")) folders.push(`/usr/lib/${entry}`);
+  }
+  return folders.some(
+    (folder) => existsSync(folder) && readdirSync(folder).some((name) => /^libclang(-\d+)?\.so/.test(name)),
+  );
+};
 const rtmpModule = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
 
 /** @type {readonly Program[]} */
-export const toBuild = [{ name: "cc", package: "build-essential", use: "links the media core", isThere: onPath("cc") }];
+export const toBuild = [
+  { name: "cc", package: "build-essential", use: "links the media core", isThere: onPath("cc") },
+  { name: "cmake", package: "cmake", use: "builds the audio codecs", isThere: onPath("cmake") },
+  { name: "libclang", package: "libclang-dev", use: "reads the AAC encoder's headers", isThere: hasLibclang },
+];
 
 /** @type {readonly Program[]} */
 export const toTest = [
@@ -25,6 +40,7 @@ export const toTest = [
     use: "the upstream",
     isThere: file(rtmpModule),
   },
+  { name: "chromium", package: "chromium", use: "publishes by WHIP", isThere: onPath("chromium") },
   { name: "openssl", package: "openssl", use: "test certificates", isThere: onPath("openssl") },
 ];
 

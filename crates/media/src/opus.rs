@@ -1,0 +1,178 @@
+//! What an Opus packet says of itself without being decoded, and the OpusHead. Not a decoder (`transcode`).
+//!
+//! Sources: RFC 6716 3.1 and 3.2; RFC 7845 5.1.
+
+/// Opus runs on this clock whatever bandwidth a packet carries (RFC 7587 4.1).
+pub const SAMPLE_RATE: u32 = 48_000;
+
+/// No packet is longer than 120 ms (RFC 6716 3.2.5, R5).
+pub const LONGEST_PACKET_SAMPLES: u32 = 5760;
+
+/// Samples a decoder throws away at the start: the 6.5 ms by which libopus looks ahead.
+pub const PRE_SKIP: u16 = 312;
+
+/// A packet of at most this many bytes carries no sound: the sender is in discontinuous transmission.
+const DTX_BYTES: usize = 2;
+
+/// How many channels a sound has; more are not carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Channels {
+    /// One.
+    Mono,
+    /// Two, interleaved left first.
+    Stereo,
+}
+
+impl Channels {
+    /// 1 or 2.
+    #[must_use]
+    pub const fn count(self) -> u8 {
+        match self {
+            Self::Mono => 1,
+            Self::Stereo => 2,
+        }
+    }
+}
+
+/// What is wrong with a packet's first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// No TOC byte, or none that counts the frames where the TOC promises one.
+    #[error("Opus packet ends inside its header")]
+    Truncated,
+    /// A frame count of zero, or more than 120 ms.
+    #[error("Opus packet of an impossible duration")]
+    Duration,
+}
+
+impl Error {
+    /// Stable name for logs and metrics.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Truncated => "opus_truncated",
+            Self::Duration => "opus_duration",
+        }
+    }
+}
+
+/// How long the packet sounds, in samples of the 48 kHz clock: 120 to 5760.
+///
+/// # Errors
+/// A truncated header or a duration that no packet may have.
+pub fn duration(packet: &[u8]) -> Result<u32, Error> {
+    let &toc = packet.first().ok_or(Error::Truncated)?;
+    let frames = match toc & 3 {
+        0 => 1,
+        1 | 2 => 2,
+        _ => u32::from(packet.get(1).ok_or(Error::Truncated)? & 0x3f),
+    };
+    match frames * frame_samples(toc) {
+        samples @ 1..=LONGEST_PACKET_SAMPLES => Ok(samples),
+        _ => Err(Error::Duration),
+    }
+}
+
+/// How many channels the packet codes (bit 2 of the TOC).
+///
+/// # Errors
+/// An empty packet.
+pub fn channels(packet: &[u8]) -> Result<Channels, Error> {
+    let &toc = packet.first().ok_or(Error::Truncated)?;
+    Ok(if toc & 4 == 0 { Channels::Mono } else { Channels::Stereo })
+}
+
+/// Whether the sender has nothing to say (RFC 6716 2.1.9): it will then leave packets out as well.
+#[must_use]
+pub const fn is_dtx(packet: &[u8]) -> bool {
+    packet.len() <= DTX_BYTES
+}
+
+/// The OpusHead of a stream with mapping family 0: what an Opus `Configuration` frame carries.
+#[must_use]
+pub fn head(channels: Channels) -> [u8; 19] {
+    let mut head = *b"OpusHead\x01\x02\0\0\0\0\0\0\0\0\0";
+    head[9] = channels.count();
+    head[10..12].copy_from_slice(&PRE_SKIP.to_le_bytes());
+    head[12..16].copy_from_slice(&SAMPLE_RATE.to_le_bytes());
+    head
+}
+
+/// Samples of one frame of a packet (RFC 6716 table 2).
+const fn frame_samples(toc: u8) -> u32 {
+    const MS: u32 = SAMPLE_RATE / 1000;
+    let size = toc >> 3 & 3;
+    match toc >> 3 {
+        // SILK: 10, 20, 40, 60 ms.
+        0..12 if size == 3 => 60 * MS,
+        0..12 => (10 * MS) << size,
+        // Hybrid: 10, 20 ms.
+        12..16 => (10 * MS) << (size & 1),
+        // CELT: 2.5, 5, 10, 20 ms.
+        _ => (5 * MS / 2) << size,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_toc_gives_the_duration_of_a_frame() {
+        let silk = [480, 960, 1920, 2880];
+        let hybrid = [480, 960];
+        let celt = [120, 240, 480, 960];
+        let table = [&silk[..], &silk, &silk, &hybrid, &hybrid, &celt, &celt, &celt, &celt];
+        let expected: Vec<u32> = table.concat();
+        assert_eq!(expected.len(), 32);
+        for (configuration, samples) in (0u8..).zip(expected) {
+            assert_eq!(duration(&[configuration << 3, 1]), Ok(samples), "{configuration}");
+            assert_eq!(duration(&[configuration << 3 | 4]), Ok(samples), "{configuration}");
+        }
+    }
+
+    #[test]
+    fn the_frame_count_multiplies_it() {
+        const CELT_20: u8 = 31 << 3;
+        const CELT_2_5: u8 = 28 << 3;
+        const SILK_60: u8 = 3 << 3;
+        for (packet, expected) in [
+            (&[CELT_20][..], Ok(960)),
+            (&[CELT_20 | 1, 0, 0], Ok(1920)),
+            (&[CELT_20 | 2, 1, 0], Ok(1920)),
+            (&[CELT_20 | 3, 3], Ok(2880)),
+            (&[CELT_20 | 3, 6 | 0xc0], Ok(5760)),
+            (&[CELT_20 | 3, 7], Err(Error::Duration)),
+            (&[CELT_2_5 | 3, 48], Ok(5760)),
+            (&[CELT_2_5 | 3, 49], Err(Error::Duration)),
+            (&[SILK_60 | 1], Ok(5760)),
+            (&[SILK_60 | 3, 3], Err(Error::Duration)),
+            (&[CELT_20 | 3, 0], Err(Error::Duration)),
+            (&[CELT_20 | 3], Err(Error::Truncated)),
+            (&[], Err(Error::Truncated)),
+        ] {
+            assert_eq!(duration(packet), expected, "{packet:x?}");
+        }
+    }
+
+    #[test]
+    fn the_toc_gives_the_channels() {
+        assert_eq!(channels(&[0xf8]), Ok(Channels::Mono));
+        assert_eq!(channels(&[0xfc]), Ok(Channels::Stereo));
+        assert_eq!(channels(&[]), Err(Error::Truncated));
+    }
+
+    #[test]
+    fn packets_of_two_bytes_are_silence() {
+        assert!(is_dtx(&[]) && is_dtx(&[0xf8]) && is_dtx(&[0xf8, 0xff]));
+        assert!(!is_dtx(&[0xf8, 0xff, 0xfe]));
+    }
+
+    #[test]
+    fn the_head_is_that_of_family_0() {
+        let stereo = *b"OpusHead\x01\x02\x38\x01\x80\xbb\0\0\0\0\0";
+        assert_eq!(head(Channels::Stereo), stereo);
+        let mono = *b"OpusHead\x01\x01\x38\x01\x80\xbb\0\0\0\0\0";
+        assert_eq!(head(Channels::Mono), mono);
+    }
+}

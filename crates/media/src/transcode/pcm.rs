@@ -1,0 +1,107 @@
+//! Samples between the decoder, which gives 20 ms at a time, and the encoder, which takes 1024.
+
+use crate::Channels;
+use crate::aac::SAMPLES_PER_FRAME;
+
+const FRAME: usize = SAMPLES_PER_FRAME as usize;
+
+/// Interleaved samples, those not yet encoded and some that have been. Bounded by its user: it is drained after each
+/// packet, of which none is longer than 120 ms.
+#[derive(Debug)]
+pub(super) struct Pcm {
+    samples: Vec<i16>,
+    // Index of the first sample not yet encoded.
+    encoded: usize,
+    channels: Channels,
+}
+
+impl Pcm {
+    pub(super) const fn new(channels: Channels) -> Self {
+        Self { samples: Vec::new(), encoded: 0, channels }
+    }
+
+    /// Room for so many samples per channel at the end, for the caller to fill; silent until then.
+    pub(super) fn grow(&mut self, samples: usize) -> &mut [i16] {
+        let start = self.samples.len();
+        self.samples.resize(start + samples * self.width(), 0);
+        &mut self.samples[start..]
+    }
+
+    /// Takes back what `grow` gave last.
+    pub(super) fn shrink(&mut self, samples: usize) {
+        self.samples.truncate(self.samples.len().saturating_sub(samples * self.width()));
+    }
+
+    /// The next frame for the encoder, if there is one.
+    pub(super) fn next_frame(&mut self) -> Option<&[i16]> {
+        let length = FRAME * self.width();
+        let frame = self.samples.get(self.encoded..self.encoded + length)?;
+        self.encoded += length;
+        Some(frame)
+    }
+
+    /// Forgets all but what is to come and the last `frames` frames.
+    pub(super) fn forget(&mut self, frames: usize) {
+        let kept = frames * FRAME * self.width();
+        let forgotten = self.encoded.saturating_sub(kept);
+        self.samples.drain(..forgotten);
+        self.encoded -= forgotten;
+    }
+
+    /// Offers the last `frames` frames again, as far as they are remembered.
+    pub(super) fn rewind(&mut self, frames: usize) {
+        self.encoded = self.encoded.saturating_sub(frames * FRAME * self.width());
+    }
+
+    /// Begins anew with so many silent samples.
+    pub(super) fn restart(&mut self, silent_samples: usize) {
+        self.samples.clear();
+        self.encoded = 0;
+        self.grow(silent_samples);
+    }
+
+    /// Makes both channels of what was one.
+    pub(super) fn widen(&mut self) {
+        if self.channels == Channels::Mono {
+            self.samples = self.samples.iter().flat_map(|sample| [*sample; 2]).collect();
+            self.encoded *= 2;
+            self.channels = Channels::Stereo;
+        }
+    }
+
+    fn width(&self) -> usize {
+        usize::from(self.channels.count())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_out_in_order_and_again_after_a_rewind() {
+        let mut pcm = Pcm::new(Channels::Mono);
+        for packet in 0..4 {
+            pcm.grow(960).fill(packet);
+        }
+        let firsts: Vec<_> =
+            std::iter::from_fn(|| pcm.next_frame().map(|frame| frame[0])).collect();
+        assert_eq!(firsts, [0, 1, 2]);
+        pcm.forget(2);
+        pcm.rewind(2);
+        assert_eq!(pcm.next_frame().map(|frame| frame[0]), Some(1));
+        pcm.rewind(9);
+        assert_eq!(pcm.next_frame().map(|frame| frame[0]), Some(1));
+    }
+
+    #[test]
+    fn one_channel_becomes_two_in_place() {
+        let mut pcm = Pcm::new(Channels::Mono);
+        pcm.grow(1024).fill(1);
+        pcm.grow(1024).fill(2);
+        pcm.next_frame();
+        pcm.widen();
+        assert_eq!(pcm.next_frame(), Some(&[2; 2048][..]));
+        assert_eq!(pcm.next_frame(), None);
+    }
+}

@@ -1,0 +1,70 @@
+//! What libxaac does with sound that was made to break it, and when it is used again.
+
+use super::super::encoder::{EncoderError, EncoderKind};
+use super::super::xaac::Xaac;
+use super::super::{FrameKind, Timestamp, aac_frame};
+use super::support::{channels, decode_aac};
+
+const SAMPLES: usize = 1024;
+
+/// Frames of full-scale square waves, clicks, silence and ramps.
+fn hostile(frame: usize, samples: usize) -> Vec<i16> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(frame as u64 + 1);
+    let mut random = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 48) as i16
+    };
+    let sample = |index: usize| match frame / 3 % 6 {
+        0 => random(),
+        1 if (index / (1 + frame % 50)).is_multiple_of(2) => i16::MAX,
+        1 => i16::MIN,
+        2 if index == frame % samples => i16::MIN,
+        2 | 3 => 0,
+        4 => (index * 64 % 65_536) as u16 as i16,
+        _ => random() >> (random() & 15),
+    };
+    (0..samples).map(sample).collect()
+}
+
+#[test]
+fn any_samples_and_any_bitrate_make_frames() {
+    for count in [1, 2] {
+        for bitrate in [0, 64_000, 128_000, 320_000, u32::MAX] {
+            let kind = EncoderKind::new(channels(count), bitrate);
+            let mut encoder = Xaac::create(kind).unwrap();
+            let frames: Vec<_> = (0..600)
+                .map(|frame| {
+                    let data = encoder.encode(&hostile(frame, SAMPLES * count)).unwrap().to_vec();
+                    aac_frame(FrameKind::Audio, Timestamp::ZERO, data.into())
+                })
+                .collect();
+            let bytes: usize = frames.iter().map(|frame| frame.data.len()).sum();
+            let actual = bytes as f64 * 8.0 * 48_000.0 / (frames.len() * SAMPLES) as f64;
+            assert!(actual < 1.03 * f64::from(kind.bitrate), "{actual} of {kind:?}");
+            let heard = decode_aac(&frames, count).map(|pcm| pcm.len());
+            assert!(heard.is_none_or(|samples| samples == frames.len() * SAMPLES * count));
+        }
+    }
+}
+
+#[test]
+fn only_whole_frames_are_taken() {
+    let mut encoder = Xaac::create(EncoderKind::new(channels(2), 128_000)).unwrap();
+    assert_eq!(encoder.encode(&[0; SAMPLES]), Err(EncoderError::Length));
+    assert!(encoder.encode(&[0; 2 * SAMPLES]).is_ok());
+}
+
+#[test]
+fn an_encoder_used_before_is_as_good_as_new() {
+    let kind = EncoderKind::new(channels(1), 96_000);
+    let (mut used, mut new) = (Xaac::create(kind).unwrap(), Xaac::create(kind).unwrap());
+    for frame in 0..100 {
+        used.encode(&hostile(frame, SAMPLES)).unwrap();
+    }
+    used.reset().unwrap();
+    new.reset().unwrap();
+    for frame in 0..100 {
+        let pcm = hostile(frame, SAMPLES);
+        assert!(used.encode(&pcm).unwrap() == new.encode(&pcm).unwrap(), "frame {frame}");
+    }
+}

@@ -1,0 +1,223 @@
+//! Which samples belong to which time, coming in and going out. Knows no codec.
+//!
+//! Time is counted in sixths of a microsecond, of which a sample at 48 kHz has exactly 125.
+
+use crate::Timestamp;
+use crate::aac::SAMPLES_PER_FRAME;
+
+const TICKS_PER_MICRO: i64 = 6;
+const TICKS_PER_SAMPLE: i64 = 125;
+const TICKS_PER_FRAME: i64 = SAMPLES_PER_FRAME as i64 * TICKS_PER_SAMPLE;
+const TICKS_PER_SECOND: i64 = 1_000_000 * TICKS_PER_MICRO;
+
+/// Incoming timestamps further than this from zero are taken for this (4,500 years), so that sums cannot overflow.
+const LIMIT_MICROS: i64 = 1 << 57;
+/// Earlier than any timestamp by more than any hole that is filled.
+const LONG_AGO: i64 = -2 * LIMIT_MICROS * TICKS_PER_MICRO;
+/// A hole longer than this is not filled: the sound goes on after it at its own time.
+const LIMIT_GAP: i64 = TICKS_PER_SECOND;
+/// Incoming timestamps may be this far (5 ms) from where the samples say, before the output follows them.
+const TOLERANCE: i64 = TICKS_PER_SECOND / 200;
+/// By how much one frame may be longer or shorter in following them: 0.4 %, or 85 µs.
+const SLEW_PER_FRAME: i64 = TICKS_PER_FRAME / 250;
+/// What is missing is counted in steps of 2.5 ms, the shortest Opus frame.
+const GAP_STEP_SAMPLES: i64 = 120;
+
+/// How a packet follows those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It is the first.
+    First,
+    /// It goes on where the last one ended.
+    Continues,
+    /// So many samples are missing before it; at most a second.
+    Missing(usize),
+    /// Its time has been sent already, as a duplicate's or a straggler's: not to be played.
+    Late,
+    /// More than a second is missing.
+    Discontinuity,
+}
+
+/// The clock of one stream's sound.
+#[derive(Debug, Default)]
+pub(super) struct Timeline {
+    // Where the last packet ended by its own timestamp; `None` before the first.
+    expected: Option<i64>,
+    // Time of the segment's sample 0, as corrected so far.
+    origin: i64,
+    // Samples since, coming in; frames since, going out.
+    received_samples: i64,
+    sent_frames: i64,
+    // What of the deviation is still to be spread over frames.
+    correction: i64,
+}
+
+impl Timeline {
+    /// Where a packet of so many samples stands.
+    pub(super) fn arrival(&self, timestamp: Timestamp, samples: usize) -> Arrival {
+        let Some(expected) = self.expected else { return Arrival::First };
+        let (time, half) = (ticks(timestamp), samples as i64 * TICKS_PER_SAMPLE / 2);
+        let gap = time - expected;
+        if gap > LIMIT_GAP || time - self.input_time() > LIMIT_GAP + half {
+            Arrival::Discontinuity
+        } else if gap >= half {
+            let steps = (gap / TICKS_PER_SAMPLE + GAP_STEP_SAMPLES / 2) / GAP_STEP_SAMPLES;
+            Arrival::Missing((steps.max(1) * GAP_STEP_SAMPLES) as usize)
+        } else if gap > -half || gap < -LIMIT_GAP {
+            // A clock that jumped back far is believed, but the output only ever slews towards it.
+            Arrival::Continues
+        } else {
+            Arrival::Late
+        }
+    }
+
+    /// Begins a segment at a timestamp, or where the output ends if that is later.
+    pub(super) fn begin_segment(&mut self, timestamp: Timestamp) {
+        let end = match self.expected {
+            Some(_) => self.output_time(),
+            None => i64::MIN,
+        };
+        self.origin = ticks(timestamp).max(end);
+        (self.received_samples, self.sent_frames, self.correction) = (0, 0, 0);
+    }
+
+    /// Gives up what has come in and not gone out; the next packet is a discontinuity.
+    pub(super) fn abandon_segment(&mut self) {
+        self.origin = self.output_time();
+        (self.received_samples, self.sent_frames, self.correction) = (0, 0, 0);
+        self.expected = Some(LONG_AGO);
+    }
+
+    /// Counts samples that no packet brought.
+    pub(super) fn handle_filling(&mut self, samples: usize) {
+        self.received_samples += samples as i64;
+    }
+
+    /// Counts a packet and measures how far its timestamp is from where its samples are.
+    pub(super) fn handle_packet(&mut self, timestamp: Timestamp, samples: usize) {
+        let time = ticks(timestamp);
+        let deviation = time - self.input_time();
+        if self.correction != 0 || deviation.abs() > TOLERANCE {
+            self.correction = deviation;
+        }
+        self.received_samples += samples as i64;
+        self.expected = Some(time + samples as i64 * TICKS_PER_SAMPLE);
+    }
+
+    /// The timestamp of the frame that goes out now, and counts it.
+    pub(super) fn send_frame(&mut self) -> Timestamp {
+        let timestamp = self.next_timestamp();
+        let step = self.correction.clamp(-SLEW_PER_FRAME, SLEW_PER_FRAME);
+        self.correction -= step;
+        self.origin += step;
+        self.sent_frames += 1;
+        timestamp
+    }
+
+    /// The timestamp of the frame that goes out next.
+    pub(super) fn next_timestamp(&self) -> Timestamp {
+        Timestamp::from_micros(self.output_time().div_euclid(TICKS_PER_MICRO))
+    }
+
+    /// Whether samples have come in that no frame has carried out.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.sent_frames * i64::from(SAMPLES_PER_FRAME) < self.received_samples
+    }
+
+    fn input_time(&self) -> i64 {
+        self.origin + self.received_samples * TICKS_PER_SAMPLE
+    }
+
+    fn output_time(&self) -> i64 {
+        self.origin + self.sent_frames * TICKS_PER_FRAME
+    }
+}
+
+fn ticks(timestamp: Timestamp) -> i64 {
+    timestamp.as_micros().clamp(-LIMIT_MICROS, LIMIT_MICROS) * TICKS_PER_MICRO
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKET: usize = 960;
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(micros)
+    }
+
+    fn started() -> Timeline {
+        let mut timeline = Timeline::default();
+        timeline.begin_segment(at(0));
+        timeline.handle_packet(at(0), PACKET);
+        timeline
+    }
+
+    #[test]
+    fn a_packet_stands_where_its_timestamp_says() {
+        let timeline = started();
+        assert_eq!(Timeline::default().arrival(at(7), PACKET), Arrival::First);
+        for (micros, expected) in [
+            (20_000, Arrival::Continues),
+            (29_999, Arrival::Continues),
+            (10_001, Arrival::Continues),
+            (10_000, Arrival::Late),
+            (0, Arrival::Late),
+            (30_000, Arrival::Missing(480)),
+            (40_000, Arrival::Missing(960)),
+            (41_000, Arrival::Missing(960)),
+            (1_020_000, Arrival::Missing(48_000)),
+            (1_020_001, Arrival::Discontinuity),
+            (-980_000, Arrival::Late),
+            (-980_001, Arrival::Continues),
+            (i64::MAX, Arrival::Discontinuity),
+            (i64::MIN, Arrival::Continues),
+        ] {
+            assert_eq!(timeline.arrival(at(micros), PACKET), expected, "{micros}");
+        }
+    }
+
+    #[test]
+    fn three_frames_take_64_ms_exactly() {
+        let mut timeline = Timeline::default();
+        timeline.begin_segment(at(1_000));
+        let sent: Vec<_> = (0..7).map(|_| timeline.send_frame().as_micros()).collect();
+        assert_eq!(sent, [1_000, 22_333, 43_666, 65_000, 86_333, 107_666, 129_000]);
+    }
+
+    #[test]
+    fn small_deviations_are_let_be() {
+        let mut timeline = started();
+        timeline.handle_packet(at(25_000), PACKET);
+        timeline.send_frame();
+        assert_eq!(timeline.next_timestamp(), at(21_333));
+    }
+
+    #[test]
+    fn larger_deviations_are_followed_slowly() {
+        for deviation in [8_000, -8_000] {
+            let (mut timeline, mut last) = (started(), 0);
+            for packet in 1..1_000 {
+                timeline.handle_packet(at(packet * 20_000 + deviation), PACKET);
+                while timeline.has_unsent() {
+                    let now = timeline.send_frame().as_micros();
+                    assert!(last == 0 || (now - last - 21_333).abs() <= 86, "{now} after {last}");
+                    last = now;
+                }
+            }
+            let frames = timeline.sent_frames;
+            assert!((last - (frames - 1) * 64_000 / 3 - deviation).abs() <= 2, "{last}");
+        }
+    }
+
+    #[test]
+    fn a_segment_never_begins_before_the_last_one_ended() {
+        let mut timeline = started();
+        timeline.send_frame();
+        timeline.begin_segment(at(5));
+        assert_eq!(timeline.next_timestamp(), at(21_333));
+        timeline.begin_segment(at(9_000_000));
+        assert_eq!(timeline.next_timestamp(), at(9_000_000));
+    }
+}

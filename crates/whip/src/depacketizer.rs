@@ -1,0 +1,278 @@
+//! H.264 RTP payloads in order → whole access units (RFC 6184). Not the order itself (`jitter`), not time (`clock`).
+//!
+//! No access unit with a hole leaves: after a loss or a malformed payload everything is withheld to the next IDR.
+
+use bytes::{Bytes, BytesMut};
+use headgate_media::h264::{NalKind, ParameterSets, is_first_slice, is_reference, nal_kind};
+
+/// Bytes of one access unit: a 4K keyframe at a very high bitrate has 2 MB.
+const ACCESS_UNIT_LIMIT: usize = 4 << 20;
+const STAP_A: u8 = 24;
+const FU_A: u8 = 28;
+const FU_START: u8 = 0x80;
+const FU_END: u8 = 0x40;
+
+/// One whole picture, NAL units with four-byte lengths; parameter sets, delimiters and filler are taken out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessUnit {
+    /// RTP timestamp.
+    pub timestamp: u32,
+    /// The NAL units.
+    pub data: Bytes,
+    /// It starts decoding.
+    pub is_keyframe: bool,
+    /// No other picture refers to it.
+    pub is_disposable: bool,
+    /// The decoder configuration, when it changed with this picture.
+    pub configuration: Option<Bytes>,
+}
+
+/// Assembles the access units of one track.
+#[derive(Debug)]
+pub struct Depacketizer {
+    sets: ParameterSets,
+    unit: BytesMut,
+    timestamp: Option<u32>,
+    /// Where the length of the open FU-A's NAL unit stands.
+    fragment_at: Option<usize>,
+    is_broken: bool,
+    has_idr: bool,
+    has_picture: bool,
+    has_reference: bool,
+    has_sps: bool,
+    awaits_keyframe: bool,
+    /// A packet was lost since the last whole keyframe.
+    lost_since_keyframe: bool,
+    /// Keyframes of this publisher carry their parameter sets.
+    repeats_sets: bool,
+    withheld: u64,
+}
+
+/// The payload is not what RFC 6184 allows.
+struct Malformed;
+
+impl Depacketizer {
+    /// Starts with the parameter sets the offer may have named.
+    #[must_use]
+    pub fn new(parameter_sets: &[Vec<u8>]) -> Self {
+        let mut sets = ParameterSets::default();
+        for set in parameter_sets {
+            sets.handle_nal(set);
+        }
+        Self {
+            sets,
+            unit: BytesMut::new(),
+            timestamp: None,
+            fragment_at: None,
+            is_broken: false,
+            has_idr: false,
+            has_picture: false,
+            has_reference: false,
+            has_sps: false,
+            awaits_keyframe: true,
+            lost_since_keyframe: false,
+            repeats_sets: false,
+            withheld: 0,
+        }
+    }
+
+    /// Takes the next payload in order; `emit` gets the access units it completes.
+    pub fn handle_payload(
+        &mut self,
+        timestamp: u32,
+        marker: bool,
+        payload: &[u8],
+        emit: &mut impl FnMut(AccessUnit),
+    ) {
+        if payload.is_empty() {
+            // Padding that probes the bandwidth is not a picture.
+            return;
+        }
+        if self.timestamp.is_some_and(|open| open != timestamp) {
+            self.finish(emit);
+        }
+        self.timestamp = Some(timestamp);
+        if !self.is_broken && self.read(payload).is_err() {
+            self.is_broken = true;
+        }
+        if marker {
+            self.finish(emit);
+        }
+    }
+
+    /// Packets are missing here for good.
+    pub fn handle_gap(&mut self) {
+        self.lost_since_keyframe = true;
+        self.awaits_keyframe = true;
+        if self.timestamp.is_some() {
+            self.is_broken = true;
+        }
+    }
+
+    /// Nothing leaves before the next IDR: the sender should be asked for one.
+    #[must_use]
+    pub const fn awaits_keyframe(&self) -> bool {
+        self.awaits_keyframe
+    }
+
+    /// Pictures that were held back so far.
+    #[must_use]
+    pub const fn withheld(&self) -> u64 {
+        self.withheld
+    }
+
+    /// Width and height in pixels, when known.
+    #[must_use]
+    pub fn resolution(&self) -> Option<(u32, u32)> {
+        self.sets.resolution()
+    }
+
+    fn read(&mut self, payload: &[u8]) -> Result<(), Malformed> {
+        let &[first, ..] = payload else { return Err(Malformed) };
+        if first & 0x80 != 0 {
+            return Err(Malformed);
+        }
+        match first & 0x1f {
+            FU_A => self.read_fragment(payload),
+            _ if self.fragment_at.is_some() => Err(Malformed),
+            STAP_A => {
+                let mut rest = &payload[1..];
+                while let &[high, low, ..] = rest {
+                    let length = usize::from(u16::from_be_bytes([high, low]));
+                    let nal = rest.get(2..2 + length).ok_or(Malformed)?;
+                    self.take_nal(nal)?;
+                    rest = &rest[2 + length..];
+                }
+                if rest.is_empty() { Ok(()) } else { Err(Malformed) }
+            }
+            1..=23 => self.take_nal(payload),
+            _ => Err(Malformed),
+        }
+    }
+
+    fn read_fragment(&mut self, payload: &[u8]) -> Result<(), Malformed> {
+        let &[indicator, header, ref fragment @ ..] = payload else { return Err(Malformed) };
+        let first = indicator & 0xe0 | header & 0x1f;
+        if header & FU_START != 0 {
+            if self.fragment_at.is_some() || header & FU_END != 0 || fragment.is_empty() {
+                return Err(Malformed);
+            }
+            self.fragment_at = Some(self.unit.len());
+            self.append(&[0, 0, 0, 0, first])?;
+        } else if self.fragment_at.is_none() {
+            return Err(Malformed);
+        }
+        self.append(fragment)?;
+        if header & FU_END != 0
+            && let Some(at) = self.fragment_at.take()
+        {
+            self.close_fragment(at)?;
+        }
+        Ok(())
+    }
+
+    /// The NAL unit that stands at `at`, behind its length, is whole.
+    fn close_fragment(&mut self, at: usize) -> Result<(), Malformed> {
+        let start = at + 4;
+        let nal = self.unit.get(start..).ok_or(Malformed)?;
+        let length = (nal.len() as u32).to_be_bytes();
+        if self.note_nal_at(start)? {
+            if let Some(place) = self.unit.get_mut(at..start) {
+                place.copy_from_slice(&length);
+            }
+        } else {
+            self.unit.truncate(at);
+        }
+        Ok(())
+    }
+
+    fn note_nal_at(&mut self, start: usize) -> Result<bool, Malformed> {
+        // The buffer is lent out for the look at it: it is put back whole.
+        let unit = std::mem::take(&mut self.unit);
+        let kept = self.note_nal(unit.get(start..).unwrap_or_default());
+        self.unit = unit;
+        kept
+    }
+
+    fn take_nal(&mut self, nal: &[u8]) -> Result<(), Malformed> {
+        if nal.is_empty() {
+            return Err(Malformed);
+        }
+        if self.note_nal(nal)? {
+            self.append(&(nal.len() as u32).to_be_bytes())?;
+            self.append(nal)?;
+        }
+        Ok(())
+    }
+
+    /// Takes note of a whole NAL unit; true when it belongs into the access unit.
+    fn note_nal(&mut self, nal: &[u8]) -> Result<bool, Malformed> {
+        let Some(&first) = nal.first() else { return Err(Malformed) };
+        let kind = nal_kind(first);
+        match kind {
+            NalKind::Sps | NalKind::Pps => {
+                self.has_sps |= kind == NalKind::Sps;
+                self.sets.handle_nal(nal);
+                return Ok(false);
+            }
+            NalKind::Filler => return Ok(false),
+            NalKind::Slice | NalKind::Idr => {
+                if !self.has_picture && !is_first_slice(nal) {
+                    return Err(Malformed);
+                }
+                self.has_picture = true;
+                self.has_idr |= kind == NalKind::Idr;
+                self.has_reference |= is_reference(first);
+            }
+            NalKind::Sei | NalKind::Other => {}
+        }
+        Ok(true)
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        if self.unit.len() + bytes.len() > ACCESS_UNIT_LIMIT {
+            return Err(Malformed);
+        }
+        self.unit.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The access unit is over: it leaves, or it is withheld.
+    fn finish(&mut self, emit: &mut impl FnMut(AccessUnit)) {
+        let Some(timestamp) = self.timestamp.take() else { return };
+        let data = self.unit.split().freeze();
+        let is_broken = std::mem::take(&mut self.is_broken) | self.fragment_at.take().is_some();
+        let is_keyframe = std::mem::take(&mut self.has_idr);
+        let has_picture = std::mem::take(&mut self.has_picture);
+        let is_disposable = !std::mem::take(&mut self.has_reference);
+        let has_sps = std::mem::take(&mut self.has_sps);
+        if is_broken {
+            self.awaits_keyframe = true;
+            self.lost_since_keyframe = true;
+            self.withheld += 1;
+            return;
+        }
+        if !has_picture {
+            // Parameter sets alone: remembered.
+            return;
+        }
+        // Behind a loss the parameter sets of a new size may be what is missing.
+        let may_miss_sets = self.lost_since_keyframe && self.repeats_sets && !has_sps;
+        if self.awaits_keyframe && (!is_keyframe || may_miss_sets || !self.sets.is_complete()) {
+            self.withheld += 1;
+            return;
+        }
+        let mut configuration = None;
+        if is_keyframe {
+            self.awaits_keyframe = false;
+            self.lost_since_keyframe = false;
+            self.repeats_sets = has_sps;
+            configuration = self.sets.poll_configuration();
+        }
+        emit(AccessUnit { timestamp, data, is_keyframe, is_disposable, configuration });
+    }
+}
+
+#[cfg(test)]
+#[path = "depacketizer_tests.rs"]
+mod tests;

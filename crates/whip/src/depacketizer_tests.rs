@@ -1,0 +1,187 @@
+use super::*;
+
+const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40];
+const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
+const IDR: &[u8] = &[0x65, 0x88, 1, 2, 3];
+const SLICE: &[u8] = &[0x41, 0x9a, 4, 5, 6];
+
+fn stap_a(nals: &[&[u8]]) -> Vec<u8> {
+    let mut payload = vec![0x78];
+    for nal in nals {
+        payload.extend_from_slice(&(nal.len() as u16).to_be_bytes());
+        payload.extend_from_slice(nal);
+    }
+    payload
+}
+
+fn fu_a(nal: &[u8], pieces: usize) -> Vec<Vec<u8>> {
+    let body: Vec<_> = nal[1..].chunks(nal.len().div_ceil(pieces)).collect();
+    let last = body.len() - 1;
+    body.iter()
+        .enumerate()
+        .map(|(n, piece)| {
+            let flags = if n == 0 { FU_START } else { 0 } | if n == last { FU_END } else { 0 };
+            [&[nal[0] & 0xe0 | FU_A, flags | nal[0] & 0x1f], *piece].concat()
+        })
+        .collect()
+}
+
+fn with_lengths(nals: &[&[u8]]) -> Vec<u8> {
+    nals.iter().flat_map(|nal| [&(nal.len() as u32).to_be_bytes()[..], nal].concat()).collect()
+}
+
+/// Timestamp, marker, payload; `None` is a gap.
+type Input<'a> = Option<(u32, bool, &'a [u8])>;
+
+/// Feeds payloads as (timestamp, marker, payload); `None` is a gap.
+fn run(depacketizer: &mut Depacketizer, input: &[Input<'_>]) -> Vec<(u32, bool, Vec<u8>)> {
+    let mut units = Vec::new();
+    for item in input {
+        match item {
+            Some((timestamp, marker, payload)) => {
+                depacketizer.handle_payload(*timestamp, *marker, payload, &mut |unit| {
+                    units.push((unit.timestamp, unit.is_keyframe, unit.data.to_vec()));
+                });
+            }
+            None => depacketizer.handle_gap(),
+        }
+    }
+    units
+}
+
+#[test]
+fn single_nal_aggregate_and_fragments_make_the_same_access_unit() {
+    let idr: Vec<u8> = [&[0x65, 0x88][..], &[7; 100]].concat();
+    let whole = with_lengths(&[&idr]);
+    let sets = stap_a(&[SPS, PPS]);
+    let all_in_one = stap_a(&[SPS, PPS, &idr]);
+    let fragments = fu_a(&idr, 4);
+    let fragmented: Vec<_> = fragments
+        .iter()
+        .enumerate()
+        .map(|(n, piece)| Some((1, n + 1 == fragments.len(), &piece[..])))
+        .collect();
+    let cases: [Vec<Input<'_>>; 3] = [
+        vec![Some((1, false, SPS)), Some((1, false, PPS)), Some((1, true, &idr))],
+        vec![Some((1, true, &all_in_one))],
+        [vec![Some((1, false, &sets[..]))], fragmented].concat(),
+    ];
+    for case in cases {
+        assert_eq!(run(&mut Depacketizer::new(&[]), &case), [(1, true, whole.clone())]);
+    }
+}
+
+#[test]
+fn the_configuration_comes_with_the_first_keyframe_and_again_only_when_its_bytes_change() {
+    let mut depacketizer = Depacketizer::new(&[]);
+    let mut seen = Vec::new();
+    let bigger = [&SPS[..6], &[0x55]].concat();
+    for (timestamp, sps) in [(1, SPS), (2, SPS), (3, &bigger)] {
+        let payload = stap_a(&[sps, PPS, IDR]);
+        depacketizer.handle_payload(timestamp, true, &payload, &mut |unit| {
+            seen.push(unit.configuration.is_some());
+        });
+    }
+    assert_eq!(seen, [true, false, true]);
+}
+
+#[test]
+fn parameter_sets_of_the_offer_are_enough_for_a_sender_that_never_repeats_them() {
+    let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
+    assert_eq!(run(&mut depacketizer, &[Some((1, true, IDR))]).len(), 1);
+    let after_loss = [None, Some((2, true, SLICE)), Some((3, true, IDR))];
+    assert_eq!(run(&mut depacketizer, &after_loss).len(), 1);
+}
+
+#[test]
+fn delimiters_and_filler_are_left_out_and_sei_is_kept() {
+    let sei: &[u8] = &[6, 5, 1, 9];
+    let payload = stap_a(&[&[9, 0x10], SPS, PPS, sei, IDR, &[12, 0xff, 0x80]]);
+    let units = run(&mut Depacketizer::new(&[]), &[Some((1, true, &payload))]);
+    assert_eq!(units, [(1, true, with_lengths(&[sei, IDR]))]);
+}
+
+#[test]
+fn an_access_unit_ends_with_its_timestamp_when_the_marker_is_missing() {
+    let sets = stap_a(&[SPS, PPS, IDR]);
+    let mut depacketizer = Depacketizer::new(&[]);
+    let units = run(
+        &mut depacketizer,
+        &[Some((1, false, &sets)), Some((2, false, SLICE)), Some((3, false, SLICE))],
+    );
+    assert_eq!(units.iter().map(|unit| unit.0).collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn after_a_gap_everything_is_withheld_to_the_next_whole_keyframe() {
+    let key = stap_a(&[SPS, PPS, IDR]);
+    let second_slice: &[u8] = &[0x65, 0x08, 1];
+    let mut depacketizer = Depacketizer::new(&[]);
+    let units = run(
+        &mut depacketizer,
+        &[
+            Some((1, true, &key)),
+            Some((2, true, SLICE)),
+            None,
+            Some((3, true, SLICE)),
+            Some((4, true, second_slice)),
+            // Its parameter sets may be what was lost.
+            Some((5, true, IDR)),
+            Some((6, true, &key)),
+            Some((7, true, SLICE)),
+        ],
+    );
+    assert_eq!(units.iter().map(|unit| unit.0).collect::<Vec<_>>(), [1, 2, 6, 7]);
+    assert_eq!(depacketizer.withheld(), 3);
+}
+
+#[test]
+fn what_rfc_6184_does_not_allow_is_withheld() {
+    let key = stap_a(&[SPS, PPS, IDR]);
+    let table: &[&[&[u8]]] = &[
+        // An aggregate with one trailing byte, a cut one, an empty unit in it.
+        &[&[0x18, 0, 1, 0x65, 0]],
+        &[&[0x78, 0, 2, 0x67, 0x01, 0x55]],
+        &[&[0x78, 0, 9, 0x65, 1]],
+        &[&[0x78, 0, 0]],
+        // A fragment without its start, without its end, with both flags, interrupted, too short.
+        &[&[0x7c, 0x05, 1, 2]],
+        &[&[0x7c, 0x85, 0x88, 1]],
+        &[&[0x7c, 0xc5, 0x88, 1]],
+        &[&[0x7c, 0x85, 0x88, 1], IDR, &[0x7c, 0x45, 3]],
+        &[&[0x7c, 0x85, 0x88, 1], &[0x7c, 0x85, 0x88, 1]],
+        &[&[0x7c]],
+        // STAP-B, MTAP, FU-B, reserved types, the forbidden bit.
+        &[&[25, 0, 0, 0, 1, 0x65]],
+        &[&[29, 0x85, 0, 0, 1]],
+        &[&[0]],
+        &[&[31, 1]],
+        &[&[0xe5, 0x88]],
+    ];
+    for payloads in table {
+        let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
+        let mut input = vec![Some((1, true, &key[..]))];
+        for (n, payload) in payloads.iter().enumerate() {
+            input.push(Some((2, n + 1 == payloads.len(), payload)));
+        }
+        input.push(Some((3, true, SLICE)));
+        input.push(Some((4, true, &key[..])));
+        let units = run(&mut depacketizer, &input);
+        let times: Vec<_> = units.iter().map(|unit| unit.0).collect();
+        assert_eq!(times, [1, 4], "{payloads:02x?}");
+    }
+}
+
+#[test]
+fn padding_is_not_a_picture_and_an_endless_access_unit_is_given_up() {
+    let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
+    assert_eq!(run(&mut depacketizer, &[Some((1, true, &[]))]), []);
+    let start = [&[0x7c, 0x85, 0x88][..], &[1; 60_000]].concat();
+    let middle = [&[0x7c, 0x05][..], &[1; 60_000]].concat();
+    run(&mut depacketizer, &[Some((2, false, &start))]);
+    for _ in 0..100 {
+        run(&mut depacketizer, &[Some((2, false, &middle))]);
+    }
+    assert!(depacketizer.unit.len() <= ACCESS_UNIT_LIMIT);
+    assert_eq!(run(&mut depacketizer, &[Some((3, true, IDR))]).len(), 1);
+}

@@ -1,0 +1,110 @@
+//! What a receiver report says of one sender: losses, jitter, round trip (RFC 3550 6.4.1, A.3, A.8). Pure.
+
+use std::time::Instant;
+
+use crate::jitter::Jitter;
+use crate::rtp::RtpHeader;
+use crate::transport::feedback::Reception;
+
+/// Statistics of one sender since the track's start.
+#[derive(Debug)]
+pub(crate) struct ReceptionStats {
+    rate: u32,
+    start: Instant,
+    /// Packets and losses at the last report.
+    reported: (u64, u64),
+    last_transit: Option<i64>,
+    /// In RTP time, times 16.
+    jitter: i64,
+    /// Middle bits of the last sender report's NTP time, and when it came.
+    last_report: Option<(u32, Instant)>,
+}
+
+impl ReceptionStats {
+    /// `rate`: the track's RTP clock in Hz.
+    #[must_use]
+    pub(crate) const fn new(rate: u32, start: Instant) -> Self {
+        let (last_transit, last_report) = (None, None);
+        Self { rate, start, reported: (0, 0), last_transit, jitter: 0, last_report }
+    }
+
+    /// A packet came.
+    pub(crate) fn note_packet(&mut self, now: Instant, header: &RtpHeader) {
+        let elapsed = now.saturating_duration_since(self.start).as_micros();
+        let arrival = i64::try_from(elapsed * u128::from(self.rate) / 1_000_000).unwrap_or(0);
+        let transit = arrival - i64::from(header.timestamp);
+        if let Some(last) = self.last_transit {
+            // A wrapped or restarted clock says nothing about the network.
+            let deviation = (transit - last).abs();
+            if deviation < i64::from(self.rate) {
+                self.jitter += deviation - (self.jitter + 8) / 16;
+            }
+        }
+        self.last_transit = Some(transit);
+    }
+
+    /// A sender report came.
+    pub(crate) const fn note_report(&mut self, now: Instant, ntp: u64) {
+        self.last_report = Some(((ntp >> 16) as u32, now));
+    }
+
+    /// The block for the next report; `None` before the first packet.
+    pub(crate) fn take(&mut self, now: Instant, track: &Jitter) -> Option<Reception> {
+        let (ssrc, highest) = track.highest()?;
+        let counters = track.counters();
+        let (received, lost) =
+            (counters.received - self.reported.0, counters.lost - self.reported.1);
+        self.reported = (counters.received, counters.lost);
+        let expected = (received + lost).max(1);
+        let (last_report, delay) = self.last_report.map_or((0, 0), |(ntp, at)| {
+            let delay = now.saturating_duration_since(at).as_micros() * 65_536 / 1_000_000;
+            (ntp, u32::try_from(delay).unwrap_or(u32::MAX))
+        });
+        Some(Reception {
+            ssrc,
+            fraction_lost: u8::try_from(lost * 256 / expected).unwrap_or(u8::MAX),
+            lost: u32::try_from(counters.lost).unwrap_or(u32::MAX),
+            highest: highest as u32,
+            jitter: u32::try_from(self.jitter / 16).unwrap_or(0),
+            last_report,
+            delay,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn header(sequence: u16, timestamp: u32) -> RtpHeader {
+        let (payload_type, ssrc, payload_at, payload_end) = (96, 7, 0, 1);
+        let marker = true;
+        RtpHeader { marker, payload_type, sequence, timestamp, ssrc, payload_at, payload_end }
+    }
+
+    #[test]
+    fn losses_jitter_and_the_last_report_are_told() {
+        let start = Instant::now();
+        let (mut stats, mut track) = (ReceptionStats::new(90_000, start), Jitter::new(false));
+        assert_eq!(stats.take(start, &track), None);
+        for n in 0..100_u16 {
+            if n == 50 {
+                continue;
+            }
+            let late = u64::from(n % 2) * 5;
+            let now = start + Duration::from_millis(u64::from(n) * 40 + late);
+            stats.note_packet(now, &header(n, u32::from(n) * 3600));
+            track.handle_packet(now, &header(n, 0), &[1], &mut |_| {});
+            track.handle_timeout(now, &mut |_| {});
+        }
+        stats.note_report(start, 0x1234_5678_9abc_def0);
+        let told = stats.take(start + Duration::from_secs(1), &track).expect("packets came");
+        assert_eq!((told.ssrc, told.lost, told.fraction_lost), (7, 1, 2));
+        assert_eq!((told.last_report, told.delay), (0x5678_9abc, 65_536));
+        // 5 ms to and fro are 450 ticks.
+        assert!((300..=450).contains(&told.jitter), "{}", told.jitter);
+        let next = stats.take(start + Duration::from_secs(2), &track).expect("packets came");
+        assert_eq!(next.fraction_lost, 0);
+    }
+}

@@ -1,0 +1,139 @@
+//! The RTP header (RFC 3550 5.1) and the two header extensions we read. Not what the payload means.
+
+/// RTP header of one packet, and where its payload lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtpHeader {
+    /// Last packet of an access unit.
+    pub marker: bool,
+    /// What the payload is, by the answer.
+    pub payload_type: u8,
+    /// Sequence number.
+    pub sequence: u16,
+    /// Sampling time in the track's clock.
+    pub timestamp: u32,
+    /// Sender's id of the track.
+    pub ssrc: u32,
+    /// Where the payload starts.
+    pub payload_at: usize,
+    /// Where it ends: padding is left out.
+    pub payload_end: usize,
+}
+
+impl RtpHeader {
+    /// Reads the header of a whole, opened packet. `None` when it is malformed.
+    #[must_use]
+    pub fn read(packet: &[u8]) -> Option<Self> {
+        let (header, payload_at) = Self::read_clear(packet)?;
+        let mut payload_end = packet.len();
+        if packet[0] & 0x20 != 0 {
+            let padding = usize::from(*packet.last()?);
+            if padding == 0 || payload_at + padding > payload_end {
+                return None;
+            }
+            payload_end -= padding;
+        }
+        Some(Self { payload_at, payload_end, ..header })
+    }
+
+    /// Reads the part that SRTP leaves in clear, and its length.
+    #[must_use]
+    pub fn read_clear(packet: &[u8]) -> Option<(Self, usize)> {
+        let &[first, second, s0, s1, t0, t1, t2, t3, i0, i1, i2, i3, ..] = packet else {
+            return None;
+        };
+        if first >> 6 != 2 {
+            return None;
+        }
+        let mut length = 12 + 4 * usize::from(first & 0x0f);
+        if first & 0x10 != 0 {
+            let words = packet.get(length + 2..length + 4)?;
+            length += 4 + 4 * usize::from(u16::from_be_bytes([words[0], words[1]]));
+        }
+        if length > packet.len() {
+            return None;
+        }
+        let header = Self {
+            marker: second & 0x80 != 0,
+            payload_type: second & 0x7f,
+            sequence: u16::from_be_bytes([s0, s1]),
+            timestamp: u32::from_be_bytes([t0, t1, t2, t3]),
+            ssrc: u32::from_be_bytes([i0, i1, i2, i3]),
+            payload_at: length,
+            payload_end: packet.len(),
+        };
+        Some((header, length))
+    }
+}
+
+/// The two-byte value of header extension `id`, one- or two-byte form (RFC 8285): the transport-wide sequence number.
+#[must_use]
+pub fn extension_u16(packet: &[u8], id: u8) -> Option<u16> {
+    let first = *packet.first()?;
+    if first & 0x10 == 0 {
+        return None;
+    }
+    let at = 12 + 4 * usize::from(first & 0x0f);
+    let &[p0, p1, w0, w1] = packet.get(at..at + 4)? else { return None };
+    let end = at + 4 + 4 * usize::from(u16::from_be_bytes([w0, w1]));
+    let mut rest = packet.get(at + 4..end)?;
+    let one_byte = [p0, p1] == [0xbe, 0xde];
+    if !one_byte && (p0 != 0x10 || p1 & 0xf0 != 0) {
+        return None;
+    }
+    while let Some((&head, after)) = rest.split_first() {
+        if head == 0 {
+            rest = after;
+            continue;
+        }
+        let (found, length, value) = if one_byte {
+            if head >> 4 == 15 {
+                return None;
+            }
+            (head >> 4, usize::from(head & 0x0f) + 1, after)
+        } else {
+            let (&length, value) = after.split_first()?;
+            (head, usize::from(length), value)
+        };
+        if found == id {
+            return match value.get(..length)? {
+                &[high, low] => Some(u16::from_be_bytes([high, low])),
+                _ => None,
+            };
+        }
+        rest = value.get(length..)?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKET: &[u8] = &[
+        0xb0, 0xe6, 0x12, 0x34, 0, 0, 0, 9, 0, 0, 0, 7, 0xbe, 0xde, 0, 2, 0x20, 0xaa, 0x31, 0xab,
+        0xcd, 0, 0, 0, 1, 2, 3, 0, 2,
+    ];
+
+    #[test]
+    fn header_extension_and_padding_are_told_apart_from_the_payload() {
+        let header = RtpHeader::read(PACKET).expect("valid");
+        assert_eq!((header.sequence, header.timestamp, header.ssrc), (0x1234, 9, 7));
+        assert_eq!((header.marker, header.payload_type), (true, 102));
+        assert_eq!(&PACKET[header.payload_at..header.payload_end], [1, 2, 3]);
+        assert_eq!(extension_u16(PACKET, 3), Some(0xabcd));
+        assert_eq!(extension_u16(PACKET, 2), None);
+        assert_eq!(extension_u16(PACKET, 4), None);
+    }
+
+    #[test]
+    fn every_truncation_is_refused_or_read_without_a_panic() {
+        for length in 0..PACKET.len() {
+            let _ = RtpHeader::read(&PACKET[..length]);
+            let _ = extension_u16(&PACKET[..length], 3);
+        }
+        assert_eq!(RtpHeader::read(&[0x40; 12]), None);
+        let mut all_padding = PACKET.to_vec();
+        *all_padding.last_mut().expect("not empty") = 255;
+        assert_eq!(RtpHeader::read(&all_padding), None);
+    }
+}

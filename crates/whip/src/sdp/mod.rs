@@ -1,0 +1,19 @@
+//! The offer read and judged, the answer written. Lenient in form, strict in substance. Pure.
+//!
+//! Sources: RFC 8866, RFC 9725, RFC 8829 for what browsers write; `reference/whip.md` §2 for what others do.
+
+mod answer;
+mod h264;
+mod lines;
+mod offer;
+
+pub use answer::{AnswerSettings, write_answer};
+pub use offer::{
+    AudioSection, Offer, OfferError, Rtx, Setup, VideoSection, is_dtls_client, read_offer,
+};
+
+/// An offer may have so many bytes; browsers write 5 to 8 kB.
+pub const OFFER_LIMIT_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests;

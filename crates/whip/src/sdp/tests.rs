@@ -1,0 +1,211 @@
+use super::*;
+
+/// What every live section of a browser's offer carries.
+const TRANSPORT: &str = "a=ice-ufrag:abcd\na=ice-pwd:0123456789abcdefghijklmn\n\
+a=fingerprint:sha-256 00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\n\
+a=setup:actpass\na=rtcp-mux\na=sendonly\n";
+
+fn audio() -> String {
+    format!(
+        "m=audio 9 UDP/TLS/RTP/SAVPF 111 63 0\n{TRANSPORT}a=mid:0\na=rtpmap:111 opus/48000/2\n\
+a=rtcp-fb:111 transport-cc\na=fmtp:111 minptime=10;useinbandfec=1\na=rtpmap:63 red/48000/2\n\
+a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\n"
+    )
+}
+
+fn video(formats: &str) -> String {
+    format!("m=video 9 UDP/TLS/RTP/SAVPF 96 102 103 104\n{TRANSPORT}a=mid:1\n{formats}")
+}
+
+const H264: &str = "a=rtpmap:96 VP8/90000\na=rtpmap:102 H264/90000\n\
+a=fmtp:102 level-asymmetry-allowed=1;packetization-mode=0;profile-level-id=42001f\n\
+a=rtpmap:104 H264/90000\na=fmtp:104 packetization-mode=1;profile-level-id=42e01f\n\
+a=rtcp-fb:104 nack\na=rtcp-fb:* nack pli\na=rtcp-fb:104 goog-remb\n\
+a=rtpmap:103 rtx/90000\na=fmtp:103 apt=104\n\
+a=ssrc-group:FID 5 6\na=ssrc:5 cname:x\na=extmap:4/sendonly urn:ietf:params:rtp-hdrext:sdes:mid\n";
+
+fn offer(sections: &[&str]) -> String {
+    format!("v=0\no=- 1 1 IN IP4 0.0.0.0\ns=-\nt=0 0\na=group:BUNDLE 0 1\n{}", sections.concat())
+}
+
+fn answer_to(text: &str) -> String {
+    let offer = read_offer(text).expect("accepted");
+    write_answer(
+        &offer,
+        &AnswerSettings {
+            ufrag: "ours",
+            pwd: "ours-ours-ours-ours-ours",
+            fingerprint: &[0xab; 32],
+            candidates: &["192.0.2.1:8189".parse().expect("valid")],
+            session_id: 7,
+            start_bitrate_kbps: 2000,
+            max_bitrate_kbps: 6000,
+            stereo: false,
+            audio_bitrate: None,
+        },
+    )
+}
+
+#[test]
+fn a_browsers_offer_is_read_with_the_payload_type_we_take() {
+    let offer = read_offer(&offer(&[&audio(), &video(H264)])).expect("accepted");
+    let (audio, video) = (offer.audio.expect("audio"), offer.video.expect("video"));
+    assert_eq!((audio.payload_type, audio.stereo, audio.transport_cc_id), (111, false, Some(3)));
+    assert_eq!((video.payload_type, video.packetization_mode), (104, 1));
+    assert_eq!(video.profile_level_id, Some([0x42, 0xe0, 0x1f]));
+    assert_eq!((video.has_nack, video.has_pli, video.has_transport_cc), (true, true, false));
+    assert_eq!(video.rtx, Some(Rtx { payload_type: 103, ssrc: Some(6) }));
+    assert_eq!(video.ssrc, Some(5));
+    assert_eq!(offer.fingerprint[31], 0x1f);
+}
+
+#[test]
+fn the_answer_has_every_line_that_clients_need_and_none_of_what_was_not_offered() {
+    let answer = answer_to(&offer(&[&audio(), &video(H264)]));
+    assert!(answer.starts_with("v=0\r\n") && answer.ends_with("\r\n"));
+    assert!(!answer.ends_with("\r\n\r\n"));
+    assert_eq!(answer.matches('\n').count(), answer.matches("\r\n").count());
+    for line in [
+        "a=ice-lite",
+        "a=group:BUNDLE 0 1",
+        "m=audio 9 UDP/TLS/RTP/SAVPF 111",
+        "m=video 9 UDP/TLS/RTP/SAVPF 104",
+        "a=rtcp-fb:104 nack pli",
+        "a=extmap:4 urn:ietf:params:rtp-hdrext:sdes:mid",
+        "a=fmtp:111 minptime=10;useinbandfec=1",
+        "b=AS:6000",
+    ] {
+        assert_eq!(answer.lines().filter(|of| *of == line).count(), 1, "{line}\n{answer}");
+    }
+    for line in ["a=setup:passive", "a=recvonly", "a=rtcp-mux-only", "a=ice-ufrag:ours"] {
+        assert_eq!(answer.lines().filter(|of| *of == line).count(), 2, "{line}");
+    }
+    assert!(answer.contains("x-google-start-bitrate=2000;x-google-max-bitrate=6000"));
+    assert!(answer.contains("a=candidate:1 1 udp 2130706431 192.0.2.1 8189 typ host"));
+    for absent in ["rtx", "red", "goog-remb", "rtcp-rsize", "rtcp-fb:104 transport-cc", "stereo"] {
+        assert!(!answer.contains(absent), "{absent}");
+    }
+}
+
+#[test]
+fn stereo_is_answered_when_the_offer_lists_it() {
+    let stereo = audio().replace("useinbandfec=1", "useinbandfec=1;stereo=1;sprop-stereo=1");
+    assert!(answer_to(&offer(&[&stereo])).contains("stereo=1;sprop-stereo=1"));
+}
+
+#[test]
+fn a_passive_client_is_answered_actively() {
+    let text = offer(&[&audio()]).replace("actpass", "passive");
+    assert!(is_dtls_client(&read_offer(&text).expect("accepted")));
+    assert!(answer_to(&text).contains("a=setup:active"));
+}
+
+#[test]
+fn odd_but_honest_offers_are_accepted() {
+    let both = offer(&[&audio(), &video(H264)]);
+    let table = [
+        // CRLF, trailing blanks, capitals, one section without a group.
+        both.replace('\n', "\r\n"),
+        both.replace('\n', " \n"),
+        both.replace("opus/", "OPUS/"),
+        offer(&[&audio()]).replace("a=group:BUNDLE 0 1\n", ""),
+        // GStreamer: a bundled section on port 0.
+        both.replace("m=video 9", "m=video 0").replace("a=mid:1", "a=bundle-only\na=mid:1"),
+        // aiortc: credentials of its own per section. FFmpeg: a profile id of seven digits.
+        both.replacen("abcd", "efgh", 1),
+        both.replace("42e01f", "422001f"),
+        // Safari: no packetization mode at all. High profile.
+        both.replace("packetization-mode=1;", "").replace("packetization-mode=0;", ""),
+        both.replace("42e01f", "640c1f"),
+        // Fingerprint and credentials for the whole session, direction left out.
+        both.replace("a=sendonly\n", ""),
+        both.replace("a=group", &format!("{TRANSPORT}a=group")),
+    ];
+    for text in table {
+        assert!(read_offer(&text).is_ok(), "{text}");
+        answer_to(&text);
+    }
+}
+
+#[test]
+fn what_we_cannot_serve_is_refused_with_its_status() {
+    let (audio, both) = (audio(), offer(&[&audio(), &video(H264)]));
+    let table: &[(u16, &str, String)] = &[
+        (400, "offer_malformed", String::new()),
+        (400, "offer_malformed", "hello".into()),
+        (400, "offer_malformed", both.replace("s=-", "nonsense")),
+        (400, "offer_too_long", format!("{both}{}", "a=x\n".repeat(20_000))),
+        (400, "offer_credentials", both.replace("abcd", "ab")),
+        (400, "offer_credentials", both.replace("0123456789abcdefghijklmn", "short")),
+        (400, "offer_fingerprint", both.replace("sha-256", "sha-1")),
+        (400, "offer_fingerprint", both.replace("00:01", "00")),
+        (422, "offer_setup", both.replace("actpass", "holdconn")),
+        (422, "offer_sections", offer(&[])),
+        (422, "offer_sections", offer(&[&audio, &audio])),
+        (422, "offer_sections", both.replace("m=video 9", "m=application 9")),
+        (422, "offer_sections", both.replace("m=video 9", "m=video 0")),
+        (422, "offer_direction", both.replacen("sendonly\na=mid", "recvonly\na=mid", 1)),
+        (422, "offer_direction", both.replacen("sendonly\na=mid", "inactive\na=mid", 1)),
+        (422, "offer_transport", both.replace("a=rtcp-mux\n", "")),
+        (422, "offer_transport", both.replace("BUNDLE 0 1", "BUNDLE 0")),
+        (422, "offer_audio_codec", both.replace("opus/", "PCMU/")),
+        (422, "offer_video_codec", both.replace("H264/", "VP9/")),
+        (422, "offer_video_codec", offer(&[&audio, &video("a=rtpmap:96 VP8/90000\n")])),
+        (422, "offer_layers", format!("{both}{}", "a=rid:a send\n".repeat(5))),
+    ];
+    for (status, code, text) in table {
+        let error = read_offer(text).expect_err(code);
+        assert_eq!((error.status(), error.code()), (*status, *code));
+    }
+}
+
+#[test]
+fn candidates_are_read_as_far_as_they_are_literal() {
+    let text = format!(
+        "{}a=candidate:1 1 udp 2122260223 192.0.2.7 5000 typ host\n\
+a=candidate:2 1 UDP 1 3f4e.local 5001 typ host\na=candidate:3 1 tcp 1 192.0.2.7 9 typ host\n\
+a=candidate:4 1 udp 1 2001:db8::1 5002 typ host\na=candidate:\n",
+        offer(&[&audio()])
+    );
+    let candidates = read_offer(&text).expect("accepted").candidates;
+    let told: Vec<_> = candidates.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["192.0.2.7:5000", "[2001:db8::1]:5002"]);
+}
+
+#[test]
+fn parameter_sets_of_the_offer_are_decoded() {
+    let formats = H264.replace("42e01f", "42e01f;sprop-parameter-sets=Z0LAHg==,aM48gA==,!!");
+    let offer = read_offer(&offer(&[&audio(), &video(&formats)])).expect("accepted");
+    let sets = offer.video.expect("video").parameter_sets;
+    assert_eq!(sets, [vec![0x67, 0x42, 0xc0, 0x1e], vec![0x68, 0xce, 0x3c, 0x80]]);
+}
+
+#[test]
+fn mutated_offers_are_judged_without_a_panic() {
+    let both = offer(&[&audio(), &video(H264)]).into_bytes();
+    let mut state = 1_u32;
+    let mut random = move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as usize
+    };
+    for _ in 0..20_000 {
+        let mut bytes = both.clone();
+        for _ in 0..1 + random() % 4 {
+            let at = random() % bytes.len().max(1);
+            if at >= bytes.len() {
+                break;
+            }
+            match random() % 3 {
+                0 => bytes[at] = random() as u8,
+                1 => {
+                    bytes.remove(at);
+                }
+                _ => bytes.truncate(at.max(1)),
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        if read_offer(&text).is_ok() {
+            answer_to(&text);
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! One WHIP publish session: the one door of the crate. Datagrams and time in, datagrams, frames and events out.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use headgate_media::Frame;
+
+use crate::clock::Clock;
+use crate::credentials::Credentials;
+use crate::reporter::Reporter;
+use crate::rtp::{RtpHeader, extension_u16};
+use crate::sdp::{Offer, is_dtls_client};
+use crate::tracks::{AudioTrack, VideoTrack};
+use crate::transport::dtls::{Dtls, DtlsEvent, Identity};
+use crate::transport::feedback::{self, Report};
+use crate::transport::gate::Gate;
+use crate::transport::ice_lite::IceLite;
+use crate::transport::srtp::Srtp;
+
+/// No valid STUN request and no authenticated packet for so long: the client is gone (W19).
+const LOST_LIMIT: Duration = Duration::from_secs(30);
+/// From the answer to the first frame (W19, P14).
+const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(15);
+/// Packets one session may send in a second: 100 Mbps.
+const PACKETS_PER_SECOND_LIMIT: u32 = 10_000;
+
+/// Why the session is over, as far as its wire tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhipEnd {
+    /// ICE or DTLS did not come about in time, or the certificate is a stranger's.
+    HandshakeFailed,
+    /// The client closed DTLS.
+    Closed,
+    /// The client vanished.
+    Lost,
+    /// It is connected and sends nothing we could use.
+    NoMedia,
+}
+
+/// What the driver must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhipEvent {
+    /// This address proved itself: its datagrams belong to this session.
+    Proven(SocketAddr),
+    /// Media may come.
+    Connected,
+    /// Nothing more will come.
+    Ended(WhipEnd),
+}
+
+/// What happened in a session so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WhipCounters {
+    /// RTP packets that were opened.
+    pub packets: u64,
+    /// RTP packets given up.
+    pub lost: u64,
+    /// RTP packets that a request brought.
+    pub recovered: u64,
+    /// Requests for packets.
+    pub nacks: u64,
+    /// Requests for a keyframe.
+    pub plis: u64,
+    /// Pictures held back behind a hole.
+    pub withheld: u64,
+    /// Packets that were forged, replayed, malformed or too many.
+    pub rejected: u64,
+}
+
+/// A WebRTC publisher.
+pub struct WhipSession {
+    identity: Identity,
+    ice: IceLite,
+    gate: Gate,
+    dtls: Dtls,
+    srtp: Option<Srtp>,
+    audio: Option<AudioTrack>,
+    video: Option<VideoTrack>,
+    clock: Clock,
+    reporter: Reporter,
+    transmits: VecDeque<(SocketAddr, Vec<u8>)>,
+    frames: VecDeque<Frame>,
+    events: VecDeque<WhipEvent>,
+    opened_at: Instant,
+    last_packet: Option<Instant>,
+    has_media: bool,
+    is_over: bool,
+    second: Instant,
+    packets_this_second: u32,
+    packets: u64,
+    rejected: u64,
+}
+
+impl WhipSession {
+    /// A session for a judged offer; the answer is written by [`crate::sdp::write_answer`] with the same credentials.
+    #[must_use]
+    pub fn new(
+        identity: &Identity,
+        offer: &Offer,
+        credentials: &Credentials,
+        now: Instant,
+    ) -> Self {
+        let Credentials { ufrag, password, ssrc } = credentials.clone();
+        let audio = offer.audio.as_ref().map(|section| AudioTrack::new(section, now));
+        let video = offer.video.as_ref().map(|section| VideoTrack::new(section, now));
+        let has_transport_cc = offer.audio.as_ref().is_some_and(|audio| audio.has_transport_cc)
+            || offer.video.as_ref().is_some_and(|video| video.has_transport_cc);
+        Self {
+            identity: identity.clone(),
+            ice: IceLite::new(ufrag, password, identity.provider()),
+            gate: Gate::default(),
+            dtls: Dtls::new(identity, offer.fingerprint, is_dtls_client(offer), now),
+            srtp: None,
+            audio,
+            video,
+            clock: Clock::default(),
+            reporter: Reporter::new(ssrc, has_transport_cc, now),
+            transmits: VecDeque::new(),
+            frames: VecDeque::new(),
+            events: VecDeque::new(),
+            opened_at: now,
+            last_packet: None,
+            has_media: false,
+            is_over: false,
+            second: now,
+            packets_this_second: 0,
+            packets: 0,
+            rejected: 0,
+        }
+    }
+
+    /// Takes a datagram; media in it is opened in place.
+    pub fn handle_datagram(&mut self, now: Instant, source: SocketAddr, datagram: &mut [u8]) {
+        if self.is_over {
+            return;
+        }
+        // RFC 7983: told apart by the first byte.
+        match datagram.first() {
+            Some(0..=3) => self.handle_stun(now, source, datagram),
+            Some(20..=63) if self.ice.is_proven(source) => self.handle_dtls(now, datagram),
+            Some(128..=191) if self.ice.is_proven(source) => self.handle_media(now, datagram),
+            Some(_) | None => self.rejected += 1,
+        }
+    }
+
+    /// Does what is due: retransmissions, requests, reports, endings.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.is_over {
+            return;
+        }
+        if let Some(event) = self.dtls.handle_timeout(now) {
+            self.handle_dtls_event(event);
+        }
+        self.drain_dtls();
+        if let Some(video) = &mut self.video {
+            video.handle_timeout(now, &mut self.clock, &mut self.frames);
+        }
+        if let Some(audio) = &mut self.audio {
+            audio.handle_timeout(now, &mut self.clock, &mut self.frames);
+        }
+        self.report(now);
+        if self.srtp.is_some() && now >= self.alive_until() {
+            self.end(WhipEnd::Lost);
+        } else if !self.has_media && now >= self.opened_at + FIRST_MEDIA_LIMIT {
+            self.end(WhipEnd::NoMedia);
+        }
+    }
+
+    /// When [`WhipSession::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.is_over {
+            return None;
+        }
+        let first_media = (!self.has_media).then(|| self.opened_at + FIRST_MEDIA_LIMIT);
+        let video = self.video.as_ref().and_then(VideoTrack::poll_timeout);
+        let audio = self.audio.as_ref().and_then(AudioTrack::poll_timeout);
+        let alive = self.srtp.is_some().then(|| self.alive_until());
+        let report = self.srtp.is_some().then(|| self.reporter.poll_timeout());
+        [self.dtls.poll_timeout(), first_media, video, audio, alive, report]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// The next datagram to send, and where to.
+    pub fn poll_transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+        self.transmits.pop_front()
+    }
+
+    /// The next frame.
+    pub fn poll_frame(&mut self) -> Option<Frame> {
+        self.frames.pop_front()
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<WhipEvent> {
+        self.events.pop_front()
+    }
+
+    /// Someone needs a keyframe: a player that just joined, an upstream that came back.
+    pub fn want_keyframe(&mut self) {
+        if let Some(video) = &mut self.video {
+            video.want_keyframe();
+        }
+    }
+
+    /// Says goodbye; what [`WhipSession::poll_transmit`] still has should be sent.
+    pub fn close(&mut self, now: Instant) {
+        if !self.is_over {
+            self.is_over = true;
+            self.dtls.close(now);
+            self.drain_dtls();
+        }
+    }
+
+    /// Our half of the STUN user name.
+    #[must_use]
+    pub fn ufrag(&self) -> &str {
+        self.ice.ufrag()
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counters(&self) -> WhipCounters {
+        let tracks = [
+            self.video.as_ref().map(|video| video.receiver.counters()),
+            self.audio.as_ref().map(|audio| audio.receiver.counters()),
+        ];
+        let mut counters = WhipCounters {
+            packets: self.packets,
+            rejected: self.rejected + self.gate.dropped(),
+            plis: self.video.as_ref().map_or(0, VideoTrack::plis),
+            withheld: self.video.as_ref().map_or(0, VideoTrack::withheld),
+            ..WhipCounters::default()
+        };
+        for track in tracks.into_iter().flatten() {
+            counters.lost += track.lost;
+            counters.recovered += track.recovered;
+            counters.nacks += track.requested;
+        }
+        counters
+    }
+
+    fn handle_stun(&mut self, now: Instant, source: SocketAddr, datagram: &[u8]) {
+        let was_proven = self.ice.is_proven(source);
+        let Some(answer) = self.ice.handle_request(now, source, datagram) else {
+            self.rejected += 1;
+            return;
+        };
+        self.transmits.push_back((source, answer));
+        if !was_proven {
+            self.events.push_back(WhipEvent::Proven(source));
+        }
+        if let Some(event) = self.dtls.start(now) {
+            self.handle_dtls_event(event);
+        }
+        self.drain_dtls();
+    }
+
+    fn handle_dtls(&mut self, now: Instant, datagram: &[u8]) {
+        let Some(admitted) = self.gate.admit(datagram) else { return };
+        for event in self.dtls.handle_datagram(now, admitted) {
+            self.handle_dtls_event(event);
+        }
+        self.drain_dtls();
+    }
+
+    fn handle_dtls_event(&mut self, event: DtlsEvent) {
+        match event {
+            DtlsEvent::Connected(keys) => {
+                self.gate.complete();
+                self.srtp = Srtp::new(&keys, &self.identity.provider());
+                if self.srtp.is_some() {
+                    self.events.push_back(WhipEvent::Connected);
+                } else {
+                    self.end(WhipEnd::HandshakeFailed);
+                }
+            }
+            DtlsEvent::Closed => self.end(WhipEnd::Closed),
+            DtlsEvent::Failed => self.end(WhipEnd::HandshakeFailed),
+        }
+    }
+
+    fn drain_dtls(&mut self) {
+        while let Some(datagram) = self.dtls.poll_transmit() {
+            if let Some(to) = self.ice.selected() {
+                self.transmits.push_back((to, datagram.to_vec()));
+            }
+        }
+    }
+
+    fn handle_media(&mut self, now: Instant, datagram: &mut [u8]) {
+        if now >= self.second + Duration::from_secs(1) {
+            self.second = now;
+            self.packets_this_second = 0;
+        }
+        self.packets_this_second += 1;
+        let Some(srtp) = &mut self.srtp else { return };
+        if self.packets_this_second > PACKETS_PER_SECOND_LIMIT {
+            self.rejected += 1;
+            return;
+        }
+        // RFC 5761 4: payload types 64 to 95 with the marker bit are RTCP.
+        if matches!(datagram.get(1), Some(192..=223)) {
+            match srtp.open_rtcp(datagram) {
+                Ok(length) => {
+                    self.last_packet = Some(now);
+                    self.handle_reports(now, datagram.get(..length).unwrap_or_default());
+                }
+                Err(_) => self.rejected += 1,
+            }
+            return;
+        }
+        match srtp.open(datagram) {
+            Ok(length) => {
+                self.last_packet = Some(now);
+                self.packets += 1;
+                self.handle_rtp(now, datagram.get(..length).unwrap_or_default());
+            }
+            Err(_) => self.rejected += 1,
+        }
+    }
+
+    fn handle_rtp(&mut self, now: Instant, packet: &[u8]) {
+        let Some(header) = RtpHeader::read(packet) else {
+            self.rejected += 1;
+            return;
+        };
+        let payload = packet.get(header.payload_at..header.payload_end).unwrap_or_default();
+        let mut transport_cc = None;
+        if let Some(video) = self.video.as_mut().filter(|video| video.receiver.is_of(&header)) {
+            video.handle_packet(now, &header, payload, &mut self.clock, &mut self.frames);
+            transport_cc = video.receiver.transport_cc_id();
+        } else if let Some(audio) =
+            self.audio.as_mut().filter(|audio| audio.receiver.is_of(&header))
+        {
+            audio.handle_packet(now, &header, payload, &mut self.clock, &mut self.frames);
+            transport_cc = audio.receiver.transport_cc_id();
+        }
+        if let Some(sequence) = transport_cc.and_then(|id| extension_u16(packet, id)) {
+            self.reporter.note_arrival(now, header.ssrc, sequence);
+        }
+        self.has_media |= !self.frames.is_empty();
+    }
+
+    fn handle_reports(&mut self, now: Instant, compound: &[u8]) {
+        let (audio, video, clock) = (&mut self.audio, &mut self.video, &mut self.clock);
+        feedback::read(compound, &mut |report| {
+            // A goodbye alone ends nothing: browsers say it when a track is replaced.
+            let Report::Sender { ssrc, ntp, rtp } = report else { return };
+            if let Some(video) = video.as_mut().filter(|video| video.receiver.ssrc() == Some(ssrc))
+            {
+                video.receiver.note_report(now, ntp);
+                clock.handle_video_report(ntp, rtp);
+            } else if let Some(audio) =
+                audio.as_mut().filter(|audio| audio.receiver.ssrc() == Some(ssrc))
+            {
+                audio.receiver.note_report(now, ntp);
+                clock.handle_audio_report(ntp, rtp);
+            }
+        });
+    }
+
+    fn report(&mut self, now: Instant) {
+        let (Some(srtp), Some(to)) = (&mut self.srtp, self.ice.selected()) else { return };
+        let compound = self.reporter.report(now, self.video.as_mut(), self.audio.as_mut());
+        if let Some(compound) = compound
+            && let Some(protected) = srtp.protect_rtcp(compound.as_slice())
+        {
+            self.transmits.push_back((to, protected.to_vec()));
+        }
+    }
+
+    fn alive_until(&self) -> Instant {
+        let last = self.ice.last_request().max(self.last_packet).unwrap_or(self.opened_at);
+        last + LOST_LIMIT
+    }
+
+    fn end(&mut self, end: WhipEnd) {
+        if !self.is_over {
+            self.is_over = true;
+            self.events.push_back(WhipEvent::Ended(end));
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What stands between the socket and RTP: the gate, ICE-lite, DTLS, SRTP and feedback. The only rooms that know
+//! webrtc-rs.
+
+pub mod dtls;
+pub mod feedback;
+pub mod gate;
+pub mod ice_lite;
+pub mod srtp;

@@ -1,0 +1,298 @@
+//! DTLS 1.2 in both roles: our certificate, the client's fingerprint, and the keys that come of it. Not which datagrams
+//! may come here (`gate`), not what the keys open (`srtp`).
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use rtc_crypto::{HashAlgorithm, RTCCryptoProvider};
+use rtc_dtls::cipher_suite::CipherSuiteId;
+use rtc_dtls::config::{ClientAuthType, ConfigBuilder, ExtendedMasterSecretType, HandshakeConfig};
+use rtc_dtls::crypto::Certificate;
+use rtc_dtls::endpoint::{Endpoint, EndpointEvent};
+use rtc_dtls::extension::extension_use_srtp::SrtpProtectionProfile;
+use rtc_shared::TransportProtocol;
+use rtc_shared::error::Error;
+use rtc_srtp::config::LABEL_EXTRACTOR_DTLS_SRTP;
+
+use super::gate::client_hello_lists;
+
+/// From the session's start to its keys.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
+/// Pause before a flight is sent again; the library doubles it.
+const FLIGHT_INTERVAL: Duration = Duration::from_millis(250);
+/// Addresses are judged before DTLS: to it there is one peer.
+const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
+/// AEAD_AES_128_GCM (RFC 7714 14.2).
+const GCM: u16 = 0x0007;
+
+/// Our certificate, made once per process, and the cryptography behind it.
+#[derive(Clone)]
+pub struct Identity {
+    provider: Arc<dyn RTCCryptoProvider>,
+    certificate: Certificate,
+    fingerprint: [u8; 32],
+}
+
+/// The identity could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make the media certificate: {0}")]
+pub struct IdentityError(String);
+
+impl Identity {
+    /// Makes a key (ECDSA P-256) and its certificate.
+    ///
+    /// # Errors
+    /// When the cryptography refuses.
+    pub fn generate() -> Result<Self, IdentityError> {
+        let provider = rtc_crypto::default_provider().map_err(|e| IdentityError(e.to_string()))?;
+        let certificate =
+            Certificate::generate_self_signed(vec!["headgate".to_owned()], provider.crypto())
+                .map_err(|e| IdentityError(e.to_string()))?;
+        let der = certificate.certificate.first().map_or(&[][..], |der| &der[..]);
+        let fingerprint =
+            sha256(provider.as_ref(), der).ok_or_else(|| IdentityError("no SHA-256".to_owned()))?;
+        Ok(Self { provider, certificate, fingerprint })
+    }
+
+    /// SHA-256 of the certificate: `a=fingerprint` of the answer.
+    #[must_use]
+    pub const fn fingerprint(&self) -> &[u8; 32] {
+        &self.fingerprint
+    }
+
+    /// The cryptography.
+    #[must_use]
+    pub fn provider(&self) -> Arc<dyn RTCCryptoProvider> {
+        self.provider.clone()
+    }
+
+    /// Bytes nobody can predict.
+    ///
+    /// # Errors
+    /// When the system has none.
+    pub fn fill_random(&self, bytes: &mut [u8]) -> Result<(), IdentityError> {
+        self.provider.random().fill(bytes).map_err(|error| IdentityError(error.to_string()))
+    }
+}
+
+/// How media is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SrtpProfile {
+    /// AEAD_AES_128_GCM.
+    Gcm,
+    /// AES128_CM_HMAC_SHA1_80.
+    Cm,
+}
+
+impl SrtpProfile {
+    const fn material_len(self) -> usize {
+        2 * (16 + self.salt_len())
+    }
+
+    /// Bytes of a master salt.
+    #[must_use]
+    pub const fn salt_len(self) -> usize {
+        match self {
+            Self::Gcm => 12,
+            Self::Cm => 14,
+        }
+    }
+}
+
+/// Master key and salt of one direction.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MasterKey {
+    /// 16 bytes.
+    pub key: Vec<u8>,
+    /// 12 or 14 bytes.
+    pub salt: Vec<u8>,
+}
+
+/// What a handshake comes to.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SrtpKeys {
+    /// How media is protected.
+    pub profile: SrtpProfile,
+    /// For what we send.
+    pub ours: MasterKey,
+    /// For what the client sends.
+    pub theirs: MasterKey,
+}
+
+/// What DTLS has to say.
+pub enum DtlsEvent {
+    /// The handshake is complete and the certificate is the one of the offer.
+    Connected(Box<SrtpKeys>),
+    /// The client said goodbye.
+    Closed,
+    /// It cannot work: wrong certificate, no common cipher, too late.
+    Failed,
+}
+
+/// One session's DTLS.
+pub struct Dtls {
+    endpoint: Endpoint,
+    identity: Identity,
+    peer_fingerprint: [u8; 32],
+    is_client: bool,
+    has_started: bool,
+    is_connected: bool,
+    deadline: Instant,
+}
+
+impl Dtls {
+    /// `is_client`: the offer was passive, so we send the first hello.
+    #[must_use]
+    pub fn new(
+        identity: &Identity,
+        peer_fingerprint: [u8; 32],
+        is_client: bool,
+        now: Instant,
+    ) -> Self {
+        Self {
+            endpoint: Endpoint::new(PEER, TransportProtocol::UDP, None),
+            identity: identity.clone(),
+            peer_fingerprint,
+            is_client,
+            has_started: false,
+            is_connected: false,
+            deadline: now + HANDSHAKE_LIMIT,
+        }
+    }
+
+    /// There is a proven pair: a client may now say hello.
+    pub fn start(&mut self, now: Instant) -> Option<DtlsEvent> {
+        if self.has_started || !self.is_client {
+            return None;
+        }
+        self.has_started = true;
+        let profiles = vec![
+            SrtpProtectionProfile::Srtp_Aead_Aes_128_Gcm,
+            SrtpProtectionProfile::Srtp_Aes128_Cm_Hmac_Sha1_80,
+        ];
+        let outcome = self
+            .configure(profiles)
+            .and_then(|config| self.endpoint.connect(now, PEER, config, None));
+        outcome.is_err().then_some(DtlsEvent::Failed)
+    }
+
+    /// Takes a datagram that the gate let pass.
+    pub fn handle_datagram(&mut self, now: Instant, datagram: BytesMut) -> Vec<DtlsEvent> {
+        if !self.has_started {
+            if self.is_client {
+                return Vec::new();
+            }
+            // The library follows the client's order, and browsers list the slower profile first.
+            let profile = if client_hello_lists(&datagram, GCM) {
+                SrtpProtectionProfile::Srtp_Aead_Aes_128_Gcm
+            } else {
+                SrtpProtectionProfile::Srtp_Aes128_Cm_Hmac_Sha1_80
+            };
+            match self.configure(vec![profile]) {
+                Ok(config) => self.endpoint.set_server_config(Some(config)),
+                Err(_) => return vec![DtlsEvent::Failed],
+            }
+            self.has_started = true;
+        }
+        // An error is an alert of ours or a datagram that makes no sense: the deadline decides, not one bad packet.
+        let events = self.endpoint.read(now, PEER, None, datagram).unwrap_or_default();
+        events.into_iter().filter_map(|event| self.handle_event(event)).collect()
+    }
+
+    /// Sends again what was lost; fails when the handshake took too long.
+    pub fn handle_timeout(&mut self, now: Instant) -> Option<DtlsEvent> {
+        if self.is_connected {
+            return None;
+        }
+        if now >= self.deadline {
+            return Some(DtlsEvent::Failed);
+        }
+        // Out of retransmissions: the deadline is near.
+        let _ = self.endpoint.handle_timeout(PEER, now);
+        None
+    }
+
+    /// When [`Dtls::handle_timeout`] has something to do.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.is_connected {
+            return None;
+        }
+        Some(self.endpoint.poll_timeout(&PEER).map_or(self.deadline, |at| at.min(self.deadline)))
+    }
+
+    /// The next datagram to send.
+    pub fn poll_transmit(&mut self) -> Option<BytesMut> {
+        self.endpoint.poll_transmit().map(|transmit| transmit.message)
+    }
+
+    /// Says goodbye (close_notify).
+    pub fn close(&mut self, now: Instant) {
+        self.endpoint.stop(now, PEER);
+    }
+
+    fn handle_event(&mut self, event: EndpointEvent) -> Option<DtlsEvent> {
+        match event {
+            EndpointEvent::HandshakeComplete => {
+                self.is_connected = true;
+                Some(self.export_keys().map_or(DtlsEvent::Failed, DtlsEvent::Connected))
+            }
+            EndpointEvent::PeerClosed => Some(DtlsEvent::Closed),
+            // No data channel was agreed on.
+            _ => None,
+        }
+    }
+
+    fn export_keys(&self) -> Option<Box<SrtpKeys>> {
+        let state = self.endpoint.get_connection_state(PEER)?;
+        let profile = match state.srtp_protection_profile() {
+            SrtpProtectionProfile::Srtp_Aead_Aes_128_Gcm => SrtpProfile::Gcm,
+            SrtpProtectionProfile::Srtp_Aes128_Cm_Hmac_Sha1_80 => SrtpProfile::Cm,
+            _ => return None,
+        };
+        let material = state
+            .export_keying_material(LABEL_EXTRACTOR_DTLS_SRTP, &[], profile.material_len())
+            .ok()?;
+        // RFC 5764 4.2: client key, server key, client salt, server salt.
+        let (keys, salts) = material.as_ref().split_at_checked(32)?;
+        let (client_key, server_key) = keys.split_at_checked(16)?;
+        let (client_salt, server_salt) = salts.split_at_checked(profile.salt_len())?;
+        let client = MasterKey { key: client_key.to_vec(), salt: client_salt.to_vec() };
+        let server = MasterKey { key: server_key.to_vec(), salt: server_salt.to_vec() };
+        let (ours, theirs) = if self.is_client { (client, server) } else { (server, client) };
+        Some(Box::new(SrtpKeys { profile, ours, theirs }))
+    }
+
+    fn configure(
+        &self,
+        profiles: Vec<SrtpProtectionProfile>,
+    ) -> Result<Arc<HandshakeConfig>, Error> {
+        let (expected, provider) = (self.peer_fingerprint, self.identity.provider());
+        let verify = move |chain: &[Vec<u8>], _: &[_]| {
+            let certificate = chain.first().map_or(&[][..], |der| &der[..]);
+            if sha256(provider.as_ref(), certificate) == Some(expected) {
+                Ok(())
+            } else {
+                Err(Error::Other("the certificate is not the one of the offer".to_owned()))
+            }
+        };
+        ConfigBuilder::default()
+            .with_crypto_provider(self.identity.provider())
+            .with_certificates(vec![self.identity.certificate.clone()])
+            .with_cipher_suites(vec![CipherSuiteId::Tls_Ecdhe_Ecdsa_With_Aes_128_Gcm_Sha256])
+            .with_srtp_protection_profiles(profiles)
+            .with_client_auth(ClientAuthType::RequireAnyClientCert)
+            .with_extended_master_secret(ExtendedMasterSecretType::Require)
+            .with_insecure_skip_verify(true)
+            .with_verify_peer_certificate(Some(Arc::new(verify)))
+            .with_flight_interval(FLIGHT_INTERVAL)
+            .build(self.is_client, None)
+            .map(Arc::new)
+    }
+}
+
+fn sha256(provider: &dyn RTCCryptoProvider, bytes: &[u8]) -> Option<[u8; 32]> {
+    provider.crypto().hash(HashAlgorithm::Sha256, bytes).ok()?.try_into().ok()
+}
