@@ -42,8 +42,9 @@ const LIBRARIES = [
   {
     crate: /^(opus|libxaac-sys|syom|fdk-aac-sys)$/,
     name: /\buse (::)?opus::|\bopus::(Decoder|Encoder)\b|\b(libxaac_sys|syom|fdk_aac_sys)::/,
-    only: /^crates\/media\/src\/transcode(\/\w+)?\.rs$/,
-    homes: ["media"],
+    // The load generator encodes what it sends.
+    only: /^crates\/(media\/src\/transcode(\/\w+)?\.rs$|bench\/)/,
+    homes: ["media", "bench"],
     what: "a codec library",
   },
 ];

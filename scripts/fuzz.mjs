@@ -1,14 +1,30 @@
-// `npm run fuzz [-- TARGET] [SECONDS]`: runs the fuzz targets of crates/fuzz one after another, each bounded in time.
-// A crash is written to crates/fuzz/artifacts and ends the run with 1.
+// `npm run fuzz [-- TARGET...] [SECONDS]`: runs the fuzz targets of crates/fuzz one after another, each bounded in time.
+// A crash is written to crates/fuzz/artifacts and ends the run with 1; once mended, it belongs into crates/fuzz/corpus.
+// Needs the pinned stable Rust and a C++ compiler (libFuzzer is C++), and no cargo-fuzz: the flags below are its own.
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./build.mjs";
 
 const SECONDS_EACH = 60;
 /** More than one message of the largest size we take; found crashes stay small enough to read. */
 const INPUT_LIMIT_BYTES = 65_536;
-const INSTALL = "cargo install --locked cargo-fuzz";
+/** One input that takes longer hangs (reliability R14). */
+const INPUT_LIMIT_S = 1;
+/** libFuzzer itself and its corpus stay below a third of this. */
+const MEMORY_LIMIT_MB = 256;
+/**
+ * Coverage alone. No sanitizer: those need a nightly compiler, and the parsers are safe Rust; panics, hangs and memory
+ * are what we look for.
+ */
+const COVERAGE = [
+  "--cfg fuzzing",
+  "-Cpasses=sancov-module",
+  "-Cllvm-args=-sanitizer-coverage-level=4",
+  "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+  "-Cllvm-args=-sanitizer-coverage-pc-table",
+  "-Cllvm-args=-sanitizer-coverage-trace-compares",
+].join(" ");
 
 const folder = join(root, "crates", "fuzz");
 const manifest = join(folder, "Cargo.toml");
@@ -18,21 +34,49 @@ const wanted = args.filter((arg) => !/^\d+$/.test(arg));
 const targets = existsSync(manifest) ? targetsOf(readFileSync(manifest, "utf8")) : [];
 
 if (targets.length === 0) end("crates/fuzz has no target yet");
+// libFuzzer takes 0 for "without end".
+if (seconds === 0) end("at least 1 second");
 const unknown = wanted.filter((name) => !targets.includes(name));
 if (unknown.length > 0) end(`no target ${unknown.join(", ")}; there are ${targets.join(", ")}`);
-if (spawnSync("cargo", ["fuzz", "--version"], { stdio: "ignore" }).status !== 0) {
-  end(`cargo-fuzz is missing: ${INSTALL}`);
+
+const host = /^host: (.+)$/m.exec(spawnSync("rustc", ["-vV"], { encoding: "utf8" }).stdout ?? "")?.[1];
+if (host === undefined) end("rustc is missing: https://rustup.rs");
+const selected = wanted.length > 0 ? wanted : targets;
+buildTargets();
+const crashed = selected.filter((target) => !run(target));
+if (crashed.length > 0) end(`failed: ${crashed.join(", ")}; inputs are in crates/fuzz/artifacts`);
+
+/** With a target named, build scripts and macros are built without the flags. */
+function buildTargets() {
+  const bins = selected.flatMap((target) => ["--bin", target]);
+  const command = ["build", "--release", "--manifest-path", manifest, "--target-dir", join(folder, "target")];
+  const env = { ...process.env, RUSTFLAGS: COVERAGE };
+  const built = spawnSync("cargo", [...command, "--target", host, ...bins], { cwd: root, env, stdio: "inherit" });
+  if (built.status !== 0) end("the fuzz targets do not build");
 }
 
-const crashed = [];
-for (const target of wanted.length > 0 ? wanted : targets) {
+/** Whether it ended without a finding. What it learns stays in the target folder; the corpus in git is only read. */
+function run(target) {
   console.error(`headgate: fuzzing ${target} for ${seconds} s`);
-  // No sanitizer: those need a nightly compiler, and the parsers are safe Rust; panics and memory are what we look for.
-  const bounds = [`-max_total_time=${seconds}`, `-max_len=${INPUT_LIMIT_BYTES}`];
-  const command = ["fuzz", "run", "--fuzz-dir", folder, "--sanitizer", "none", target, "--", ...bounds];
-  if (spawnSync("cargo", command, { cwd: root, stdio: "inherit" }).status !== 0) crashed.push(target);
+  const [learned, seeds, artifacts] = ["target/learned", "corpus", "artifacts"].map((name) => {
+    const path = join(folder, name, target);
+    mkdirSync(path, { recursive: true });
+    return path;
+  });
+  const bounds = [
+    `-max_total_time=${seconds}`,
+    `-max_len=${INPUT_LIMIT_BYTES}`,
+    `-timeout=${INPUT_LIMIT_S}`,
+    `-rss_limit_mb=${MEMORY_LIMIT_MB}`,
+    `-artifact_prefix=${artifacts}/`,
+    // Findings and final figures, not every step.
+    "-verbosity=0",
+    "-print_final_stats=1",
+  ];
+  const program = join(folder, "target", host, "release", target);
+  const ended = spawnSync(program, [...bounds, learned, seeds], { cwd: folder, stdio: "inherit" });
+  return ended.status === 0;
 }
-if (crashed.length > 0) end(`failed: ${crashed.join(", ")}; inputs are in crates/fuzz/artifacts`);
 
 /** The names of the [[bin]] tables. */
 function targetsOf(toml) {

@@ -21,8 +21,11 @@ import { jwksRoutes } from "./http/jwks.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { streamRoutes } from "./http/stream.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
+import { WHIP_PATH, whipRoutes } from "./http/whip.ts";
 import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
+import { problemResponse, WhipProblem } from "./problems.ts";
+import type { Whip } from "./publish/whip.ts";
 import { BODY_LIMIT_BYTES } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
 import type { Tokens } from "./token/tokens.ts";
@@ -37,6 +40,9 @@ export interface AppDeps {
   readonly tokens: Tokens;
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
+  readonly whip: Whip;
+  /** Of this gateway. */
+  readonly version: string;
   /** The port RTMP is served on. */
   readonly rtmpPort: number;
 }
@@ -79,10 +85,12 @@ export function createApp(deps: AppDeps): Hono<Env> {
   app.route("/", streamRoutes({ ...deps, apiKeys }));
   app.route("/", webcasterRoutes({ ...deps, apiKeys }));
   app.route("/", jwksRoutes(deps));
+  app.route("/", whipRoutes(deps));
 
   app.notFound((c) => answer(c, new UnknownAddress()));
   app.onError((error, c) => {
-    const known = isHttpError(error) ? error : new InternalError("unforeseen", { cause: error });
+    const known =
+      error instanceof WhipProblem || isHttpError(error) ? error : new InternalError("unforeseen", { cause: error });
     const response = answer(c, known);
     if (response.status >= 500) log.error({ err: error, requestId: c.get("requestId") }, "request failed");
     return response;
@@ -90,10 +98,15 @@ export function createApp(deps: AppDeps): Hono<Env> {
   return app;
 }
 
-function answer(c: Context, error: HttpError): Response {
+function answer(c: Context, error: HttpError | WhipProblem): Response {
+  if (error instanceof WhipProblem || isWhip(c.req.path)) return problemResponse(error);
   const { status, body } = answerOf(error, familyOf(c.req.path));
   if (error instanceof MethodNotAllowed) c.header("allow", error.allow.join(", "));
   return c.json(body, status);
+}
+
+function isWhip(path: string): boolean {
+  return path === WHIP_PATH || path.startsWith(`${WHIP_PATH}/`);
 }
 
 /** Which shape of error an address speaks. */

@@ -18,7 +18,15 @@ export interface Config {
     readonly publicUrl: string | null;
   };
   readonly rtmp: { readonly host: string; readonly port: number };
-  readonly media: { readonly workers: number; readonly gopCache: boolean };
+  readonly media: {
+    readonly host: string;
+    readonly port: number;
+    /** Empty: the interfaces'. */
+    readonly publicAddresses: readonly string[];
+    readonly workers: number;
+    readonly audioWorkers: number;
+    readonly gopCache: boolean;
+  };
   readonly publish: { readonly duplicate: SettingValue<"publish.duplicate"> };
   readonly token: { readonly alg: SettingValue<"token.alg">; readonly issuer: string };
   readonly drainS: number;
@@ -103,7 +111,14 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       publicUrl: value("http.public_url")?.replace(/\/$/, "") ?? null,
     },
     rtmp: { host: value("rtmp.host"), port: value("rtmp.port") },
-    media: { workers: value("media.workers"), gopCache: value("media.gop_cache") },
+    media: {
+      host: value("media.host"),
+      port: value("media.port"),
+      publicAddresses: value("media.public_addresses"),
+      workers: value("media.workers"),
+      audioWorkers: value("media.audio_workers"),
+      gopCache: value("media.gop_cache"),
+    },
     publish: { duplicate: value("publish.duplicate") },
     token: { alg: value("token.alg"), issuer: value("token.issuer") },
     drainS: value("drain_s"),

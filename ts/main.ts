@@ -1,7 +1,8 @@
 // Builds the service from a configuration, starts it and stops it gracefully. The only place where the clock is made.
 import { lookup } from "node:dns/promises";
+import { hostname, networkInterfaces } from "node:os";
 import { createApp } from "./app.ts";
-import type { Config } from "./config.ts";
+import { type Config, readVersion } from "./config.ts";
 import { PortTaken } from "./errors.ts";
 import { healthApp } from "./http/health.ts";
 import { type Listening, listen } from "./listen.ts";
@@ -9,8 +10,9 @@ import { createLog } from "./log.ts";
 import { type Media, MediaStartError, startMedia } from "./media.ts";
 import { createMetrics } from "./metrics.ts";
 import { ensureFirstOrganisation } from "./organisation/organisations.ts";
-import { checkWebhookUrl } from "./publish/address-guard.ts";
+import { checkWebhookUrl, withoutBrackets } from "./publish/address-guard.ts";
 import { createPublishing } from "./publish/lifecycle.ts";
+import { createWhip } from "./publish/whip.ts";
 import { openStore } from "./store/open.ts";
 import { openSecretBox } from "./store/secret-box.ts";
 import { loadTokenKeys } from "./token/keys.ts";
@@ -96,6 +98,13 @@ export async function serve(
       metrics,
       checkWebhookUrl: (url) => checkWebhookUrl(url, { dev: config.dev }),
       rtmpPort: media.rtmpPort,
+      version: readVersion(),
+      whip: createWhip({
+        media: running,
+        publishing,
+        dev: config.dev,
+        rules: { ownHosts: ownHosts(config), rtmpPort: media.rtmpPort, allow: config.upstream.allow },
+      }),
     });
     const http = await listen(app.fetch, { ...config.http, name: "http.port" });
     started.push(() => http.stop());
@@ -140,13 +149,20 @@ async function openMedia(
 ): Promise<Media> {
   const { host, port } = config.rtmp;
   try {
-    const { address } = await lookup(host);
-    const { workers, gopCache } = config.media;
-    return startMedia({ rtmpHost: address, rtmpPort: port, workers, gopCache }, handle, failed);
+    const { address: rtmpHost } = await lookup(host);
+    const { address: mediaHost } = await lookup(config.media.host);
+    const { port: mediaPort, workers, audioWorkers, gopCache } = config.media;
+    const publicAddresses = publicAddressesOf(config, mediaHost);
+    return startMedia(
+      { rtmpHost, rtmpPort: port, mediaHost, mediaPort, publicAddresses, workers, audioWorkers, gopCache },
+      handle,
+      failed,
+    );
   } catch (error) {
     if (error instanceof MediaStartError && error.code === "port_taken") {
-      const reason = "it is in use by another program";
-      throw new PortTaken(`cannot listen on ${host}:${port} (rtmp.port): ${reason}`, { cause: error });
+      const isRtmp = error.message.includes(`port ${port} is`);
+      const where = isRtmp ? `${host}:${port} (rtmp.port)` : `${config.media.host}, UDP (media.port): ${error.message}`;
+      throw new PortTaken(`cannot listen on ${where}: it is in use by another program`, { cause: error });
     }
     throw error;
   }
@@ -158,9 +174,32 @@ function addressesOf(config: Config, media: Media, http: Listening, metrics: Lis
     http: config.http.publicUrl ?? `http://${reach(config.http.host, http.port)}`,
     rtmp: `rtmp://${reach(config.ingest.hosts[0] ?? config.rtmp.host, media.rtmpPort)}/live`,
     rtmps: null,
-    media: [],
+    media: media.mediaPorts.map((port) => `${config.media.host}:${port}`),
     metrics: `http://${reach(config.metrics.host, metrics.port)}`,
   };
+}
+
+/** What WebRTC answers name: as configured, the one address media is bound to, or those of the interfaces. */
+function publicAddressesOf(config: Config, mediaHost: string): readonly string[] {
+  if (config.media.publicAddresses.length > 0) return config.media.publicAddresses;
+  if (mediaHost !== "0.0.0.0" && mediaHost !== "::") return [mediaHost];
+  const addresses = interfaceAddresses().filter(({ internal }) => !internal);
+  // IPv4 first: some clients take the first candidate and look no further.
+  const ordered = [...addresses.filter(({ family }) => family === "IPv4")];
+  if (mediaHost === "::") ordered.push(...addresses.filter(({ family }) => family === "IPv6"));
+  return ordered.length > 0 ? ordered.map(({ address }) => address) : ["127.0.0.1"];
+}
+
+function interfaceAddresses() {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return all.filter(({ address }) => !/^fe80:/i.test(address));
+}
+
+/** Hosts in a stream_url that mean ourselves: as configured, else every name and address of this machine. */
+function ownHosts(config: Config): readonly string[] {
+  const configured = config.ingest.hosts.map((host) => withoutBrackets(host).toLowerCase());
+  if (configured.length > 0) return configured;
+  return ["localhost", hostname().toLowerCase(), ...interfaceAddresses().map(({ address }) => address)];
 }
 
 /** A host as a URL can hold it; "all addresses" is reached on this machine by loopback. */

@@ -1,6 +1,6 @@
 // The typed face of the media core. Only this file imports #native; everyone else takes a `Media`.
 // Shapes and names mirror crates/bridge; `null` is "none".
-import { type MailboxItem, startMedia as startCore } from "#native";
+import { type MailboxItem, readOffer, startMedia as startCore } from "#native";
 
 /** A broadcaster reached `publish` and waits. Answer with `allow` or `deny`; no answer in 10 s is a denial. */
 export interface PublishRequested {
@@ -28,7 +28,13 @@ export type EndReason =
   | "rejected_by_customer"
   | "kicked"
   | "shutdown"
+  | "handshake_failed"
+  | "no_media"
+  | "upstream_refused"
   | "internal_error";
+
+/** Why the gateway ends a publish. */
+export type EndRequest = "rejected_by_customer" | "kicked" | "replaced" | "unpublished";
 
 /** Exactly one comes for every `allow`, whatever happened to the session. */
 export interface PublishEnded {
@@ -69,8 +75,16 @@ export interface MediaOptions {
   readonly rtmpHost: string;
   /** 0 takes any free port. */
   readonly rtmpPort: number;
+  /** An IP address. */
+  readonly mediaHost: string;
+  /** UDP port of the first media worker; 0 takes any free ones. */
+  readonly mediaPort: number;
+  /** IP addresses that answers name, the best first. */
+  readonly publicAddresses: readonly string[];
   /** Media workers. */
   readonly workers: number;
+  /** Threads that make AAC of Opus. */
+  readonly audioWorkers: number;
   /** Whether late players start with the cached GOP. */
   readonly gopCache: boolean;
 }
@@ -97,10 +111,42 @@ export interface PublishSnapshot {
   readonly droppedFrames: number;
 }
 
+/** A WHIP publish that was allowed. */
+export interface WhipPublish {
+  readonly clientId: number;
+  /** Stream name without arguments. */
+  readonly name: string;
+  readonly offer: string;
+  /** Complete RTMP URLs of the deployment's upstreams. */
+  readonly upstreams: readonly string[];
+  /** The publish's own stream_url as a complete RTMP URL; null when that is this service. A refusal there, before it
+   *  was ever accepted, ends the publish (R4). */
+  readonly ownUpstream: string | null;
+  readonly stereo: boolean;
+  readonly startBitrateKbps: number;
+  /** 0 is no limit. */
+  readonly maxBitrateKbps: number;
+  /** AAC bitrate of a stereo sound, bit/s. */
+  readonly audioBitrate: number;
+}
+
+/** How an offer was judged; `detail` is for people and never repeats the offer. */
+export type OfferJudgement =
+  | { readonly outcome: "accepted" }
+  | { readonly outcome: "refused"; readonly code: string; readonly status: 400 | 422; readonly detail: string };
+
 /** The media core, already started. */
 export interface Media {
   /** The port RTMP is served on (the configured one, or the free one that was found for 0). */
   readonly rtmpPort: number;
+  /** The UDP ports, one per media worker. */
+  readonly mediaPorts: readonly number[];
+  /** Judges a WHIP offer before anyone is asked. */
+  judgeOffer(offer: string): OfferJudgement;
+  /** Opens a WHIP publish and returns the answer. A `PublishEnded` follows in any case, also when it throws. */
+  openWhip(publish: WhipPublish): string;
+  /** Transcoders that run now. */
+  transcoders(): number;
   /** Lets the publish go live under `clientId`, pushed to each of `upstreams` (complete RTMP URLs).
    *  `streamName` is the name players use. A `PublishEnded` follows in any case, also when the broadcaster is gone. */
   allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly string[] }): void;
@@ -108,7 +154,7 @@ export interface Media {
   /** Resolved addresses for a push; an empty list means "cannot be resolved, try later". */
   dial(push: number, addresses: readonly string[]): void;
   /** Ends a running publish; unknown client ids are ignored. */
-  end(clientId: number, reason: "rejected_by_customer" | "kicked" | "replaced", description: string): void;
+  end(clientId: number, reason: EndRequest, description: string): void;
   /** null when the publish is not running. */
   snapshot(clientId: number): PublishSnapshot | null;
   /** Ends every session with reason `shutdown`; all `PublishEnded` have been delivered when it resolves. */
@@ -134,6 +180,16 @@ export function startMedia(
   const core = open(options, deliver);
   return {
     rtmpPort: core.rtmpPort,
+    mediaPorts: core.mediaPorts,
+    judgeOffer,
+    openWhip: ({ name, upstreams, ownUpstream, ...publish }) =>
+      core.openWhip({
+        ...publish,
+        name: Buffer.from(name),
+        upstreams: [...upstreams],
+        ...(ownUpstream === null ? {} : { ownUpstream }),
+      }),
+    transcoders: () => core.transcoders(),
     allow: (request, { clientId, upstreams }) => core.allow(request, clientId, [...upstreams]),
     deny: (request, { code, description }) => core.deny(request, code, description),
     dial: (push, addresses) => core.dial(push, [...addresses]),
@@ -146,10 +202,17 @@ export function startMedia(
   };
 }
 
+function judgeOffer(offer: string): OfferJudgement {
+  const { code, status, detail } = readOffer(offer);
+  if (code === undefined) return { outcome: "accepted" };
+  // The core's table of refusals has exactly these two.
+  return { outcome: "refused", code, status: status === 400 ? 400 : 422, detail: detail ?? "" };
+}
+
 /** The core throws one text, `code: words`. */
 function open(options: MediaOptions, wake: () => void): ReturnType<typeof startCore> {
   try {
-    return startCore(options, wake);
+    return startCore({ ...options, publicAddresses: [...options.publicAddresses] }, wake);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     throw new MediaStartError(text.startsWith("port_taken") ? "port_taken" : "io", text);

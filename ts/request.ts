@@ -1,4 +1,5 @@
 // What every resource reads from a request: the JSON body, the API key, the address we were called at.
+import { getConnInfo } from "@hono/node-server/conninfo";
 import type { Context } from "hono";
 import type { Config } from "./config.ts";
 import { MalformedJson, WrongDataType } from "./errors.ts";
@@ -28,4 +29,10 @@ export function apiKeyOf(c: Context): string | null {
 /** Scheme, host and port that the caller reaches us at, without a trailing slash. */
 export function baseUrlOf(c: Context, config: Pick<Config, "http">): string {
   return config.http.publicUrl ?? new URL(c.req.url).origin;
+}
+
+/** IP address of the peer (W5); an IPv4 peer of a dual-stack port is told as IPv4. */
+export function peerAddressOf(c: Context): string {
+  const { address } = getConnInfo(c).remote;
+  return address?.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "") ?? "";
 }

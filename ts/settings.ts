@@ -1,5 +1,6 @@
 // Every setting there is: its names, its kind, its default and what it means (operations.md §2). One row, one setting;
 // the file, the environment, the flags, `--help` and `config print` all read this table.
+import { isIP } from "node:net";
 import { availableParallelism } from "node:os";
 
 /** How a value is read. Both readers return undefined for what is not `wanted`. */
@@ -29,6 +30,7 @@ const onOff: Kind<boolean> = {
   fromToml: (value) => (typeof value === "boolean" ? value : undefined),
 };
 const hosts = list("host names or addresses", (value) => /^[^\s/@?#]+$/.test(value));
+const addresses = list("IP addresses", (value) => isIP(value) !== 0);
 const rtmpUrls = list("RTMP URLs (rtmp:// or rtmps://)", (value) => /^rtmps?:\/\/[^\s/]+\/\S+$/.test(value));
 const webUrl: Kind<string | null> = textWhere("an http or https URL without path", (value) =>
   /^https?:\/\/[^\s/?#@]+\/?$/.test(value),
@@ -56,6 +58,25 @@ export const SETTINGS = {
   },
   "rtmp.host": { ...text, env: "HEADGATE_RTMP_HOST", fallback: "0.0.0.0", meaning: "ingest and play" },
   "rtmp.port": { ...port, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "" },
+  "media.host": { ...text, env: "HEADGATE_MEDIA_HOST", fallback: "0.0.0.0", meaning: "WebRTC media (UDP)" },
+  "media.port": {
+    ...port,
+    env: "HEADGATE_MEDIA_PORT",
+    fallback: 8189,
+    meaning: "first UDP port, one per media worker",
+  },
+  "media.public_addresses": {
+    ...addresses,
+    env: "HEADGATE_PUBLIC_ADDRESSES",
+    fallback: [],
+    meaning: "IP addresses that WebRTC answers name; default: the interfaces'",
+  },
+  "media.audio_workers": {
+    ...integer(1, 1024, "a number of threads from 1 to 1024"),
+    env: "HEADGATE_MEDIA_AUDIO_WORKERS",
+    fallback: availableParallelism(),
+    meaning: "threads that make AAC of Opus; default: cores",
+  },
   "media.workers": {
     ...integer(1, 1024, "a number of threads from 1 to 1024"),
     env: "HEADGATE_MEDIA_WORKERS",

@@ -1,15 +1,8 @@
 // CPU per stream for RTMP in → push out, Headgate beside nginx-rtmp in one run: `npm run bench -- rtmp [N] [SECONDS] [ROUNDS]`.
 // Blocks alternate A B B A; each block's ledger must be exact, or the run has failed.
 import { execFileSync } from "node:child_process";
-import { once } from "node:events";
 import { cpus, release } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { root } from "../build.mjs";
-import { cpuSeconds, freePort, LOAD_CORE, onCore, startHeadgate, startNginx } from "./_servers.mjs";
-
-/** How long an idle server is watched, ms: its own cost is taken off. */
-const IDLE_MS = 3_000;
+import { cpuSeconds, freePort, idleCpuMs, median, runLoad, startHeadgate, startNginx } from "./_servers.mjs";
 
 export async function bench([n = "50", seconds = "20", rounds = "1"]) {
   const streams = Number(n);
@@ -33,26 +26,11 @@ export async function bench([n = "50", seconds = "20", rounds = "1"]) {
 }
 
 async function measure(server, sinkPort, streams, seconds) {
-  const idleFrom = cpuSeconds(server.pid);
-  await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
-  const idlePerSecond = ((cpuSeconds(server.pid) - idleFrom) * 1000) / IDLE_MS;
-  const program = join(root, "target", "release", "headgate-bench");
-  const names = server.names(streams).join(",");
-  const child = onCore(LOAD_CORE, program, ["rtmp", `127.0.0.1:${sinkPort}`, server.target, names, seconds]);
-  const cpu = [];
-  const time = [];
-  let balance = {};
-  createInterface(child.stdout).on("line", (line) => {
-    if (line.startsWith("{")) balance = JSON.parse(line);
-    else {
-      cpu.push(cpuSeconds(server.pid));
-      time.push(performance.now() / 1000);
-    }
-  });
-  const [code] = await once(child, "close");
-  if (code !== 0) throw new Error("the load generator failed");
-  const took = time[1] - time[0];
-  const ms = ((cpu[1] - cpu[0] - idlePerSecond * took) * 1000) / (streams * took);
+  const idle = await idleCpuMs(server.pid);
+  const args = ["rtmp", `127.0.0.1:${sinkPort}`, server.target, server.names(streams).join(","), seconds];
+  const { balance, seen } = await runLoad(args, () => ({ cpu: cpuSeconds(server.pid) }));
+  const took = seen.measured.time - seen.measuring.time;
+  const ms = ((seen.measured.cpu - seen.measuring.cpu) * 1000 - idle * took) / (streams * took);
   return { server: server.name, cpu_ms_per_stream_second: Number(ms.toFixed(3)), ...balance };
 }
 
@@ -67,10 +45,4 @@ function report(blocks, streams) {
   console.log(`  ${line("headgate")}\n  ${line("nginx-rtmp")}`);
   console.log(`  ratio ${(median(of("headgate")) / median(of("nginx-rtmp"))).toFixed(2)}`);
   console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version} ${nginxVersion.trim()}`);
-}
-
-function median(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length / 2;
-  return sorted.length % 2 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2;
 }

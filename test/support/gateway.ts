@@ -82,6 +82,9 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     metrics: createMetrics(),
     checkWebhookUrl: (url, { dev }) => checkWebhookUrl(url, { dev, resolve }),
     rtmpPort: RTMP_PORT,
+    version: "0.0.0-test",
+    // WHIP has tests of its own.
+    whip: { open: async () => ({ outcome: "bad_stream_url" }), end: () => false },
   });
 
   async function newOrganisation(name: string): Promise<Member> {

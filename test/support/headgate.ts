@@ -13,6 +13,8 @@ export interface Headgate {
   readonly http: string;
   /** `rtmp://127.0.0.1:…/live` */
   readonly rtmp: string;
+  /** The WHIP URL of a stream; `name` may carry encoded arguments. */
+  whip(name: string): string;
   readonly apiKey: string;
   readonly process: Child;
   /** Calls the management API and gives the JSON answer; fails on any status but 200. */
@@ -40,6 +42,8 @@ export async function startHeadgate(
       HEADGATE_RTMP_HOST: "127.0.0.1",
       HEADGATE_RTMP_PORT: "0",
       HEADGATE_METRICS_PORT: "0",
+      HEADGATE_MEDIA_HOST: "127.0.0.1",
+      HEADGATE_MEDIA_PORT: "0",
       HEADGATE_BOOTSTRAP_API_KEY: apiKey,
       HEADGATE_MEDIA_WORKERS: "2",
       HEADGATE_DRAIN_S: "0",
@@ -67,6 +71,7 @@ export async function startHeadgate(
   return {
     http,
     rtmp,
+    whip: (name) => `${http}/p/webrtc?stream_name=${encodeURIComponent(name)}&stream_url=${encodeURIComponent(rtmp)}`,
     apiKey,
     process: process_,
     call,

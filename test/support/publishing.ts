@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { pino } from "pino";
-import type { EndReason, Media, PublishSnapshot } from "../../ts/media.ts";
+import type { EndReason, EndRequest, Media, OfferJudgement, PublishSnapshot, WhipPublish } from "../../ts/media.ts";
 import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
 import { openStore } from "../../ts/store/open.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
@@ -20,12 +20,14 @@ type Told =
       readonly upstreams: readonly string[];
     }
   | { readonly told: "deny"; readonly request: number; readonly code: string; readonly description: string }
+  | ({ readonly told: "open_whip" } & WhipPublish)
   | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
   | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
 
 /** A media core that does nothing by itself; the test ends its publishes. */
 export class RecordingMedia implements Media {
   readonly rtmpPort = 1935;
+  readonly mediaPorts = [8189];
   readonly told: Told[] = [];
   readonly snapshots = new Map<number, PublishSnapshot>();
   allowThrows = false;
@@ -41,7 +43,20 @@ export class RecordingMedia implements Media {
   dial(push: number, addresses: readonly string[]): void {
     this.told.push({ told: "dial", push, addresses });
   }
-  end(clientId: number, reason: "rejected_by_customer" | "kicked" | "replaced", description: string): void {
+  judgeOffer(offer: string): OfferJudgement {
+    if (offer.startsWith("v=0")) return { outcome: "accepted" };
+    return { outcome: "refused", code: "offer_malformed", status: 400, detail: "The offer is not valid SDP" };
+  }
+  openWhip(publish: WhipPublish): string {
+    if (this.allowThrows) throw new Error("media core is gone");
+    this.told.push({ told: "open_whip", ...publish });
+    this.measure(publish.clientId, {});
+    return "v=0\r\n";
+  }
+  transcoders(): number {
+    return 0;
+  }
+  end(clientId: number, reason: EndRequest, description: string): void {
     this.told.push({ told: "end", clientId, reason, description });
   }
   snapshot(clientId: number): PublishSnapshot | null {

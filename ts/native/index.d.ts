@@ -4,6 +4,12 @@
 export declare class MediaCore {
   /** The port RTMP is served on. */
   get rtmpPort(): number
+  /** The UDP ports, one per media worker. */
+  get mediaPorts(): Array<number>
+  /** Opens a WHIP publish that was allowed and returns the answer. A publish_ended follows in any case. */
+  openWhip(options: WhipOptions): string
+  /** Transcoders that run now. */
+  transcoders(): number
   /** Everything since the last drain, oldest first. */
   drain(): Array<MailboxItem>
   /** Answers a publish request: it goes live. A publish_ended follows in any case. */
@@ -47,10 +53,26 @@ export interface MediaOptions {
   rtmpHost: string
   /** 0 takes any free port. */
   rtmpPort: number
+  /** An IP address. */
+  mediaHost: string
+  /** UDP port of the first media worker; 0 takes any free ones. */
+  mediaPort: number
+  /** IP addresses that answers name, the best first. */
+  publicAddresses: Array<string>
   /** Media workers; at least one. */
   workers: number
+  /** Threads that make AAC of Opus; at least one. */
+  audioWorkers: number
   /** Whether late players start with the cached GOP. */
   gopCache: boolean
+}
+
+/** How an offer was judged: `code` and `status` only when it is refused. */
+export interface OfferJudgement {
+  code?: string
+  status?: number
+  /** For people; never repeats the offer. */
+  detail?: string
 }
 
 /** Counters of one running publish. */
@@ -64,8 +86,30 @@ export interface PublishCounters {
   droppedFrames: number
 }
 
+/** Judges a WHIP offer before anyone is asked. */
+export declare function readOffer(offer: string): OfferJudgement
+
 /**
  * Binds, starts the workers and serves. `wake` is called, once until the next drain, when there is something to drain.
  * Throws with code `port_taken` or `io`.
  */
 export declare function startMedia(options: MediaOptions, wake: () => void): MediaCore
+
+/** A WHIP publish that was allowed. */
+export interface WhipOptions {
+  clientId: number
+  /** Stream name without arguments. */
+  name: Buffer
+  /** The client's offer. */
+  offer: string
+  /** Complete RTMP URLs of the deployment's and the stream's upstreams. */
+  upstreams: Array<string>
+  /** The publish's own stream_url as a complete RTMP URL; none when that is this service. */
+  ownUpstream?: string
+  stereo: boolean
+  startBitrateKbps: number
+  /** 0 is no limit. */
+  maxBitrateKbps: number
+  /** AAC bitrate of a stereo sound, bit/s. */
+  audioBitrate: number
+}

@@ -9,6 +9,7 @@ export type DenialCause =
   | "organisation_disabled"
   | "rejected_by_customer"
   | "customer_unreachable"
+  | "stopping"
   | "internal_error";
 
 export interface Denied {
@@ -29,6 +30,7 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   organisation_disabled: ["denied", "Organisation is not enabled"],
   rejected_by_customer: ["denied", "Publish denied"],
   customer_unreachable: ["denied", "Publish could not be authorised"],
+  stopping: ["denied", "Service is stopping"],
   internal_error: ["denied", "Internal error"],
 };
 

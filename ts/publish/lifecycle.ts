@@ -5,8 +5,9 @@ import type { Logger } from "pino";
 import type { AddressWanted, Media, MediaEvent, PublishEnded, PublishRequested } from "../media.ts";
 import type { Schema } from "../store/schema.ts";
 import { resolveUpstream } from "./address-guard.ts";
-import { type Admission, createAdmission } from "./admission.ts";
+import { type Admission, createAdmission, type PublishRequest } from "./admission.ts";
 import { createClientIds } from "./client-ids.ts";
+import { type Denied, denied } from "./denials.ts";
 import { NamesInUse } from "./names-in-use.ts";
 import { createOutbox } from "./outbox.ts";
 import { openPublishes, recordBytes, recordEnd } from "./record.ts";
@@ -46,6 +47,12 @@ export interface PublishingDeps {
 export interface Publishing {
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
+  /** Decides a WHIP publish request; when it is allowed, `open` makes the media and its answer at once. */
+  openWhip(request: PublishRequest, open: (allowed: Allowed) => string): Promise<OpenedWhip | Denied>;
+  /** Calls `ended` once when the publish has ended; at once when it runs no more. */
+  onEnded(clientId: number, ended: () => void): void;
+  /** The broadcaster ends its WHIP publish; false when it does not run. */
+  endWhip(clientId: number): boolean;
   /** Ends what a former process left open, and delivers what it owed. Call once, before the first event. */
   recover(): Promise<void>;
   /** From now on every request is denied; resolves when no publish runs any more, or `limitMs` is over. */
@@ -55,10 +62,18 @@ export interface Publishing {
   stop(): Promise<void>;
 }
 
-type Allowed = Extract<Admission, { outcome: "allowed" }>;
+export type Allowed = Extract<Admission, { outcome: "allowed" }>;
+
+export interface OpenedWhip {
+  readonly outcome: "opened";
+  readonly clientId: number;
+  readonly answer: string;
+}
 
 interface Running extends Allowed {
   readonly updates: Updates | null;
+  /** Called when it has ended. */
+  readonly ended: (() => void)[];
 }
 
 export function createPublishing(deps: PublishingDeps): Publishing {
@@ -93,6 +108,29 @@ export function createPublishing(deps: PublishingDeps): Publishing {
           return;
         }
       }
+    },
+    async openWhip(request, open) {
+      const admission = stopping ? denied("stopping") : await admit(request);
+      if (admission.outcome === "denied") {
+        log.info({ cause: admission.cause, address: request.address }, "publish denied");
+        return admission;
+      }
+      const { clientId } = admission;
+      let answer = "";
+      const opened = await begin(admission, () => {
+        answer = open(admission);
+      });
+      return opened ? { outcome: "opened", clientId, answer } : denied("internal_error");
+    },
+    onEnded(clientId, ended) {
+      const publish = running.get(clientId);
+      if (publish === undefined) ended();
+      else publish.ended.push(ended);
+    },
+    endWhip(clientId) {
+      if (!running.has(clientId)) return false;
+      deps.media().end(clientId, "unpublished", "");
+      return true;
     },
     async recover() {
       for (const clientId of await openPublishes(db)) {
@@ -141,18 +179,26 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       media.deny(event.request, admission);
       return;
     }
-    const { clientId, intent, upstreams } = admission;
+    const { clientId, upstreams } = admission;
+    await begin(admission, () => media.allow(event.request, { clientId, upstreams }));
+  }
+
+  /** The publish is live from here on; false when the core would not have it, and then it has ended. */
+  async function begin(admission: Allowed, start: () => void): Promise<boolean> {
+    const { clientId, intent } = admission;
     // Known before the core is told: the end may come in the same turn (W12a).
-    running.set(clientId, { ...admission, updates: updatesOf(admission) });
+    running.set(clientId, { ...admission, updates: updatesOf(admission), ended: [] });
     log.info(
       { clientId, organisation: intent.organisationId, stream: intent.streamId, address: intent.address },
       "publish started",
     );
     try {
-      media.allow(event.request, { clientId, upstreams });
+      start();
+      return true;
     } catch (err) {
       log.error({ err, clientId }, "media core refused an allowed publish");
       await end({ kind: "publish_ended", clientId, reason: "internal_error", bytesIn: 0, bytesOut: 0 });
+      return false;
     }
   }
 
@@ -185,6 +231,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     running.delete(event.clientId);
     if (running.size === 0) onEmpty?.();
     if (publish !== undefined) names.end(publish.intent.name, event.clientId);
+    for (const ended of publish?.ended ?? []) ended();
     const { clientId, reason, bytesIn, bytesOut } = event;
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
     log.info({ clientId, reason, seconds, bytesIn, bytesOut }, "publish ended");
@@ -221,7 +268,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   }
 
   async function answerAddress(event: AddressWanted): Promise<void> {
-    const exempt = isConfiguredUpstream(settings.upstreamPush, event.host);
+    const exempt = settings.dev || isConfiguredUpstream(settings.upstreamPush, event.host);
     const addresses = await resolveUpstream(event.host, { exempt });
     if (addresses.length === 0)
       log.warn({ clientId: event.clientId, host: event.host }, "upstream has no usable address");

@@ -1,7 +1,7 @@
 // Web tokens: signed JWTs (RFC 7519) that carry an ingest URL and a stream name to the browser broadcaster (T1–T4).
 // What a token may do is decided at publish, not here.
 import { randomUUID } from "node:crypto";
-import { errors, type JWK, type JWTPayload, jwtVerify, SignJWT } from "jose";
+import { decodeJwt, errors, type JWK, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import { BadToken, type TokenFault } from "../errors.ts";
 import { TOKEN_ALGORITHMS, type TokenKeys } from "./keys.ts";
 
@@ -38,6 +38,8 @@ export interface Tokens {
   }): Promise<string>;
   /** The claims of a token of ours that holds now. Throws `BadToken`. */
   verify(token: string): Promise<TokenClaims>;
+  /** Whether a text says that we issued it, whether it holds or not. */
+  isOurs(token: string): boolean;
   /** The public keys, RFC 7517. */
   jwks(): { readonly keys: readonly JWK[] };
 }
@@ -68,6 +70,14 @@ export function createTokens(deps: {
       // The leeway above is meant for nbf; exp has none.
       if (typeof payload.exp !== "number" || payload.exp <= now()) throw new BadToken("jwt expired");
       return claimsOf(payload);
+    },
+    isOurs(token) {
+      if (token.length > TOKEN_LENGTH_LIMIT) return false;
+      try {
+        return decodeJwt(token).iss === issuer;
+      } catch {
+        return false;
+      }
     },
     jwks: () => ({ keys: keys.published }),
   };

@@ -21,7 +21,13 @@ pub(crate) enum Session {
 pub(crate) struct Connection {
     pub(crate) socket: TcpStream,
     pub(crate) session: Session,
+    /// The peer shall not learn that we take Opus.
+    pub(crate) hides_opus: bool,
 }
+
+/// An AMF0 string of `fourCcList`, and one that stands for no codec.
+const OPUS: &[u8] = b"\x02\0\x04Opus";
+const NO_CODEC: &[u8] = b"\x02\0\x04none";
 
 impl Connection {
     /// Reads what is there into the session; false when the connection is over.
@@ -54,10 +60,27 @@ impl Connection {
         while !output.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES];
             let count = output.io_slices(&mut slices);
-            match self.socket.write_vectored(slices.get(..count).unwrap_or_default()) {
+            let slices = slices.get(..count).unwrap_or_default();
+            let written = if self.hides_opus {
+                self.socket.write(&without_opus(slices))
+            } else {
+                self.socket.write_vectored(slices)
+            };
+            match written {
                 Ok(written) => output.consume(written),
                 Err(_) => return,
             }
         }
     }
+}
+
+/// A sink says little: it is copied, and the list of codecs in it shortened.
+fn without_opus(slices: &[IoSlice]) -> Vec<u8> {
+    let mut bytes = slices.iter().flat_map(|slice| slice.iter().copied()).collect::<Vec<u8>>();
+    if let Some(at) = bytes.windows(OPUS.len()).position(|window| window == OPUS)
+        && let Some(found) = bytes.get_mut(at..at + OPUS.len())
+    {
+        found.copy_from_slice(NO_CODEC);
+    }
+    bytes
 }

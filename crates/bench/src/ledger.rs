@@ -18,10 +18,15 @@ struct TrackAccount {
     misplaced: u32,
 }
 
+/// Lost units that are named; of the rest only the count is told.
+const NAMED_LIMIT: usize = 100;
+
 /// The account of a run.
 pub(crate) struct Ledger {
     tracks: Vec<[TrackAccount; 2]>,
-    delays: Vec<u32>,
+    /// Microseconds, of video and of audio.
+    delays: [Vec<u32>; 2],
+    lost: Vec<String>,
 }
 
 /// What the account says.
@@ -29,14 +34,37 @@ pub(crate) struct Balance {
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) misplaced: u64,
-    /// Delays in microseconds, median and 99th percentile.
-    pub(crate) delay_p50_us: u32,
-    pub(crate) delay_p99_us: u32,
+    /// The lost ones by name: track, publisher, number.
+    pub(crate) lost: Vec<String>,
+    pub(crate) video_delay: Percentiles,
+    pub(crate) audio_delay: Percentiles,
+}
+
+/// Median and 99th percentile of delays, in microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Percentiles {
+    pub(crate) p50_us: u32,
+    pub(crate) p99_us: u32,
+}
+
+impl Percentiles {
+    pub(crate) fn of(mut delays: Vec<u32>) -> Self {
+        delays.sort_unstable();
+        let at = |percent: usize| {
+            let at = (delays.len() * percent / 100).min(delays.len().saturating_sub(1));
+            delays.get(at).copied().unwrap_or(0)
+        };
+        Self { p50_us: at(50), p99_us: at(99) }
+    }
 }
 
 impl Ledger {
     pub(crate) fn new(publishers: usize) -> Self {
-        Self { tracks: vec![Default::default(); publishers], delays: Vec::new() }
+        Self {
+            tracks: vec![Default::default(); publishers],
+            delays: Default::default(),
+            lost: Vec::new(),
+        }
     }
 
     pub(crate) fn note_sent(&mut self, kind: MediaKind, stamp: Stamp) {
@@ -55,10 +83,14 @@ impl Ledger {
             track.misplaced += 1;
             return;
         }
+        let missed = track.next.max(track.first.unwrap_or(0))..stamp.number;
         track.next = stamp.number + 1;
         track.received += 1;
+        self.name_lost(kind, stamp.publisher, missed);
         let delay = now.saturating_sub(stamp.sent).as_micros();
-        self.delays.push(u32::try_from(delay).unwrap_or(u32::MAX));
+        if let Some(delays) = self.delays.get_mut(place(kind).unwrap_or(usize::MAX)) {
+            delays.push(u32::try_from(delay).unwrap_or(u32::MAX));
+        }
     }
 
     /// Everything that was sent has come.
@@ -67,11 +99,8 @@ impl Ledger {
     }
 
     pub(crate) fn balance(mut self) -> Balance {
-        self.delays.sort_unstable();
-        let percentile = |percent: usize| {
-            let at = (self.delays.len() * percent / 100).min(self.delays.len().saturating_sub(1));
-            self.delays.get(at).copied().unwrap_or(0)
-        };
+        self.name_never_seen();
+        let [video, audio] = std::mem::take(&mut self.delays);
         let sum = |pick: fn(&TrackAccount) -> u32| {
             self.tracks.iter().flatten().map(|track| u64::from(pick(track))).sum()
         };
@@ -79,17 +108,41 @@ impl Ledger {
             sent: sum(|track| track.sent),
             received: sum(|track| track.received),
             misplaced: sum(|track| track.misplaced),
-            delay_p50_us: percentile(50),
-            delay_p99_us: percentile(99),
+            lost: self.lost,
+            video_delay: Percentiles::of(video),
+            audio_delay: Percentiles::of(audio),
         }
     }
 
+    /// What was sent after the last that came.
+    fn name_never_seen(&mut self) {
+        for publisher in 0..self.tracks.len() {
+            let publisher = u32::try_from(publisher).unwrap_or(u32::MAX);
+            for kind in [MediaKind::Video, MediaKind::Audio] {
+                let Some(track) = self.track(kind, publisher) else { continue };
+                let first = track.first.unwrap_or(0);
+                let missed = track.next.max(first)..first + track.sent;
+                self.name_lost(kind, publisher, missed);
+            }
+        }
+    }
+
+    fn name_lost(&mut self, kind: MediaKind, publisher: u32, missed: std::ops::Range<u32>) {
+        let room = NAMED_LIMIT - self.lost.len();
+        let names = missed.map(|number| format!("{kind:?} {publisher}:{number}"));
+        self.lost.extend(names.take(room));
+    }
+
     fn track(&mut self, kind: MediaKind, publisher: u32) -> Option<&mut TrackAccount> {
-        let at = match kind {
-            MediaKind::Video => 0,
-            MediaKind::Audio => 1,
-            MediaKind::Script => return None,
-        };
-        self.tracks.get_mut(publisher as usize)?.get_mut(at)
+        self.tracks.get_mut(publisher as usize)?.get_mut(place(kind)?)
+    }
+}
+
+/// Where a track's numbers are kept.
+const fn place(kind: MediaKind) -> Option<usize> {
+    match kind {
+        MediaKind::Video => Some(0),
+        MediaKind::Audio => Some(1),
+        MediaKind::Script => None,
     }
 }

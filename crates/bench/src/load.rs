@@ -38,6 +38,27 @@ pub(crate) struct Stamp {
     pub(crate) sent: Duration,
 }
 
+impl Stamp {
+    /// Puts it behind what `body` holds.
+    pub(crate) fn write(self, body: &mut BytesMut) {
+        body.put_u32(self.publisher);
+        body.put_u32(self.number);
+        body.put_u64(u64::try_from(self.sent.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// Takes it from the start of `bytes`.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let (publisher, rest) = bytes.split_first_chunk()?;
+        let (number, rest) = rest.split_first_chunk()?;
+        let (sent, _) = rest.split_first_chunk()?;
+        Some(Self {
+            publisher: u32::from_be_bytes(*publisher),
+            number: u32::from_be_bytes(*number),
+            sent: Duration::from_micros(u64::from_be_bytes(*sent)),
+        })
+    }
+}
+
 /// When unit `number` of a track is due, from the publisher's own start.
 pub(crate) fn due(kind: MediaKind, number: u32) -> Duration {
     match kind {
@@ -63,9 +84,7 @@ pub(crate) fn unit(kind: MediaKind, stamp: Stamp) -> Bytes {
             AUDIO_OFFSET + SOUND_BYTES
         }
     };
-    body.put_u32(stamp.publisher);
-    body.put_u32(stamp.number);
-    body.put_u64(u64::try_from(stamp.sent.as_micros()).unwrap_or(u64::MAX));
+    stamp.write(&mut body);
     body.resize(size, 0x55);
     body.freeze()
 }
@@ -80,12 +99,5 @@ pub(crate) fn read_stamp(kind: MediaKind, body: &[u8]) -> Option<Stamp> {
     if body.get(1) != Some(&1) {
         return None;
     }
-    let (publisher, rest) = body.get(offset..)?.split_first_chunk()?;
-    let (number, rest) = rest.split_first_chunk()?;
-    let (sent, _) = rest.split_first_chunk()?;
-    Some(Stamp {
-        publisher: u32::from_be_bytes(*publisher),
-        number: u32::from_be_bytes(*number),
-        sent: Duration::from_micros(u64::from_be_bytes(*sent)),
-    })
+    Stamp::read(body.get(offset..)?)
 }

@@ -8,13 +8,17 @@ mod transfer;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use headgate_ingest::{Denial, EndReason, Event, Ingest, IngestConfig, UpstreamUrl};
+use headgate_ingest::{
+    Denial, EndReason, Event, Ingest, IngestConfig, UpstreamUrl, WhipPublish, judge_offer,
+};
 use napi::bindgen_prelude::{AsyncTask, Function, Result, Task};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, Error, Status};
 use napi_derive::napi;
 
-use transfer::{MailboxItem, MediaOptions, PublishCounters, number, whole};
+use transfer::{
+    MailboxItem, MediaOptions, OfferJudgement, PublishCounters, WhipOptions, number, whole,
+};
 
 /// The running media core.
 #[napi]
@@ -22,18 +26,20 @@ pub struct MediaCore {
     ingest: Option<Ingest>,
     drain: Arc<dyn Fn() -> Vec<Event> + Send + Sync>,
     rtmp_port: u16,
+    media_ports: Vec<u16>,
 }
 
 /// Binds, starts the workers and serves. `wake` is called, once until the next drain, when there is something to drain.
 /// Throws with code `port_taken` or `io`.
 #[napi(catch_unwind)]
 pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<MediaCore> {
-    let host: IpAddr = options
-        .rtmp_host
-        .parse()
-        .map_err(|_| Error::new(Status::InvalidArg, "rtmpHost is not an IP address"))?;
+    let public_addresses =
+        options.public_addresses.iter().map(|text| address(text)).collect::<Result<_>>()?;
     let config = IngestConfig {
-        rtmp: SocketAddr::new(host, options.rtmp_port),
+        rtmp: SocketAddr::new(address(&options.rtmp_host)?, options.rtmp_port),
+        media: SocketAddr::new(address(&options.media_host)?, options.media_port),
+        public_addresses,
+        audio_workers: options.audio_workers as usize,
         workers: options.workers as usize,
         caches_gop: options.gop_cache,
     };
@@ -46,7 +52,21 @@ pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<
         Error::new(Status::GenericFailure, format!("{}: {error}", error.code()))
     })?;
     let (rtmp_port, drain) = (ingest.rtmp_port(), Arc::new(ingest.drainer()));
-    Ok(MediaCore { ingest: Some(ingest), drain, rtmp_port })
+    let media_ports = ingest.media_ports().to_vec();
+    Ok(MediaCore { ingest: Some(ingest), drain, rtmp_port, media_ports })
+}
+
+/// Judges a WHIP offer before anyone is asked.
+#[napi(catch_unwind)]
+pub fn read_offer(offer: String) -> OfferJudgement {
+    match judge_offer(&offer) {
+        Ok(_) => OfferJudgement { code: None, status: None, detail: None },
+        Err(error) => OfferJudgement {
+            code: Some(error.code().into()),
+            status: Some(error.status()),
+            detail: Some(error.to_string()),
+        },
+    }
 }
 
 #[napi]
@@ -55,6 +75,42 @@ impl MediaCore {
     #[napi(getter, catch_unwind)]
     pub fn rtmp_port(&self) -> u16 {
         self.rtmp_port
+    }
+
+    /// The UDP ports, one per media worker.
+    #[napi(getter, catch_unwind)]
+    pub fn media_ports(&self) -> Vec<u16> {
+        self.media_ports.clone()
+    }
+
+    /// Opens a WHIP publish that was allowed and returns the answer. A publish_ended follows in any case.
+    #[napi(catch_unwind)]
+    pub fn open_whip(&self, options: WhipOptions) -> Result<String> {
+        let Some(ingest) = &self.ingest else {
+            return Err(Error::new(Status::GenericFailure, "the media core is stopped"));
+        };
+        let own_upstream = options.own_upstream.as_deref().map(upstream).transpose()?;
+        let upstreams = options.upstreams.iter().map(|url| upstream(url)).collect::<Result<_>>()?;
+        let publish = WhipPublish {
+            client_id: whole(options.client_id)?,
+            name: options.name.to_vec(),
+            offer: options.offer,
+            upstreams,
+            own_upstream,
+            stereo: options.stereo,
+            start_bitrate_kbps: options.start_bitrate_kbps,
+            max_bitrate_kbps: options.max_bitrate_kbps,
+            audio_bitrate: options.audio_bitrate,
+        };
+        ingest
+            .open_whip(publish)
+            .map_err(|error| Error::new(Status::GenericFailure, error.to_string()))
+    }
+
+    /// Transcoders that run now.
+    #[napi(catch_unwind)]
+    pub fn transcoders(&self) -> u32 {
+        self.ingest.as_ref().map_or(0, |ingest| ingest.transcoders() as u32)
     }
 
     /// Everything since the last drain, oldest first.
@@ -66,8 +122,7 @@ impl MediaCore {
     /// Answers a publish request: it goes live. A publish_ended follows in any case.
     #[napi(catch_unwind)]
     pub fn allow(&self, request: f64, client_id: f64, upstreams: Vec<String>) -> Result<()> {
-        let urls = upstreams.iter().map(|url| UpstreamUrl::parse(url)).collect::<Option<Vec<_>>>();
-        let urls = urls.ok_or_else(|| Error::new(Status::InvalidArg, "not an RTMP URL"))?;
+        let urls = upstreams.iter().map(|url| upstream(url)).collect::<Result<_>>()?;
         if let Some(ingest) = &self.ingest {
             ingest.allow(whole(request)?, whole(client_id)?, urls);
         }
@@ -101,6 +156,7 @@ impl MediaCore {
             "rejected_by_customer" => EndReason::RejectedByCustomer,
             "replaced" => EndReason::Replaced,
             "kicked" => EndReason::Kicked,
+            "unpublished" => EndReason::Unpublished,
             _ => return Err(Error::new(Status::InvalidArg, "unknown reason")),
         };
         if let Some(ingest) = &self.ingest {
@@ -122,6 +178,14 @@ impl MediaCore {
     pub fn stop(&mut self) -> AsyncTask<StopTask> {
         AsyncTask::new(StopTask { ingest: self.ingest.take() })
     }
+}
+
+fn upstream(url: &str) -> Result<UpstreamUrl> {
+    UpstreamUrl::parse(url).ok_or_else(|| Error::new(Status::InvalidArg, "not an RTMP URL"))
+}
+
+fn address(text: &str) -> Result<IpAddr> {
+    text.parse().map_err(|_| Error::new(Status::InvalidArg, "not an IP address"))
 }
 
 /// Joining the workers.

@@ -12,10 +12,47 @@ pub struct MediaOptions {
     pub rtmp_host: String,
     /// 0 takes any free port.
     pub rtmp_port: u16,
+    /// An IP address.
+    pub media_host: String,
+    /// UDP port of the first media worker; 0 takes any free ones.
+    pub media_port: u16,
+    /// IP addresses that answers name, the best first.
+    pub public_addresses: Vec<String>,
     /// Media workers; at least one.
     pub workers: u32,
+    /// Threads that make AAC of Opus; at least one.
+    pub audio_workers: u32,
     /// Whether late players start with the cached GOP.
     pub gop_cache: bool,
+}
+
+/// A WHIP publish that was allowed.
+#[napi(object)]
+pub struct WhipOptions {
+    pub client_id: f64,
+    /// Stream name without arguments.
+    pub name: Buffer,
+    /// The client's offer.
+    pub offer: String,
+    /// Complete RTMP URLs of the deployment's and the stream's upstreams.
+    pub upstreams: Vec<String>,
+    /// The publish's own stream_url as a complete RTMP URL; none when that is this service.
+    pub own_upstream: Option<String>,
+    pub stereo: bool,
+    pub start_bitrate_kbps: u32,
+    /// 0 is no limit.
+    pub max_bitrate_kbps: u32,
+    /// AAC bitrate of a stereo sound, bit/s.
+    pub audio_bitrate: u32,
+}
+
+/// How an offer was judged: `code` and `status` only when it is refused.
+#[napi(object)]
+pub struct OfferJudgement {
+    pub code: Option<String>,
+    pub status: Option<u16>,
+    /// For people; never repeats the offer.
+    pub detail: Option<String>,
 }
 
 /// One mailbox item, flat: `kind` tells which members are there.

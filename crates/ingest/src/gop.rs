@@ -15,7 +15,9 @@ const PREROLL_LIMIT_US: i64 = 1_000_000;
 pub(crate) struct JoinPoint {
     metadata: Option<Frame>,
     video: Option<Frame>,
+    /// AAC or MP3.
     audio: Option<Frame>,
+    opus: Option<Frame>,
     gop: Vec<Frame>,
     gop_bytes: usize,
     caches_gop: bool,
@@ -30,6 +32,7 @@ impl JoinPoint {
             metadata: None,
             video: None,
             audio: None,
+            opus: None,
             gop: Vec::new(),
             gop_bytes: 0,
             caches_gop,
@@ -65,14 +68,26 @@ impl JoinPoint {
 
     /// What a joiner gets first: metadata, video and audio configuration, then the GOP.
     pub(crate) fn burst(&self) -> impl Iterator<Item = Frame> + '_ {
-        let headers = [&self.metadata, &self.video, &self.audio];
+        let headers = [&self.metadata, &self.video, &self.opus, &self.audio];
         headers.into_iter().flatten().chain(&self.gop).cloned()
+    }
+
+    /// The Opus packets a joiner would get: a transcoder that starts now begins with them.
+    pub(crate) fn opus_packets(&self) -> impl Iterator<Item = Frame> + '_ {
+        self.gop.iter().filter(|frame| frame.codec == Codec::Opus).cloned()
+    }
+
+    /// The stream's AAC is made no longer: what is cached of it would be a torso for a joiner.
+    pub(crate) fn forget_aac(&mut self) {
+        self.audio = None;
+        self.forget_frames(Codec::Aac);
     }
 
     /// A header changes only when its bytes do; an encoder that repeats it breaks nobody's decoder.
     fn handle_configuration(&mut self, frame: &Frame) -> bool {
         let slot = match frame.track() {
             Track::Video => &mut self.video,
+            Track::Audio if frame.codec == Codec::Opus => &mut self.opus,
             Track::Audio => &mut self.audio,
             Track::Script => return true,
         };
@@ -81,9 +96,18 @@ impl JoinPoint {
             return false;
         }
         *slot = Some(frame.clone());
-        // The cached pictures belong to the old header.
-        self.clear();
+        // What is cached belongs to the old header.
+        if frame.track() == Track::Video {
+            self.clear();
+        } else {
+            self.forget_frames(frame.codec);
+        }
         true
+    }
+
+    fn forget_frames(&mut self, codec: Codec) {
+        self.gop.retain(|frame| frame.codec != codec);
+        self.gop_bytes = self.gop.iter().map(|frame| frame.data.len()).sum();
     }
 
     fn cache_preroll(&mut self, frame: &Frame) {

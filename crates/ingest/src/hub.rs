@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use headgate_media::Frame;
+use headgate_media::{Codec, Frame, FrameKind};
 use slab::Slab;
 
 use crate::gop::JoinPoint;
@@ -33,8 +33,31 @@ pub(crate) struct Woken {
     pub(crate) workers: Vec<usize>,
 }
 
+/// In which form a subscriber takes the sound of a stream that comes as Opus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SoundForm {
+    /// It has not said: both are kept for it, and nothing is transcoded on its account.
+    Undecided,
+    /// As it comes.
+    Opus,
+    /// Transcoded.
+    Aac,
+}
+
+impl SoundForm {
+    /// Whether a frame is for such a subscriber; `has_opus`: the stream's AAC, if any, is transcoded.
+    const fn takes(self, codec: Codec, has_opus: bool) -> bool {
+        match (self, codec) {
+            (Self::Aac, Codec::Opus) => false,
+            (Self::Opus, Codec::Aac) => !has_opus,
+            (Self::Undecided | Self::Opus | Self::Aac, _) => true,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Stream {
+    has_opus: bool,
     join: JoinPoint,
     counters: Arc<Counters>,
     subscribers: Vec<SubscriberKey>,
@@ -46,6 +69,7 @@ struct Stream {
 struct Subscriber {
     stream: StreamKey,
     reader: Reader,
+    form: SoundForm,
     queue: SubscriberQueue,
 }
 
@@ -61,7 +85,14 @@ impl Hub {
     pub(crate) fn open(&mut self, counters: Arc<Counters>, caches_gop: bool) -> StreamKey {
         let join = JoinPoint::new(caches_gop);
         let (subscribers, relays) = (Vec::new(), Vec::new());
-        StreamKey(self.streams.insert(Stream { join, counters, subscribers, relays, ended: false }))
+        StreamKey(self.streams.insert(Stream {
+            has_opus: false,
+            join,
+            counters,
+            subscribers,
+            relays,
+            ended: false,
+        }))
     }
 
     /// Gives a frame to everyone; `woken` collects whom it concerns.
@@ -70,12 +101,22 @@ impl Hub {
         if stream.ended || !stream.join.handle_frame(frame) {
             return;
         }
+        stream.has_opus |= frame.codec == Codec::Opus;
         for (worker, relay) in &stream.relays {
             relay.push(frame);
             woken.workers.push(*worker);
         }
+        let is_transcoded =
+            stream.has_opus && frame.codec == Codec::Aac && frame.kind == FrameKind::Audio;
         for key in &stream.subscribers {
             let Some(subscriber) = self.subscribers.get_mut(key.0) else { continue };
+            if !subscriber.form.takes(frame.codec, stream.has_opus) {
+                continue;
+            }
+            // What a transcoder still makes of the time before the picture would come behind it.
+            if is_transcoded && subscriber.queue.is_before_first_picture(frame.timestamp) {
+                continue;
+            }
             subscriber.queue.push(frame);
             let dropped = subscriber.queue.poll_dropped();
             if dropped > 0 {
@@ -86,16 +127,54 @@ impl Hub {
     }
 
     /// A reader joins at configuration + keyframe. `None` when the stream is gone.
-    pub(crate) fn subscribe(&mut self, stream: StreamKey, reader: Reader) -> Option<SubscriberKey> {
+    pub(crate) fn subscribe(
+        &mut self,
+        stream: StreamKey,
+        reader: Reader,
+        form: SoundForm,
+    ) -> Option<SubscriberKey> {
         let live = self.streams.get_mut(stream.0)?;
-        let mut queue = SubscriberQueue::new(live.join.burst());
+        let burst = live.join.burst().filter(|frame| form.takes(frame.codec, live.has_opus));
+        let mut queue = SubscriberQueue::new(burst);
         if live.ended {
             queue.end();
         }
-        let key = SubscriberKey(self.subscribers.insert(Subscriber { stream, reader, queue }));
+        let subscriber = Subscriber { stream, reader, form, queue };
+        let key = SubscriberKey(self.subscribers.insert(subscriber));
         live.subscribers.push(key);
         live.counters.add_subscribers(1);
         Some(key)
+    }
+
+    /// A reader has said in which form it takes the sound.
+    pub(crate) fn decide(&mut self, key: SubscriberKey, form: SoundForm) {
+        let Some(subscriber) = self.subscribers.get_mut(key.0) else { return };
+        let has_opus = self.streams.get(subscriber.stream.0).is_some_and(|live| live.has_opus);
+        subscriber.form = form;
+        subscriber.queue.forget(|frame| !form.takes(frame.codec, has_opus));
+    }
+
+    /// Whether someone, here or behind a relay, takes the stream's sound as AAC only.
+    #[must_use]
+    pub(crate) fn needs_aac(&self, stream: StreamKey) -> bool {
+        let Some(stream) = self.streams.get(stream.0) else { return false };
+        let needs = |key: &SubscriberKey| {
+            self.subscribers.get(key.0).is_some_and(|of| of.form == SoundForm::Aac)
+        };
+        stream.subscribers.iter().any(needs)
+            || stream.relays.iter().any(|(_, relay)| relay.needs_aac())
+    }
+
+    /// The Opus packets a joiner would get.
+    pub(crate) fn opus_packets(&self, stream: StreamKey) -> Vec<Frame> {
+        self.streams.get(stream.0).map_or_else(Vec::new, |live| live.join.opus_packets().collect())
+    }
+
+    /// Nobody takes AAC any more: what is cached of it is forgotten.
+    pub(crate) fn forget_aac(&mut self, stream: StreamKey) {
+        if let Some(live) = self.streams.get_mut(stream.0) {
+            live.join.forget_aac();
+        }
     }
 
     /// A reader leaves; what waits for it is gone.

@@ -1,11 +1,22 @@
 //! The driver: threads, sockets, timers, and the life of a publish. It carries; the gateway decides.
 
+/// One line to standard error. `eprintln!` panics when the pipe behind it is full, and these lines are said when
+/// something is wrong already.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+
+mod audio;
 mod directory;
 mod gop;
 mod hub;
 mod link;
 mod live;
 mod mailbox;
+mod ports;
 mod pump;
 mod queue;
 mod relay;
@@ -17,12 +28,15 @@ mod rtmp_server;
 mod seat;
 mod session;
 mod shared;
+mod udp;
 mod upstream_url;
+mod whip_session;
 mod worker;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -30,15 +44,27 @@ pub use mailbox::{AddressWanted, Event, PublishEnded, PublishRequested, Upstream
 pub use session::{EndReason, PublishSnapshot};
 pub use upstream_url::UpstreamUrl;
 
+use headgate_whip::sdp::{AnswerSettings, read_offer, write_answer};
+use headgate_whip::{Credentials, Identity, WhipSession};
+
 use mailbox::Mailbox;
 use shared::{Command, Shared};
-use worker::Worker;
+use whip_session::WhipOpening;
+use worker::{Opened, Worker};
+
+pub use headgate_whip::sdp::OfferError;
 
 /// How to start the core.
 #[derive(Clone, Debug)]
 pub struct IngestConfig {
     /// Where RTMP is served; port 0 takes any free one.
     pub rtmp: SocketAddr,
+    /// UDP port of the first media worker, the next workers' follow; port 0 takes any free ones.
+    pub media: SocketAddr,
+    /// What answers name, the best first.
+    pub public_addresses: Vec<IpAddr>,
+    /// Threads that make AAC of Opus; at least one.
+    pub audio_workers: usize,
     /// Media workers; at least one.
     pub workers: usize,
     /// Whether late players start with the cached GOP.
@@ -54,6 +80,9 @@ pub enum StartError {
     /// The system refused a socket, a poll or a thread.
     #[error("cannot start the media core: {0}")]
     Io(#[from] io::Error),
+    /// The media certificate could not be made.
+    #[error(transparent)]
+    Identity(#[from] headgate_whip::IdentityError),
 }
 
 impl StartError {
@@ -63,6 +92,7 @@ impl StartError {
         match self {
             Self::PortTaken(_) => "port_taken",
             Self::Io(_) => "io",
+            Self::Identity(_) => "identity",
         }
     }
 }
@@ -76,10 +106,67 @@ pub enum Denial {
     BadName,
 }
 
+/// A WHIP publish that the gateway allowed.
+#[derive(Clone, Debug)]
+pub struct WhipPublish {
+    /// Issued by the gateway.
+    pub client_id: u64,
+    /// Stream name without arguments.
+    pub name: Vec<u8>,
+    /// The client's offer.
+    pub offer: String,
+    /// Upstreams of the deployment and of the stream.
+    pub upstreams: Vec<UpstreamUrl>,
+    /// Its own stream_url, when that is not ourselves.
+    pub own_upstream: Option<UpstreamUrl>,
+    /// Stereo was asked for.
+    pub stereo: bool,
+    /// What a browser begins with, kbit/s.
+    pub start_bitrate_kbps: u32,
+    /// What it may rise to, kbit/s; 0 is no limit.
+    pub max_bitrate_kbps: u32,
+    /// AAC bitrate of a stereo sound, bit/s.
+    pub audio_bitrate: u32,
+}
+
+/// Why a WHIP publish did not open.
+#[derive(Debug, thiserror::Error)]
+pub enum WhipError {
+    /// The offer is refused.
+    #[error(transparent)]
+    Offer(#[from] OfferError),
+    /// No randomness for its credentials.
+    #[error(transparent)]
+    Identity(#[from] headgate_whip::IdentityError),
+}
+
+/// What an offer has, judged before anyone is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfferSummary {
+    /// There is sound.
+    pub has_audio: bool,
+    /// There is a picture.
+    pub has_video: bool,
+}
+
+/// Judges an offer without opening anything.
+///
+/// # Errors
+/// Why it is refused.
+pub fn judge_offer(offer: &str) -> Result<OfferSummary, OfferError> {
+    let offer = read_offer(offer)?;
+    Ok(OfferSummary { has_audio: offer.audio.is_some(), has_video: offer.video.is_some() })
+}
+
 /// The running media core.
 pub struct Ingest {
     shared: Arc<Shared>,
+    identity: Identity,
     rtmp_port: u16,
+    media_ports: Vec<u16>,
+    public_addresses: Vec<IpAddr>,
+    next_whip: AtomicUsize,
+    audio_threads: Vec<JoinHandle<()>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -93,19 +180,83 @@ impl Ingest {
         config: &IngestConfig,
         wake: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self, StartError> {
-        let (shared, rtmp_port, workers) = Worker::open_all(config, Mailbox::new(wake))?;
+        let identity = Identity::generate()?;
+        let Opened { shared, rtmp_port, media_ports, workers, audio_inboxes } =
+            Worker::open_all(config, Mailbox::new(wake))?;
+        let audio_threads = audio_inboxes.spawn(&shared)?;
+        shared.audio.warm();
         let mut threads = Vec::new();
         for worker in workers {
             let name = format!("media-{}", worker.index());
             threads.push(std::thread::Builder::new().name(name).spawn(move || worker.run())?);
         }
-        Ok(Self { shared, rtmp_port, threads })
+        let (public_addresses, next_whip) = (config.public_addresses.clone(), AtomicUsize::new(0));
+        Ok(Self {
+            shared,
+            identity,
+            rtmp_port,
+            media_ports,
+            public_addresses,
+            next_whip,
+            audio_threads,
+            threads,
+        })
     }
 
     /// The port RTMP is served on.
     #[must_use]
     pub const fn rtmp_port(&self) -> u16 {
         self.rtmp_port
+    }
+
+    /// The UDP ports, one per media worker.
+    #[must_use]
+    pub fn media_ports(&self) -> &[u16] {
+        &self.media_ports
+    }
+
+    /// Opens a WHIP publish that was allowed, and returns the answer. A [`PublishEnded`] follows in any case, also
+    /// after an error.
+    ///
+    /// # Errors
+    /// A refused offer, or no randomness.
+    pub fn open_whip(&self, publish: WhipPublish) -> Result<String, WhipError> {
+        let worker = self.next_whip.fetch_add(1, Ordering::Relaxed) % self.media_ports.len().max(1);
+        let now = Instant::now();
+        let slot = self.shared.mailbox.open_slot(publish.client_id, worker, now);
+        let offer = read_offer(&publish.offer)?;
+        let credentials = Credentials::generate(&self.identity)?;
+        let port = self.media_ports.get(worker).copied().unwrap_or_default();
+        let candidates: Vec<_> =
+            self.public_addresses.iter().map(|address| SocketAddr::new(*address, port)).collect();
+        let answer = write_answer(
+            &offer,
+            &AnswerSettings {
+                ufrag: &credentials.ufrag,
+                pwd: &credentials.password,
+                fingerprint: self.identity.fingerprint(),
+                candidates: &candidates,
+                session_id: publish.client_id,
+                start_bitrate_kbps: publish.start_bitrate_kbps,
+                max_bitrate_kbps: publish.max_bitrate_kbps,
+                stereo: publish.stereo,
+                audio_bitrate: None,
+            },
+        );
+        if offer.audio.is_some() {
+            self.shared.audio.warm();
+        }
+        let session = Box::new(WhipSession::new(&self.identity, &offer, &credentials, now));
+        let WhipPublish { name, upstreams, own_upstream, audio_bitrate, .. } = publish;
+        let opening = WhipOpening { session, name, slot, upstreams, own_upstream, audio_bitrate };
+        self.shared.send(worker, Command::OpenWhip(Box::new(opening)));
+        Ok(answer)
+    }
+
+    /// Transcoders that run now.
+    #[must_use]
+    pub fn transcoders(&self) -> usize {
+        self.shared.audio.running()
     }
 
     /// Everything the gateway must know since the last call, oldest first.
@@ -160,6 +311,10 @@ impl Ingest {
         }
         for thread in self.threads.drain(..) {
             // A worker that panicked has said so on standard error and dropped its sessions.
+            let _ = thread.join();
+        }
+        self.shared.audio.stop();
+        for thread in self.audio_threads.drain(..) {
             let _ = thread.join();
         }
     }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use headgate_media::Frame;
+use headgate_media::{Codec, Frame, FrameKind};
 
+use crate::audio::{AUDIO_BITRATE, Lane};
 use crate::directory::{Place, StreamId};
-use crate::hub::StreamKey;
+use crate::hub::{SoundForm, StreamKey};
 use crate::mailbox::EndSlot;
 use crate::relay::Relay;
 use crate::rtmp_push::Push;
@@ -28,6 +29,9 @@ pub(crate) struct LocalStream {
     slot: EndSlot,
     publisher: usize,
     pushes: Vec<usize>,
+    /// Opus becomes AAC there, while someone needs it.
+    lane: Option<Arc<Lane>>,
+    audio_bitrate: u32,
     draining_until: Option<Instant>,
 }
 
@@ -46,7 +50,8 @@ impl Worker {
         self.answer(request, |worker, key, server| {
             let Some(slot) = slot.take() else { return };
             server.allow(slot.counters().clone(), worker.now);
-            worker.open_stream(key, server.name().to_vec(), slot, upstreams);
+            let name = server.name().to_vec();
+            worker.open_stream(key, name, slot, upstreams, None, AUDIO_BITRATE);
         });
         if let Some(mut slot) = slot {
             // The broadcaster did not wait: accepted and ended (W12a).
@@ -54,28 +59,39 @@ impl Worker {
         }
     }
 
-    fn open_stream(
+    pub(crate) fn open_stream(
         &mut self,
         publisher: usize,
         name: Vec<u8>,
         slot: EndSlot,
         upstreams: Vec<UpstreamUrl>,
+        own_upstream: Option<UpstreamUrl>,
+        audio_bitrate: u32,
     ) {
         let stream = self.shared.new_stream();
         let counters = slot.counters().clone();
         let key = self.hub.open(counters.clone(), self.shared.caches_gop);
         let client_id = slot.client_id();
         self.shared.directory.enter(&name, Place { stream, worker: self.index(), counters });
-        let (pushes, draining_until) = (Vec::new(), None);
-        let local = LocalStream { key, name, slot, publisher, pushes, draining_until };
+        let local = LocalStream {
+            key,
+            name,
+            slot,
+            publisher,
+            pushes: Vec::new(),
+            lane: None,
+            audio_bitrate,
+            draining_until: None,
+        };
         self.locals.insert(stream, local);
         if let Some(seat) = self.seats.get_mut(publisher) {
             seat.publishes = Some(stream);
         }
-        for url in upstreams {
-            let push = Push::new(stream, client_id, url, self.now);
+        let own = own_upstream.map(|url| (url, true));
+        for (url, is_own) in upstreams.into_iter().map(|url| (url, false)).chain(own) {
+            let push = Push::new(stream, client_id, url, is_own, self.now);
             let key = self.seat(Entry::Push(Box::new(push)));
-            self.read_stream(key, stream);
+            self.read_stream(key, stream, SoundForm::Undecided);
             if let Some(local) = self.locals.get_mut(&stream) {
                 local.pushes.push(key);
             }
@@ -86,8 +102,48 @@ impl Worker {
     /// A frame of the stream published from seat `publisher`.
     pub(crate) fn publish_frame(&mut self, publisher: usize, frame: &Frame) {
         let stream = self.seats.get(publisher).and_then(|seat| seat.publishes);
-        if let Some(local) = stream.and_then(|stream| self.locals.get(&stream)) {
-            self.hub.publish(local.key, frame, &mut self.woken);
+        let Some(local) = stream.and_then(|stream| self.locals.get_mut(&stream)) else { return };
+        self.hub.publish(local.key, frame, &mut self.woken);
+        if frame.codec == Codec::Opus
+            && frame.kind == FrameKind::Audio
+            && let Some(stream) = stream
+        {
+            self.transcode(stream, frame);
+        }
+    }
+
+    /// An Opus packet passed: it goes to the stream's transcoder if someone needs AAC, and only then is there one.
+    fn transcode(&mut self, stream: StreamId, packet: &Frame) {
+        let (index, shared) = (self.index(), self.shared.clone());
+        let Some(local) = self.locals.get_mut(&stream) else { return };
+        match (&local.lane, self.hub.needs_aac(local.key)) {
+            (None, false) => {}
+            (Some(lane), true) => shared.audio.push(lane, packet.clone()),
+            (None, true) => {
+                let lane = shared.audio.open_lane(stream, index, local.audio_bitrate);
+                // What a joiner's burst holds is transcoded first, so that its sound starts with its picture.
+                let mut cached = self.hub.opus_packets(local.key);
+                if cached.is_empty() {
+                    cached.push(packet.clone());
+                }
+                for packet in cached {
+                    shared.audio.push(&lane, packet);
+                }
+                local.lane = Some(lane);
+            }
+            (Some(lane), false) => {
+                shared.audio.close_lane(lane);
+                local.lane = None;
+                self.hub.forget_aac(local.key);
+            }
+        }
+    }
+
+    /// The stream's transcoder made AAC.
+    pub(crate) fn publish_transcoded(&mut self, stream: StreamId) {
+        let Some(local) = self.locals.get(&stream) else { return };
+        for frame in local.lane.iter().flat_map(|lane| lane.drain()) {
+            self.hub.publish(local.key, &frame, &mut self.woken);
         }
     }
 
@@ -108,6 +164,9 @@ impl Worker {
         let until = self.now + DRAIN_LIMIT;
         local.draining_until = Some(until);
         self.shared.directory.leave(&local.name, stream);
+        if let Some(lane) = local.lane.take() {
+            self.shared.audio.close_lane(&lane);
+        }
         self.hub.end(local.key, &mut self.woken);
         // Pushes that are between two tries read nothing: wake them all the same.
         self.woken.readers.extend(&local.pushes);
@@ -134,7 +193,7 @@ impl Worker {
     }
 
     /// A player joins a live name; false when there is none.
-    pub(crate) fn join(&mut self, player: usize, name: &[u8]) -> bool {
+    pub(crate) fn join(&mut self, player: usize, name: &[u8], form: SoundForm) -> bool {
         let Some(place) = self.shared.directory.find(name) else { return false };
         if place.worker != self.index() && !self.mirrors.contains_key(&place.stream) {
             let relay = Arc::new(Relay::default());
@@ -145,19 +204,36 @@ impl Worker {
             self.mirrors.insert(stream, mirror);
             self.shared.send(place.worker, Command::Attach { stream, reader, relay });
         }
-        self.read_stream(player, place.stream)
+        self.read_stream(player, place.stream, form)
     }
 
     /// Seat `reader` reads the stream from configuration + keyframe on.
-    pub(crate) fn read_stream(&mut self, reader: usize, stream: StreamId) -> bool {
+    pub(crate) fn read_stream(&mut self, reader: usize, stream: StreamId, form: SoundForm) -> bool {
         let local = self.locals.get(&stream).map(|local| local.key);
         let Some(key) = local.or_else(|| self.mirrors.get(&stream).map(|mirror| mirror.key)) else {
             return false;
         };
         let Some(seat) = self.seats.get_mut(reader) else { return false };
-        let Some(subscriber) = self.hub.subscribe(key, reader) else { return false };
+        let Some(subscriber) = self.hub.subscribe(key, reader, form) else { return false };
         seat.reads = Some((stream, subscriber));
+        self.note_form(stream);
         true
+    }
+
+    /// Seat `reader` has learnt in which form its peer takes the sound.
+    pub(crate) fn decide_form(&mut self, reader: usize, form: SoundForm) {
+        let Some((stream, subscriber)) = self.seats.get(reader).and_then(|seat| seat.reads) else {
+            return;
+        };
+        self.hub.decide(subscriber, form);
+        self.note_form(stream);
+    }
+
+    /// Tells the worker of a mirrored stream whether anybody here needs AAC.
+    fn note_form(&self, stream: StreamId) {
+        if let Some(mirror) = self.mirrors.get(&stream) {
+            mirror.relay.set_needs_aac(self.hub.needs_aac(mirror.key));
+        }
     }
 
     /// Seat `reader` reads no more.
@@ -167,6 +243,7 @@ impl Worker {
             return;
         };
         self.hub.unsubscribe(subscriber);
+        self.note_form(stream);
         if self.mirrors.get(&stream).is_some_and(|mirror| self.hub.is_unread(mirror.key)) {
             if let Some(mirror) = self.mirrors.remove(&stream) {
                 self.hub.close(mirror.key);
@@ -182,6 +259,9 @@ impl Worker {
         self.stop_reading(key);
         let Some(seat) = self.seats.try_remove(key) else { return };
         self.questions.retain(|_, asker| *asker != key);
+        if let Some(routes) = &seat.routes {
+            self.forget_routes(key, routes);
+        }
         if let Some(stream) = seat.publishes {
             self.end_stream(stream, reason);
         }
@@ -239,12 +319,25 @@ impl Worker {
 
     fn end_publisher(&mut self, publisher: usize, reason: EndReason, description: Option<&str>) {
         self.turn(publisher, |worker, key, entry| {
-            if let Entry::Server(server) = entry {
-                server.end_publish(reason, description);
+            match entry {
+                Entry::Server(server) => server.end_publish(reason, description),
+                Entry::Whip(whip) => {
+                    whip.close(worker);
+                    return After::Gone(reason);
+                }
+                Entry::Push(_) => {}
             }
             worker.end_stream_of(key, reason);
             entry.handle_ready(worker, key, Ready::NO)
         });
+    }
+
+    /// The publish's own upstream refused it: it ends when this turn is over.
+    pub(crate) fn end_refused(&mut self, stream: StreamId) {
+        if let Some(local) = self.locals.get(&stream) {
+            let (publisher, reason) = (local.publisher, EndReason::UpstreamRefused);
+            self.end_publisher(publisher, reason, None);
+        }
     }
 
     /// The service stops: publishers are told and their streams end; whoever does neither publish nor read just goes.
@@ -299,6 +392,7 @@ impl Entry {
     pub(crate) fn start(&mut self, worker: &mut Worker, key: usize) -> After {
         match self {
             Self::Server(server) => server.start(worker, key),
+            Self::Whip(_) => After::Stay,
             Self::Push(push) => push.ask_address(worker, key),
         }
     }
@@ -307,6 +401,7 @@ impl Entry {
     pub(crate) fn handle_ready(&mut self, worker: &mut Worker, key: usize, ready: Ready) -> After {
         match self {
             Self::Server(server) => server.handle_ready(worker, key, ready),
+            Self::Whip(_) => After::Stay,
             Self::Push(push) => push.handle_ready(worker, key, ready),
         }
     }
@@ -315,6 +410,7 @@ impl Entry {
     pub(crate) fn handle_timeout(&mut self, worker: &mut Worker, key: usize) -> After {
         match self {
             Self::Server(server) => server.handle_timeout(worker, key),
+            Self::Whip(whip) => whip.handle_timeout(worker, key),
             Self::Push(push) => push.handle_timeout(worker, key),
         }
     }

@@ -22,6 +22,8 @@ pub(crate) struct SubscriberQueue {
     joined_bytes: usize,
     awaits_keyframe: bool,
     has_video: bool,
+    /// Decode time of the first keyframe it got.
+    first_picture: Option<Timestamp>,
     dropped: u64,
     ended: bool,
 }
@@ -47,6 +49,28 @@ impl SubscriberQueue {
             self.drop_to_keyframe();
         }
         while self.is_full() && self.drop_oldest(|frame| frame.kind == FrameKind::Audio) {}
+    }
+
+    /// Takes out what the subscriber does not take; it was never meant for it, so it does not count as dropped.
+    pub(crate) fn forget(&mut self, is_foreign: impl Fn(&Frame) -> bool) {
+        let joined = self.joined_with;
+        let mut position = 0;
+        let (mut bytes, mut of_joined, mut joined_bytes) = (0, 0, 0);
+        self.frames.retain(|frame| {
+            position += 1;
+            let foreign = is_foreign(frame);
+            if foreign {
+                bytes += frame.data.len();
+                if position <= joined {
+                    of_joined += 1;
+                    joined_bytes += frame.data.len();
+                }
+            }
+            !foreign
+        });
+        self.bytes -= bytes;
+        self.joined_with -= of_joined;
+        self.joined_bytes -= joined_bytes;
     }
 
     /// The next frame to send.
@@ -79,6 +103,12 @@ impl SubscriberQueue {
             && self.frames.iter().all(|frame| frame.track() == Track::Audio)
     }
 
+    /// The subscriber's picture has begun, and `timestamp` lies before that.
+    #[must_use]
+    pub(crate) fn is_before_first_picture(&self, timestamp: Timestamp) -> bool {
+        self.first_picture.is_some_and(|first| timestamp < first)
+    }
+
     #[cfg(test)]
     fn is_empty(&self) -> bool {
         self.frames.is_empty()
@@ -94,6 +124,7 @@ impl SubscriberQueue {
             FrameKind::Keyframe => {
                 self.awaits_keyframe = false;
                 self.has_video = true;
+                self.first_picture.get_or_insert(frame.timestamp);
             }
             FrameKind::Inter | FrameKind::Disposable if self.awaits_keyframe => {
                 self.dropped += 1;

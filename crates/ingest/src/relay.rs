@@ -18,6 +18,7 @@ pub(crate) struct Relay {
     awaits_keyframe: AtomicBool,
     dropped: AtomicU64,
     ended: AtomicBool,
+    needs_aac: AtomicBool,
 }
 
 impl Default for Relay {
@@ -27,6 +28,7 @@ impl Default for Relay {
             awaits_keyframe: AtomicBool::new(false),
             dropped: AtomicU64::new(0),
             ended: AtomicBool::new(false),
+            needs_aac: AtomicBool::new(false),
         }
     }
 }
@@ -64,6 +66,16 @@ impl Relay {
     /// Reader: ask *before* draining; true then means that what is drained is all there will ever be.
     pub(crate) fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
+    }
+
+    /// Reader: whether anybody over there needs AAC.
+    pub(crate) fn set_needs_aac(&self, needs: bool) {
+        self.needs_aac.store(needs, Ordering::Relaxed);
+    }
+
+    /// Writer: see [`Relay::set_needs_aac`].
+    pub(crate) fn needs_aac(&self) -> bool {
+        self.needs_aac.load(Ordering::Relaxed)
     }
 
     /// Frames dropped since the last call.

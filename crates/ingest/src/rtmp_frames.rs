@@ -3,6 +3,7 @@
 use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track, flv};
 use headgate_rtmp::{MediaKind, MediaMessage};
 
+use crate::hub::SoundForm;
 use crate::rtmp_clock::RtmpClock;
 
 /// The clocks of a broadcaster's tracks.
@@ -57,6 +58,11 @@ pub(crate) const fn media_kind(frame: &Frame) -> MediaKind {
 )]
 pub(crate) const fn wire_timestamp(frame: &Frame) -> u32 {
     frame.timestamp.as_millis() as u32
+}
+
+/// In which form a peer with this `fourCcList` takes the sound of a stream that comes as Opus.
+pub(crate) fn sound_form(four_cc_list: &[String]) -> SoundForm {
+    if takes_codec(four_cc_list, Codec::Opus) { SoundForm::Opus } else { SoundForm::Aac }
 }
 
 /// Whether a player with this `fourCcList` takes the codec: legacy FLV always, the rest only when listed (R3).

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use headgate_rtmp::{ClientConfig, ClientEvent, ClientRole, ClientSession, Limits};
+use headgate_rtmp::{ClientConfig, ClientEvent, ClientRole, ClientSession, Limits, OUR_FOUR_CCS};
 use mio::net::TcpStream;
 
 use crate::directory::StreamId;
@@ -13,6 +13,7 @@ use crate::link::{Link, Received};
 use crate::mailbox::{AddressWanted, Event, UpstreamChanged};
 use crate::pump::{Pumped, pump};
 use crate::retry::{GOOD_SENDING, Retry};
+use crate::rtmp_frames::sound_form;
 use crate::seat::{After, Entry, Ready};
 use crate::session::EndReason;
 use crate::upstream_url::UpstreamUrl;
@@ -40,6 +41,9 @@ pub(crate) struct Push {
     stream: StreamId,
     client_id: u64,
     url: UpstreamUrl,
+    /// The publish's own stream_url, which may end it by a refusal while it was never accepted (R4).
+    is_own: bool,
+    was_accepted: bool,
     addresses: VecDeque<IpAddr>,
     retry: Retry,
     state: State,
@@ -58,9 +62,23 @@ impl Failure {
 }
 
 impl Push {
-    pub(crate) fn new(stream: StreamId, client_id: u64, url: UpstreamUrl, now: Instant) -> Self {
-        let (addresses, retry) = (VecDeque::new(), Retry::default());
-        Self { stream, client_id, url, addresses, retry, state: State::Pausing { until: now } }
+    pub(crate) fn new(
+        stream: StreamId,
+        client_id: u64,
+        url: UpstreamUrl,
+        is_own: bool,
+        now: Instant,
+    ) -> Self {
+        Self {
+            stream,
+            client_id,
+            url,
+            is_own,
+            was_accepted: false,
+            addresses: VecDeque::new(),
+            retry: Retry::default(),
+            state: State::Pausing { until: now },
+        }
     }
 
     /// Asks the gateway where the upstream is: the name may have moved, and the guard decides anew.
@@ -201,7 +219,7 @@ impl Push {
             name: self.url.name.clone().into_bytes(),
             seed: worker.random().to_ne_bytes(),
             limits: Limits::default(),
-            four_cc_list: Vec::new(),
+            four_cc_list: OUR_FOUR_CCS.map(str::to_owned).to_vec(),
         };
         let session = Box::new(ClientSession::new(config, worker.now));
         let connecting = std::mem::replace(&mut self.state, State::Pausing { until: worker.now });
@@ -225,8 +243,12 @@ impl Push {
             match event {
                 ClientEvent::Ready => {
                     *ready_since = Some(now);
+                    self.was_accepted = true;
+                    let form = sound_form(session.four_cc_list());
                     if worker.seats.get(key).is_some_and(|seat| seat.reads.is_none()) {
-                        worker.read_stream(key, self.stream);
+                        worker.read_stream(key, self.stream, form);
+                    } else {
+                        worker.decide_form(key, form);
                     }
                     worker.shared.mailbox.put(Event::UpstreamChanged(UpstreamChanged {
                         client_id: self.client_id,
@@ -283,6 +305,10 @@ impl Push {
             sending: false,
             detail: failure.detail.clone(),
         }));
+        if failure.is_refusal && self.is_own && !self.was_accepted {
+            worker.end_refused(self.stream);
+            return After::Gone(EndReason::UpstreamRefused);
+        }
         let pause = self.retry.pause(failure.is_refusal, worker.random());
         self.state = State::Pausing { until: worker.now + pause };
         After::Stay
@@ -305,7 +331,7 @@ impl Worker {
                 | State::Closing { .. }
                 | State::Pausing { .. } => After::Stay,
             },
-            Entry::Server(_) => After::Stay,
+            Entry::Server(_) | Entry::Whip(_) => After::Stay,
         });
     }
 }

@@ -13,7 +13,7 @@ use crate::Denial;
 use crate::link::{Link, Received};
 use crate::mailbox::PublishRequested;
 use crate::pump::{Pumped, pump};
-use crate::rtmp_frames::TrackClocks;
+use crate::rtmp_frames::{TrackClocks, sound_form};
 use crate::seat::{After, Ready};
 use crate::session::{Counters, EndReason, PublishSession};
 use crate::worker::Worker;
@@ -208,7 +208,7 @@ impl ServerConnection {
             match event {
                 ServerEvent::PublishRequested(target) => self.ask(worker, key, target),
                 ServerEvent::PlayRequested(target) => {
-                    if worker.join(key, &target.name) {
+                    if worker.join(key, &target.name, sound_form(self.session.four_cc_list())) {
                         self.session.accept_play();
                         self.role = Role::Playing;
                     } else {

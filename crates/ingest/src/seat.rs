@@ -7,11 +7,14 @@ use crate::hub::SubscriberKey;
 use crate::rtmp_push::Push;
 use crate::rtmp_server::ServerConnection;
 use crate::session::EndReason;
+use crate::whip_session::{Routes, WhipConnection};
 
 /// A session of one of the kinds a worker carries.
 pub(crate) enum Entry {
     /// A broadcaster or a player that came to us.
     Server(Box<ServerConnection>),
+    /// A broadcaster who came by WHIP.
+    Whip(Box<WhipConnection>),
     /// A stream on its way to an upstream.
     Push(Box<Push>),
 }
@@ -51,6 +54,8 @@ pub(crate) struct Seat {
     pub(crate) publishes: Option<StreamId>,
     /// The stream that is read here, and its queue.
     pub(crate) reads: Option<(StreamId, SubscriberKey)>,
+    /// How datagrams find a WHIP session that sits here.
+    pub(crate) routes: Option<Routes>,
     /// The earliest timer that is set for this seat.
     pub(crate) timer: Option<Instant>,
     /// Audio waits for the next picture until then.
@@ -59,7 +64,14 @@ pub(crate) struct Seat {
 
 impl Seat {
     pub(crate) const fn new(generation: u64, entry: Entry) -> Self {
-        let (publishes, reads, timer, audio_held_until) = (None, None, None, None);
-        Self { generation, entry: Some(entry), publishes, reads, timer, audio_held_until }
+        Self {
+            generation,
+            entry: Some(entry),
+            publishes: None,
+            reads: None,
+            routes: None,
+            timer: None,
+            audio_held_until: None,
+        }
     }
 }

@@ -33,6 +33,12 @@ pub enum EndReason {
     Kicked,
     /// The service is stopping.
     Shutdown,
+    /// ICE or DTLS did not come about.
+    HandshakeFailed,
+    /// Connected, but no media that we could use came in time.
+    NoMedia,
+    /// The publish's own stream_url refused it before it ever took it (R4).
+    UpstreamRefused,
     /// A bug of ours; the session was given up, the process lives.
     InternalError,
 }
@@ -80,6 +86,9 @@ impl EndReason {
             Self::Shutdown => {
                 row("shutdown", Some(("NetStream.Failed", "The service is restarting")))
             }
+            Self::HandshakeFailed => row("handshake_failed", None),
+            Self::NoMedia => row("no_media", None),
+            Self::UpstreamRefused => row("upstream_refused", None),
             Self::InternalError => row("internal_error", None),
         }
     }

@@ -10,11 +10,13 @@ use mio::Waker;
 use mio::net::TcpStream;
 
 use crate::Denial;
+use crate::audio::AudioWorkers;
 use crate::directory::{Directory, StreamId};
 use crate::mailbox::{EndSlot, Mailbox};
 use crate::relay::Relay;
 use crate::session::EndReason;
 use crate::upstream_url::UpstreamUrl;
+use crate::whip_session::WhipOpening;
 
 /// What other threads ask of a worker.
 pub(crate) enum Command {
@@ -24,6 +26,7 @@ pub(crate) enum Command {
         slot: EndSlot,
         upstreams: Vec<UpstreamUrl>,
     },
+    OpenWhip(Box<WhipOpening>),
     Deny {
         request: u64,
         denial: Denial,
@@ -49,6 +52,10 @@ pub(crate) enum Command {
         stream: StreamId,
         burst: Option<Vec<Frame>>,
     },
+    /// A stream's transcoder made AAC.
+    Transcoded {
+        stream: StreamId,
+    },
     Detach {
         stream: StreamId,
         relay: Arc<Relay>,
@@ -73,15 +80,21 @@ impl Inbox {
 pub(crate) struct Shared {
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) directory: Directory,
+    pub(crate) audio: AudioWorkers,
     pub(crate) caches_gop: bool,
     inboxes: Vec<Inbox>,
     next_stream: AtomicU64,
 }
 
 impl Shared {
-    pub(crate) fn new(mailbox: Arc<Mailbox>, caches_gop: bool, inboxes: Vec<Inbox>) -> Arc<Self> {
+    pub(crate) fn new(
+        mailbox: Arc<Mailbox>,
+        audio: AudioWorkers,
+        caches_gop: bool,
+        inboxes: Vec<Inbox>,
+    ) -> Arc<Self> {
         let (directory, next_stream) = (Directory::default(), AtomicU64::new(0));
-        Arc::new(Self { mailbox, directory, caches_gop, inboxes, next_stream })
+        Arc::new(Self { mailbox, directory, audio, caches_gop, inboxes, next_stream })
     }
 
     /// The worker has seen that it was woken; what comes now wakes it again.

@@ -31,7 +31,14 @@ impl Core {
     fn start(workers: usize) -> Self {
         let (wake, woken) = channel();
         let rtmp = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let config = IngestConfig { rtmp, workers, caches_gop: true };
+        let config = IngestConfig {
+            rtmp,
+            media: rtmp,
+            public_addresses: vec![rtmp.ip()],
+            workers,
+            audio_workers: 1,
+            caches_gop: true,
+        };
         let wake = Box::new(move || {
             // Nobody listens once the test is over.
             let _ = wake.send(());

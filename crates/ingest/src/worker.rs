@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -14,23 +14,23 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustc_hash::FxHashMap;
 use slab::Slab;
-use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::audio::{AudioInboxes, AudioWorkers};
 use crate::directory::StreamId;
 use crate::hub::{Hub, Woken};
 use crate::live::{LocalStream, Mirror};
 use crate::mailbox::Mailbox;
+use crate::ports::{listen, open_media_port};
 use crate::rtmp_server::ServerConnection;
 use crate::seat::{After, Entry, Ready, Seat};
 use crate::session::EndReason;
 use crate::shared::{Command, Inbox, Shared};
+use crate::udp::UdpPort;
 use crate::{IngestConfig, StartError};
 
 /// Wake-ups are coalesced to this: a sleep costs about as much as two packets, and on average half of it is added as
 /// delay.
 const COALESCE: Duration = Duration::from_millis(2);
-/// Connections the kernel may hold for us before we accept them.
-const BACKLOG: i32 = 1024;
 /// Pause before accepting again when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Bytes read from one socket at a time.
@@ -40,8 +40,9 @@ const STOP_LIMIT: Duration = Duration::from_secs(1);
 
 const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
+const MEDIA: Token = Token(2);
 /// Tokens below this are the worker's own.
-const FIRST_SEAT: usize = 2;
+const FIRST_SEAT: usize = 3;
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +50,15 @@ pub(crate) enum Timer {
     Seat { key: usize, generation: u64 },
     Stream(StreamId),
     Accept,
+}
+
+/// Everything that is bound and made before a thread runs.
+pub(crate) struct Opened {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) rtmp_port: u16,
+    pub(crate) media_ports: Vec<u16>,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) audio_inboxes: AudioInboxes,
 }
 
 /// The worker's own state; `live.rs` has what it does with streams, `rtmp_*.rs` what sessions do.
@@ -69,6 +79,16 @@ pub(crate) struct Worker {
     /// Seats whose socket had more than one turn's worth to read.
     pub(crate) again: Vec<usize>,
     pub(crate) buffer: Vec<u8>,
+    /// The media port; taken out while a batch is handled.
+    pub(crate) udp: Option<UdpPort>,
+    /// The media port had more than one turn's worth to read.
+    pub(crate) has_datagrams: bool,
+    /// Datagrams to send at the end of the turn.
+    pub(crate) outgoing: Vec<(SocketAddr, Vec<u8>)>,
+    /// WHIP sessions by the addresses that proved themselves.
+    pub(crate) addresses: FxHashMap<SocketAddr, usize>,
+    /// WHIP sessions by our half of their STUN user name.
+    pub(crate) ufrags: FxHashMap<Vec<u8>, usize>,
     pub(crate) stopping: Option<Instant>,
     commands: Receiver<Command>,
     listener: Option<TcpListener>,
@@ -84,27 +104,32 @@ impl Worker {
     pub(crate) fn open_all(
         config: &IngestConfig,
         mailbox: Arc<Mailbox>,
-    ) -> Result<(Arc<Shared>, u16, Vec<Self>), StartError> {
+    ) -> Result<Opened, StartError> {
         let mut listener = listen(config)?;
-        let port = listener.local_addr()?.port();
+        let rtmp_port = listener.local_addr()?.port();
         let mut polls = Vec::new();
         let mut inboxes = Vec::new();
-        for _ in 0..config.workers.max(1) {
+        let mut media_ports = Vec::new();
+        for index in 0..config.workers.max(1) {
             let poll = Poll::new()?;
+            let mut udp = open_media_port(config, index)?;
+            poll.registry().register(&mut udp.socket, MEDIA, Interest::READABLE)?;
+            media_ports.push(udp.port()?);
             let waker = Waker::new(poll.registry(), WAKER)?;
             let (commands, receiver) = channel();
             inboxes.push(Inbox::new(commands, waker));
-            polls.push((poll, receiver));
+            polls.push((poll, udp, receiver));
         }
-        let shared = Shared::new(mailbox, config.caches_gop, inboxes);
-        if let Some((poll, _)) = polls.first() {
+        let (audio, audio_inboxes) = AudioWorkers::new(config.audio_workers);
+        let shared = Shared::new(mailbox, audio, config.caches_gop, inboxes);
+        if let Some((poll, ..)) = polls.first() {
             poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         }
         let mut listener = Some(listener);
         let workers = polls
             .into_iter()
             .enumerate()
-            .map(|(index, (poll, commands))| Self {
+            .map(|(index, (poll, udp, commands))| Self {
                 index,
                 now: Instant::now(),
                 poll,
@@ -118,6 +143,11 @@ impl Worker {
                 held_audio: VecDeque::new(),
                 again: Vec::new(),
                 buffer: Vec::new(),
+                udp: Some(udp),
+                has_datagrams: false,
+                outgoing: Vec::new(),
+                addresses: FxHashMap::default(),
+                ufrags: FxHashMap::default(),
                 stopping: None,
                 commands,
                 listener: listener.take(),
@@ -128,7 +158,7 @@ impl Worker {
                 hasher: RandomState::new(),
             })
             .collect();
-        Ok((shared, port, workers))
+        Ok(Opened { shared, rtmp_port, media_ports, workers, audio_inboxes })
     }
 
     pub(crate) const fn index(&self) -> usize {
@@ -142,13 +172,23 @@ impl Worker {
         while !self.is_done() {
             let outcome = catch_unwind(AssertUnwindSafe(|| self.cycle(&mut events)));
             if outcome.is_err() {
-                eprintln!("media worker {} panicked: its sessions end", self.index);
+                say!("media worker {} panicked: its sessions end", self.index);
                 self.give_up();
             }
         }
         while let Ok(command) = self.commands.try_recv() {
-            if let Command::Allow { mut slot, .. } = command {
-                slot.name_reason(EndReason::Shutdown);
+            match command {
+                Command::Allow { mut slot, .. } => slot.name_reason(EndReason::Shutdown),
+                Command::OpenWhip(mut opening) => opening.slot.name_reason(EndReason::Shutdown),
+                Command::Accept(..)
+                | Command::Deny { .. }
+                | Command::Dial { .. }
+                | Command::End { .. }
+                | Command::Attach { .. }
+                | Command::Seed { .. }
+                | Command::Transcoded { .. }
+                | Command::Detach { .. }
+                | Command::Stop => {}
             }
         }
     }
@@ -213,6 +253,7 @@ impl Worker {
         let Some(seat) = self.seats.get_mut(key) else { return };
         let deadline = match &seat.entry {
             Some(Entry::Server(server)) => server.deadline(),
+            Some(Entry::Whip(whip)) => whip.deadline(),
             Some(Entry::Push(push)) => push.deadline(),
             None => None,
         };
@@ -234,7 +275,7 @@ impl Worker {
         if let Err(error) = self.poll.poll(events, timeout)
             && error.kind() != ErrorKind::Interrupted
         {
-            eprintln!("media worker {}: poll failed: {error}", self.index);
+            say!("media worker {}: poll failed: {error}", self.index);
             std::process::abort();
         }
         let woke = Instant::now();
@@ -244,6 +285,7 @@ impl Worker {
             match event.token() {
                 WAKER => is_woken = true,
                 LISTENER => self.accept(),
+                MEDIA => self.has_datagrams = true,
                 token => {
                     let (key, generation) = seat_of(token);
                     if self.seats.get(key).is_some_and(|seat| seat.generation as u32 == generation)
@@ -263,14 +305,18 @@ impl Worker {
             self.handle_commands();
             self.drain_mirrors();
         }
+        if self.has_datagrams {
+            self.handle_datagrams();
+        }
         for key in std::mem::take(&mut self.again) {
             self.turn(key, |worker, key, entry| entry.handle_ready(worker, key, Ready::READ));
         }
         self.handle_timers();
         self.release_audio();
         self.serve_readers();
+        self.send_datagrams();
         let has_live = !self.locals.is_empty() || !self.mirrors.is_empty();
-        if has_live && self.again.is_empty() {
+        if has_live && self.again.is_empty() && !self.has_datagrams {
             std::thread::sleep(COALESCE.saturating_sub(woke.elapsed()));
         }
     }
@@ -300,6 +346,8 @@ impl Worker {
             match command {
                 Command::Accept(socket, peer) => self.welcome(socket, peer),
                 Command::Allow { request, slot, upstreams } => self.allow(request, slot, upstreams),
+                Command::OpenWhip(opening) => self.open_whip(*opening),
+                Command::Transcoded { stream } => self.publish_transcoded(stream),
                 Command::Deny { request, denial, description } => {
                     self.answer(request, |_, _, server| server.deny(denial, &description));
                 }
@@ -329,7 +377,7 @@ impl Worker {
                 act(worker, key, server);
                 entry.handle_ready(worker, key, Ready::NO)
             }
-            Entry::Server(_) | Entry::Push(_) => After::Stay,
+            Entry::Server(_) | Entry::Whip(_) | Entry::Push(_) => After::Stay,
         });
         answered
     }
@@ -397,7 +445,7 @@ impl Worker {
     }
 
     fn next_timeout(&self) -> Option<Duration> {
-        if !self.again.is_empty() {
+        if !self.again.is_empty() || self.has_datagrams {
             return Some(Duration::ZERO);
         }
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
@@ -430,20 +478,10 @@ impl Worker {
         self.hub = Hub::default();
         self.questions.clear();
         self.held_audio.clear();
+        self.addresses.clear();
+        self.ufrags.clear();
         self.woken = Woken::default();
     }
-}
-
-fn listen(config: &IngestConfig) -> Result<TcpListener, StartError> {
-    let socket = Socket::new(Domain::for_address(config.rtmp), Type::STREAM, Some(Protocol::TCP))?;
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&config.rtmp.into()).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => StartError::PortTaken(config.rtmp.port()),
-        _ => StartError::Io(error),
-    })?;
-    socket.listen(BACKLOG)?;
-    Ok(TcpListener::from_std(socket.into()))
 }
 
 /// A seat's key below, the low half of its generation above: a late event of an earlier occupant is told apart.

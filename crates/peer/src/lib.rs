@@ -4,6 +4,7 @@
 
 mod dtls;
 mod ice;
+mod media;
 mod offer;
 mod packetizer;
 mod publisher;

@@ -156,10 +156,17 @@ impl World {
 
     fn pass(&mut self, time: Duration) {
         let until = self.now + time;
-        while let Some(at) = self.publisher.poll_timeout().filter(|at| *at <= until) {
+        let next = |world: &Self| {
+            let timers = [world.publisher.poll_timeout(), world.server.dtls.poll_timeout()];
+            timers.into_iter().flatten().min().filter(|at| *at <= until)
+        };
+        while let Some(at) = next(self) {
             self.now = self.now.max(at);
             self.publisher.handle_timeout(self.now);
             let _ = self.server.dtls.handle_timeout(self.now);
+            while let Some(datagram) = self.server.dtls.poll_transmit() {
+                self.publisher.handle_datagram(self.now, &datagram);
+            }
             self.exchange();
         }
         self.now = until;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::amf0::Value;
+use crate::four_cc::read_four_cc_list;
 use crate::message::{Command, MediaKind, MediaMessage, SET_DATA_FRAME};
 use crate::wire::{Incoming, MEDIA_STREAM, Wire};
 use crate::{Error, Limits, Output};
@@ -93,6 +94,7 @@ pub struct ClientSession {
     state: State,
     since: Instant,
     stream: u32,
+    four_cc_list: Vec<String>,
     events: VecDeque<ClientEvent>,
 }
 
@@ -106,6 +108,7 @@ impl ClientSession {
             state: State::Handshaking,
             since: now,
             stream: MEDIA_STREAM,
+            four_cc_list: Vec::new(),
             events: VecDeque::new(),
         }
     }
@@ -171,6 +174,12 @@ impl ClientSession {
         self.wire.send_media(self.stream, kind, timestamp, header, payload);
     }
 
+    /// Codecs the server said it takes by Enhanced RTMP; empty for one that knows nothing of it.
+    #[must_use]
+    pub fn four_cc_list(&self) -> &[String] {
+        &self.four_cc_list
+    }
+
     /// We are done: says goodbye, then [`ClientEvent::Close`].
     pub fn end(&mut self) {
         let name = Value::String(self.config.name.clone());
@@ -220,7 +229,14 @@ impl ClientSession {
         )]
         let is_for = |transaction: f64| command.transaction == transaction;
         match (command.name.as_str(), self.state) {
-            ("_result", State::Connecting) if is_for(CONNECT) => self.create(now),
+            ("_result", State::Connecting) if is_for(CONNECT) => {
+                // Some put it into the properties, some into the information object.
+                self.four_cc_list = read_four_cc_list(&command.object);
+                if let Some(information) = command.arguments.first() {
+                    self.four_cc_list.extend(read_four_cc_list(information));
+                }
+                self.create(now);
+            }
             ("_result", State::Creating) if is_for(CREATE_STREAM) => {
                 let stream = command.arguments.first().and_then(Value::as_number);
                 #[allow(

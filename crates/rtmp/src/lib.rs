@@ -9,6 +9,7 @@ mod chunk_reader;
 mod chunk_writer;
 mod client;
 mod error;
+mod four_cc;
 #[doc(hidden)]
 pub mod fuzz;
 mod handshake;
@@ -21,8 +22,9 @@ mod wire;
 
 pub use client::{ClientConfig, ClientEvent, ClientRole, ClientSession};
 pub use error::Error;
+pub use four_cc::OUR_FOUR_CCS;
 pub use limits::Limits;
-pub use message::{MediaKind, MediaMessage};
+pub use message::{MediaKind, MediaMessage, encode_metadata};
 pub use output::Output;
 pub use server::{Refusal, ServerConfig, ServerEvent, ServerSession};
 pub use target::Target;

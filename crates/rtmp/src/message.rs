@@ -28,6 +28,8 @@ pub(crate) const PING_RESPONSE: u16 = 7;
 
 /// Arguments of one command that are read; more are ignored.
 const ARGUMENTS_LIMIT: usize = 16;
+/// Messages in one aggregate: 8 MiB of empty ones would otherwise become 100 MiB of bookkeeping.
+const AGGREGATE_LIMIT: usize = 4096;
 /// `@setDataFrame` as an AMF0 string: what an encoder puts before metadata that the server is to keep.
 pub(crate) const SET_DATA_FRAME: &[u8] = b"\x02\x00\x0d@setDataFrame";
 
@@ -119,6 +121,14 @@ pub(crate) fn encode_data(values: &[Value]) -> Bytes {
     out.into()
 }
 
+/// `onMetaData` with these numbers, as the payload of a script data message.
+#[must_use]
+pub fn encode_metadata(entries: &[(&str, f64)]) -> Bytes {
+    let number = |(name, value): &(&str, f64)| (name.as_bytes().to_vec(), Value::Number(*value));
+    let entries = Value::EcmaArray(entries.iter().map(number).collect());
+    encode_data(&[Value::string("onMetaData"), entries])
+}
+
 /// Script data without what the wire puts before it: the AMF3 marker of type 15 and `@setDataFrame`.
 pub(crate) fn normalise_data(kind: u8, mut payload: Bytes) -> Bytes {
     if kind == DATA_AMF3 && payload.first() == Some(&0) {
@@ -141,6 +151,9 @@ pub(crate) fn split_aggregate(
     let mut messages = Vec::new();
     let mut offset = None;
     while payload.len() > HEADER {
+        if messages.len() == AGGREGATE_LIMIT {
+            return Err(Error::MessageLimit);
+        }
         let &[kind, l0, l1, l2, t0, t1, t2, t3, ..] = &payload[..] else { break };
         let length = u32::from_be_bytes([0, l0, l1, l2]) as usize;
         let time = u32::from_be_bytes([t3, t0, t1, t2]);

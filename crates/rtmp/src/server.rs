@@ -6,16 +6,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::amf0::Value;
+use crate::four_cc::{OUR_FOUR_CCS, read_four_cc_list};
 use crate::message::{
     Command, MediaKind, MediaMessage, STREAM_BEGIN, STREAM_EOF, encode_data, status,
 };
 use crate::wire::{Incoming, MEDIA_STREAM, Wire};
 use crate::{Error, Limits, Output, Target};
 
-/// Codecs we take and give by Enhanced RTMP, as answered to connect (E-RTMP, "fourCcList").
-const FOUR_CCS: [&str; 6] = ["avc1", "hvc1", "av01", "vp09", "mp4a", "Opus"];
-/// Entries of a peer's `fourCcList` that are read.
-const FOUR_CC_LIMIT: usize = 32;
 /// The window over which commands per second are averaged.
 const COMMAND_WINDOW_S: u32 = 10;
 
@@ -324,9 +321,9 @@ impl ServerSession {
             self.close();
             return;
         }
-        self.four_cc_list = four_cc_list(&command.object);
+        self.four_cc_list = read_four_cc_list(&command.object);
         let encoding = command.object.property("objectEncoding").and_then(Value::as_number);
-        let ours = FOUR_CCS.iter().map(|four_cc| Value::string(four_cc)).collect();
+        let ours = OUR_FOUR_CCS.iter().map(|four_cc| Value::string(four_cc)).collect();
         let properties = Value::object([
             ("fmsVer", Value::string("FMS/3,0,1,123")),
             ("capabilities", Value::Number(31.0)),
@@ -364,14 +361,13 @@ impl ServerSession {
     }
 
     fn count_command(&mut self, now: Instant) -> Result<(), Error> {
-        let second = Duration::from_secs(1);
         let seconds = now.saturating_duration_since(self.commands_at).as_secs();
         if seconds > 0 {
+            self.commands_at += Duration::from_secs(seconds);
             let seconds = u32::try_from(seconds).unwrap_or(COMMAND_WINDOW_S).min(COMMAND_WINDOW_S);
             let full = self.limits.commands_per_second * COMMAND_WINDOW_S;
             let refilled = self.commands_left + self.limits.commands_per_second * seconds;
             self.commands_left = refilled.min(full);
-            self.commands_at += second * seconds;
         }
         self.commands_left = self.commands_left.checked_sub(1).ok_or(Error::CommandRateLimit)?;
         Ok(())
@@ -401,20 +397,4 @@ impl ServerSession {
     fn send(&mut self, stream: u32, name: &str, transaction: f64, values: &[Value]) {
         self.wire.send_command(stream, &Command::encode(name, transaction, values));
     }
-}
-
-/// What a peer's connect object says it can take: E-RTMP v1's list and the keys of v2's maps.
-fn four_cc_list(object: &Value) -> Vec<String> {
-    let mut list = Vec::new();
-    if let Some(Value::StrictArray(values)) = object.property("fourCcList") {
-        list.extend(values.iter().filter_map(Value::as_text));
-    }
-    for map in ["videoFourCcInfoMap", "audioFourCcInfoMap"] {
-        if let Some(Value::Object(entries) | Value::EcmaArray(entries)) = object.property(map) {
-            let names = entries.iter().map(|(key, _)| String::from_utf8_lossy(key).into_owned());
-            list.extend(names);
-        }
-    }
-    list.truncate(FOUR_CC_LIMIT);
-    list
 }

@@ -34,6 +34,8 @@ pub(crate) struct Wire {
     writer: ChunkWriter,
     /// Sub-messages of an aggregate that was taken apart.
     waiting: VecDeque<MediaMessage>,
+    /// Script data within an aggregate is no longer than outside.
+    script_limit: usize,
     received: u64,
     acknowledged: u64,
     /// The peer wants to hear after each so many bytes.
@@ -54,6 +56,7 @@ impl Wire {
         Self {
             output,
             handshake,
+            script_limit: limits.script_bytes,
             reader: ChunkReader::new(limits),
             writer: ChunkWriter::new(),
             waiting: VecDeque::new(),
@@ -118,7 +121,13 @@ impl Wire {
                 Some(Incoming::Command { stream, command: Command::parse(amf0)? })
             }
             AGGREGATE => {
-                self.waiting.extend(split_aggregate(timestamp, payload)?);
+                let messages = split_aggregate(timestamp, payload)?;
+                let is_script = |message: &&MediaMessage| message.kind == MediaKind::Script;
+                let longest = messages.iter().filter(is_script).map(|m| m.payload.len()).max();
+                if longest.is_some_and(|length| length > self.script_limit) {
+                    return Err(Error::MessageLimit);
+                }
+                self.waiting.extend(messages);
                 None
             }
             SET_CHUNK_SIZE => {

@@ -215,6 +215,12 @@ impl WhipSession {
         }
     }
 
+    /// Width and height of the picture in pixels, once known.
+    #[must_use]
+    pub fn resolution(&self) -> Option<(u32, u32)> {
+        self.video.as_ref().and_then(VideoTrack::resolution)
+    }
+
     /// Our half of the STUN user name.
     #[must_use]
     pub fn ufrag(&self) -> &str {

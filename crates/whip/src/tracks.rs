@@ -169,6 +169,12 @@ impl VideoTrack {
         self.is_keyframe_wanted = true;
     }
 
+    /// Width and height in pixels, once known.
+    #[must_use]
+    pub(crate) fn resolution(&self) -> Option<(u32, u32)> {
+        self.depacketizer.resolution()
+    }
+
     /// Requests for a keyframe so far.
     #[must_use]
     pub(crate) const fn plis(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! What stands between the socket and RTP: the gate, ICE-lite, DTLS, SRTP and feedback. The only rooms that know
 //! webrtc-rs.
 
+mod client_hello;
 pub mod dtls;
 pub mod feedback;
 pub mod gate;

@@ -1,15 +1,19 @@
 //! The answer (RFC 9725 4.2, 4.4; RFC 8829 5.3.1): built from what was judged, no line of the offer is copied.
 
+use std::fmt;
 use std::fmt::Write;
 use std::net::SocketAddr;
 
 use super::offer::{AudioSection, Kind, Offer, Setup, VideoSection};
+use super::section::{SDES_MID, TRANSPORT_CC};
 
 /// Bitrate a browser is told never to go below, kbit/s: it would rather shrink the picture.
 const LEAST_BITRATE_KBPS: u32 = 300;
+/// What `maxaveragebitrate` may say, bit/s (RFC 7587 6.1).
+const OPUS_BITRATES: std::ops::RangeInclusive<u32> = 6_000..=510_000;
 
 /// What the answer says of us.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct AnswerSettings<'a> {
     /// Our ICE user name.
     pub ufrag: &'a str,
@@ -19,9 +23,9 @@ pub struct AnswerSettings<'a> {
     pub fingerprint: &'a [u8; 32],
     /// Public UDP addresses, the best first.
     pub candidates: &'a [SocketAddr],
-    /// `o=`.
+    /// `o=`; 63 bits of it count (RFC 8829 5.2.1).
     pub session_id: u64,
-    /// What a browser begins with: without it, it begins at 320x180.
+    /// What a browser begins with: without it, it begins at 320x180. 0 leaves it to the browser.
     pub start_bitrate_kbps: u32,
     /// What a sender may rise to; 0 is no limit.
     pub max_bitrate_kbps: u32,
@@ -31,18 +35,29 @@ pub struct AnswerSettings<'a> {
     pub audio_bitrate: Option<u32>,
 }
 
+impl fmt::Debug for AnswerSettings<'_> {
+    /// Without the ICE credentials.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("AnswerSettings")
+            .field("candidates", &self.candidates)
+            .field("start_bitrate_kbps", &self.start_bitrate_kbps)
+            .field("max_bitrate_kbps", &self.max_bitrate_kbps)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Writes the answer to a judged offer: CRLF everywhere, one at the end.
 #[must_use]
 pub fn write_answer(offer: &Offer, settings: &AnswerSettings<'_>) -> String {
     let mut sdp = Sdp(String::with_capacity(2048));
     sdp.line("v=0");
-    sdp.line(&format!("o=- {} 1 IN IP4 0.0.0.0", settings.session_id));
+    sdp.line(&format!("o=- {} 1 IN IP4 0.0.0.0", settings.session_id & i64::MAX as u64));
     sdp.line("s=-");
     sdp.line("t=0 0");
     sdp.line("a=ice-lite");
-    if offer.is_bundled {
-        let mids: Vec<_> = offer.order.iter().filter_map(|kind| mid_of(offer, *kind)).collect();
-        sdp.line(&format!("a=group:BUNDLE {}", mids.join(" ")));
+    if !offer.bundle.is_empty() {
+        sdp.line(&format!("a=group:BUNDLE {}", offer.bundle.join(" ")));
     }
     sdp.line("a=msid-semantic: WMS *");
     for kind in &offer.order {
@@ -71,16 +86,10 @@ impl Sdp {
     }
 }
 
-fn mid_of(offer: &Offer, kind: Kind) -> Option<&str> {
-    match kind {
-        Kind::Audio => offer.audio.as_ref().map(|section| section.mid.as_str()),
-        Kind::Video => offer.video.as_ref().map(|section| section.mid.as_str()),
-    }
-}
-
 fn write_audio(sdp: &mut Sdp, offer: &Offer, audio: &AudioSection, settings: &AnswerSettings<'_>) {
     let format = audio.payload_type;
-    sdp.line(&format!("m=audio 9 UDP/TLS/RTP/SAVPF {format}"));
+    sdp.line(&format!("m=audio 9 {} {format}", audio.protocol));
+    sdp.line("c=IN IP4 0.0.0.0");
     write_transport(sdp, offer, settings, &audio.mid, audio.has_rsize);
     sdp.line(&format!("a=rtpmap:{format} opus/48000/2"));
     let mut parameters = String::from("minptime=10;useinbandfec=1");
@@ -89,59 +98,74 @@ fn write_audio(sdp: &mut Sdp, offer: &Offer, audio: &AudioSection, settings: &An
         parameters.push_str(";stereo=1;sprop-stereo=1");
     }
     if let Some(bitrate) = settings.audio_bitrate {
+        let bitrate = bitrate.clamp(*OPUS_BITRATES.start(), *OPUS_BITRATES.end());
         let _ = write!(parameters, ";maxaveragebitrate={bitrate}");
     }
     sdp.line(&format!("a=fmtp:{format} {parameters}"));
-    if audio.has_transport_cc {
-        sdp.line(&format!("a=rtcp-fb:{format} transport-cc"));
-    }
-    if audio.has_nack {
-        sdp.line(&format!("a=rtcp-fb:{format} nack"));
-    }
-    write_extensions(sdp, audio.mid_id, audio.transport_cc_id.filter(|_| audio.has_transport_cc));
+    // Feedback on arrivals needs the number that arrives: GStreamer offers the one without the other.
+    let transport_cc = audio.transport_cc_id.filter(|_| audio.has_transport_cc);
+    write_feedback(
+        sdp,
+        format,
+        &[(transport_cc.is_some(), "transport-cc"), (audio.has_nack, "nack")],
+    );
+    write_extensions(sdp, audio.mid_id, transport_cc);
 }
 
 fn write_video(sdp: &mut Sdp, offer: &Offer, video: &VideoSection, settings: &AnswerSettings<'_>) {
     let format = video.payload_type;
-    sdp.line(&format!("m=video 9 UDP/TLS/RTP/SAVPF {format}"));
-    let max = settings.max_bitrate_kbps;
-    if max > 0 {
-        sdp.line(&format!("b=AS:{max}"));
-        sdp.line(&format!("b=TIAS:{}", u64::from(max) * 1000));
+    sdp.line(&format!("m=video 9 {} {format}", video.protocol));
+    // RFC 8866 5: `c=` stands before `b=`, both before `a=`.
+    sdp.line("c=IN IP4 0.0.0.0");
+    if settings.max_bitrate_kbps > 0 {
+        sdp.line(&format!("b=AS:{}", settings.max_bitrate_kbps));
+        sdp.line(&format!("b=TIAS:{}", u64::from(settings.max_bitrate_kbps) * 1000));
     }
     write_transport(sdp, offer, settings, &video.mid, video.has_rsize);
     sdp.line(&format!("a=rtpmap:{format} H264/90000"));
+    sdp.line(&format!("a=fmtp:{format} {}", h264_parameters(video, settings)));
+    let transport_cc = video.transport_cc_id.filter(|_| video.has_transport_cc);
+    let feedback = [
+        (transport_cc.is_some(), "transport-cc"),
+        (video.has_fir, "ccm fir"),
+        (video.has_nack, "nack"),
+        (video.has_pli, "nack pli"),
+    ];
+    write_feedback(sdp, format, &feedback);
+    write_extensions(sdp, video.mid_id, transport_cc);
+}
+
+/// The offered configuration (RFC 6184 8.2.2), and where a browser's bitrate begins and ends: least ≤ start ≤ most.
+fn h264_parameters(video: &VideoSection, settings: &AnswerSettings<'_>) -> String {
     let mut parameters = String::from("level-asymmetry-allowed=1");
     let _ = write!(parameters, ";packetization-mode={}", video.packetization_mode);
     if let Some([profile, constraints, level]) = video.profile_level_id {
         let _ = write!(parameters, ";profile-level-id={profile:02x}{constraints:02x}{level:02x}");
     }
-    let start = settings.start_bitrate_kbps;
-    let _ = write!(parameters, ";x-google-min-bitrate={}", LEAST_BITRATE_KBPS.min(start));
-    let _ = write!(parameters, ";x-google-start-bitrate={start}");
-    if max > 0 {
+    let max = Some(settings.max_bitrate_kbps).filter(|max| *max > 0);
+    let start = settings.start_bitrate_kbps.min(max.unwrap_or(u32::MAX));
+    if start > 0 {
+        let _ = write!(parameters, ";x-google-min-bitrate={}", LEAST_BITRATE_KBPS.min(start));
+        let _ = write!(parameters, ";x-google-start-bitrate={start}");
+    }
+    if let Some(max) = max {
         let _ = write!(parameters, ";x-google-max-bitrate={max}");
     }
-    sdp.line(&format!("a=fmtp:{format} {parameters}"));
-    let feedback = [
-        (video.has_transport_cc, "transport-cc"),
-        (video.has_fir, "ccm fir"),
-        (video.has_nack, "nack"),
-        (video.has_pli, "nack pli"),
-    ];
+    parameters
+}
+
+/// REMB is not among it: we send none.
+fn write_feedback(sdp: &mut Sdp, format: u8, feedback: &[(bool, &str)]) {
     for (_, name) in feedback.iter().filter(|(is_offered, _)| *is_offered) {
         sdp.line(&format!("a=rtcp-fb:{format} {name}"));
     }
-    write_extensions(sdp, video.mid_id, video.transport_cc_id.filter(|_| video.has_transport_cc));
 }
 
 fn write_extensions(sdp: &mut Sdp, mid: Option<u8>, transport_cc: Option<u8>) {
-    if let Some(id) = mid {
-        sdp.line(&format!("a=extmap:{id} urn:ietf:params:rtp-hdrext:sdes:mid"));
-    }
-    if let Some(id) = transport_cc {
-        let uri = "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01";
-        sdp.line(&format!("a=extmap:{id} {uri}"));
+    for (id, uri) in [(mid, SDES_MID), (transport_cc, TRANSPORT_CC)] {
+        if let Some(id) = id {
+            sdp.line(&format!("a=extmap:{id} {uri}"));
+        }
     }
 }
 
@@ -152,7 +176,6 @@ fn write_transport(
     mid: &str,
     has_rsize: bool,
 ) {
-    sdp.line("c=IN IP4 0.0.0.0");
     sdp.line("a=rtcp:9 IN IP4 0.0.0.0");
     sdp.line(&format!("a=ice-ufrag:{}", settings.ufrag));
     sdp.line(&format!("a=ice-pwd:{}", settings.pwd));
@@ -172,13 +195,12 @@ fn write_transport(
     if has_rsize {
         sdp.line("a=rtcp-rsize");
     }
-    // RFC 8445 5.1.2.1: type preference 126 for hosts, falling local preference.
-    for (n, candidate) in settings.candidates.iter().enumerate() {
-        let local = 65_535_u32.saturating_sub(n as u32);
-        let priority = (126 << 24) + (local << 8) + 255;
+    // RFC 8445 5.1.2.1: type preference 126 for hosts, falling local preference. FFmpeg uses the first only.
+    for (candidate, n) in settings.candidates.iter().zip(0_u16..) {
+        let priority = (126 << 24) + (u32::from(u16::MAX - n) << 8) + 255;
         sdp.line(&format!(
             "a=candidate:{} 1 udp {priority} {} {} typ host",
-            n + 1,
+            u32::from(n) + 1,
             candidate.ip(),
             candidate.port()
         ));

@@ -1,10 +1,10 @@
-//! Which of an offer's H.264 payload types we take (RFC 6184 8.1).
+//! Which of a section's H.264 payload types we take (RFC 6184 8.1). Not what its parameter sets say (`media`).
 
 use super::lines::Lines;
 
-/// Bytes of one parameter set in `sprop-parameter-sets`.
+/// Base64 characters of one parameter set in `sprop-parameter-sets`; real ones have 10 to 80.
 const PARAMETER_SET_LIMIT: usize = 1024;
-/// Parameter sets that are read.
+/// Parameter sets that are read, the rest is passed over.
 const PARAMETER_SETS_LIMIT: usize = 4;
 
 /// One H.264 payload type of an offer.
@@ -16,21 +16,31 @@ pub(super) struct Format {
     pub(super) parameter_sets: Vec<Vec<u8>>,
 }
 
-/// What `fmtp` says; what is malformed counts as "any H.264": the stream itself tells.
-pub(super) fn read_format(section: &Lines<'_>, payload_type: u8) -> Format {
+/// The payload type we take: mode 1 first, then as the client prefers.
+pub(super) fn choose(section: &Lines<'_>, formats: &[u8]) -> Option<Format> {
+    let mut accepted: Vec<Format> = formats
+        .iter()
+        .filter(|format| section.is_codec(**format, "h264", "90000"))
+        .map(|format| read_format(section, *format))
+        .filter(is_accepted)
+        .collect();
+    // The sort is stable.
+    accepted.sort_by_key(|format| format.packetization_mode != 1);
+    accepted.into_iter().next()
+}
+
+/// What `fmtp` says; a malformed profile counts as "any H.264": the stream itself tells.
+fn read_format(section: &Lines<'_>, payload_type: u8) -> Format {
     let mut format = Format {
         payload_type,
         packetization_mode: 0,
         profile_level_id: None,
         parameter_sets: Vec::new(),
     };
-    let parameters = section.of_format("fmtp", payload_type).flat_map(|line| line.split(';'));
-    for (name, value) in parameters.filter_map(|parameter| parameter.split_once('=')) {
-        match name.trim().to_ascii_lowercase().as_str() {
-            "packetization-mode" => {
-                format.packetization_mode = value.trim().parse().unwrap_or(u8::MAX);
-            }
-            "profile-level-id" => format.profile_level_id = read_hex(value.trim()),
+    for (name, value) in section.parameters(payload_type) {
+        match name.to_ascii_lowercase().as_str() {
+            "packetization-mode" => format.packetization_mode = value.parse().unwrap_or(u8::MAX),
+            "profile-level-id" => format.profile_level_id = read_hex(value),
             "sprop-parameter-sets" => {
                 format.parameter_sets = value
                     .split(',')
@@ -44,24 +54,27 @@ pub(super) fn read_format(section: &Lines<'_>, payload_type: u8) -> Format {
     format
 }
 
-/// Interleaved packetization is not read; every profile without field or 4:2:2 coding is.
-pub(super) fn is_accepted(format: &Format) -> bool {
-    let profile_is_ours = match format.profile_level_id {
-        None => true,
-        Some([profile, ..]) => matches!(profile, 66 | 77 | 88 | 100),
+/// Interleaved packetization is not read; Baseline, Constrained Baseline, Main and High are (RFC 6184 table 5).
+/// Extended (88) counts only when its constraints make it one of the baselines.
+fn is_accepted(format: &Format) -> bool {
+    let is_profile_ours = match format.profile_level_id {
+        None | Some([66 | 77 | 100, ..]) => true,
+        Some([88, constraints, _]) => constraints & 0x80 != 0,
+        Some(_) => false,
     };
-    format.packetization_mode <= 1 && profile_is_ours
+    format.packetization_mode <= 1 && is_profile_ours
 }
 
+/// Six digits; FFmpeg 8.0 writes seven for a constrained profile, which tells nothing.
 fn read_hex(text: &str) -> Option<[u8; 3]> {
-    if text.len() != 6 || !text.is_ascii() {
+    if text.len() != 6 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    let value = u32::from_str_radix(text, 16).ok()?;
-    let [_, profile, constraints, level] = value.to_be_bytes();
+    let [_, profile, constraints, level] = u32::from_str_radix(text, 16).ok()?.to_be_bytes();
     Some([profile, constraints, level])
 }
 
+/// RFC 4648 4 and 5, padding or not.
 fn read_base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches('=');
     if text.is_empty() || text.len() > PARAMETER_SET_LIMIT {

@@ -1,11 +1,9 @@
-//! SDP text → session and media sections with their attributes. What they mean is `offer`'s.
+//! SDP text → session and media sections with their attributes (RFC 8866 5). What they mean is told elsewhere.
 
-use super::offer::OfferError;
+use super::error::OfferError;
 
-/// Lines of one offer; the longest seen has about 200.
+/// Lines of one offer that are not blank; the longest seen has about 200.
 const LINE_LIMIT: usize = 2000;
-/// Sections that are read at all; two are accepted.
-const SECTION_LIMIT: usize = 8;
 
 /// A media section, or the part before the first one.
 #[derive(Debug, Default)]
@@ -43,26 +41,40 @@ impl<'a> Lines<'a> {
             (of == "*" || of.parse() == Ok(format)).then_some(rest.trim())
         })
     }
+
+    /// `fmtp` of one payload type as names and values: some senders put blanks around them.
+    pub(super) fn parameters(&self, format: u8) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.of_format("fmtp", format)
+            .flat_map(|line| line.split(';'))
+            .filter_map(|parameter| parameter.split_once('='))
+            .map(|(name, value)| (name.trim(), value.trim()))
+    }
+
+    /// Whether payload type `format` is this codec at this clock rate; names are told apart by letters, not by case.
+    pub(super) fn is_codec(&self, format: u8, name: &str, rate: &str) -> bool {
+        self.of_format("rtpmap", format).next().is_some_and(|map| {
+            let mut parts = map.split('/').map(str::trim);
+            parts.next().is_some_and(|of| of.eq_ignore_ascii_case(name))
+                && parts.next() == Some(rate)
+        })
+    }
 }
 
-/// The session's lines, then each section's.
+/// The session's lines, then each section's. Line ends may be CRLF, LF or CR; senders with trailing blanks exist.
 pub(super) fn split(text: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), OfferError> {
     let mut session = Lines::default();
     let mut sections: Vec<Lines<'_>> = Vec::new();
-    for (number, line) in text.split(['\n', '\r']).enumerate() {
-        if number >= 2 * LINE_LIMIT {
+    let lines = text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = lines.take(LINE_LIMIT + 1).enumerate();
+    if lines.next().is_none_or(|(_, line)| line != "v=0") {
+        return Err(OfferError::Malformed);
+    }
+    for (number, line) in lines {
+        if number >= LINE_LIMIT {
             return Err(OfferError::TooLong);
         }
-        // Senders with trailing blanks exist.
-        let line = line.trim();
-        let Some((kind, value)) = line.split_once('=') else {
-            if line.is_empty() {
-                continue;
-            }
-            return Err(OfferError::Malformed);
-        };
+        let (kind, value) = line.split_once('=').ok_or(OfferError::Malformed)?;
         match kind {
-            "m" if sections.len() >= SECTION_LIMIT => return Err(OfferError::TooLong),
             "m" => sections.push(Lines { media: value, attributes: Vec::new() }),
             "a" => {
                 let attribute = value.split_once(':').unwrap_or((value, ""));

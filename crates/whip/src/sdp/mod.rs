@@ -3,17 +3,23 @@
 //! Sources: RFC 8866, RFC 9725, RFC 8829 for what browsers write; `reference/whip.md` §2 for what others do.
 
 mod answer;
+mod connection;
+mod error;
 mod h264;
 mod lines;
 mod offer;
+mod section;
 
 pub use answer::{AnswerSettings, write_answer};
-pub use offer::{
-    AudioSection, Offer, OfferError, Rtx, Setup, VideoSection, is_dtls_client, read_offer,
-};
+pub use error::OfferError;
+pub use offer::{AudioSection, Offer, Rtx, Setup, VideoSection, is_dtls_client, read_offer};
 
 /// An offer may have so many bytes; browsers write 5 to 8 kB.
 pub const OFFER_LIMIT_BYTES: usize = 64 * 1024;
 
+#[cfg(test)]
+mod golden_tests;
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod tests;

@@ -134,7 +134,20 @@ fn what_we_cannot_serve_is_refused_with_its_status() {
         (400, "offer_malformed", String::new()),
         (400, "offer_malformed", "hello".into()),
         (400, "offer_malformed", both.replace("s=-", "nonsense")),
+        (400, "offer_malformed", both.replace("v=0", "v=01")),
+        (
+            400,
+            "offer_malformed",
+            both.replace("m=video 9 UDP/TLS/RTP/SAVPF 96 102 103 104", "m=video 9"),
+        ),
+        (400, "offer_malformed", both.replace("a=mid:1", "a=mid:0")),
+        (400, "offer_malformed", both.replace("a=mid:1", "a=mid:1\u{e9}")),
+        (400, "offer_malformed", both.replace("111", "104")),
+        (400, "offer_malformed", format!("{both}a=rid:\u{e9} send\n")),
         (400, "offer_too_long", format!("{both}{}", "a=x\n".repeat(20_000))),
+        (400, "offer_too_long", format!("{both}{}", "a=x\n".repeat(2000))),
+        (400, "offer_too_long", format!("{both}{}", "a=candidate:x\n".repeat(101))),
+        (400, "offer_too_long", both.replace(" 96 102", &" 96".repeat(63))),
         (400, "offer_credentials", both.replace("abcd", "ab")),
         (400, "offer_credentials", both.replace("0123456789abcdefghijklmn", "short")),
         (400, "offer_fingerprint", both.replace("sha-256", "sha-1")),
@@ -143,12 +156,25 @@ fn what_we_cannot_serve_is_refused_with_its_status() {
         (422, "offer_sections", offer(&[])),
         (422, "offer_sections", offer(&[&audio, &audio])),
         (422, "offer_sections", both.replace("m=video 9", "m=application 9")),
+        (
+            422,
+            "offer_sections",
+            format!("{both}m=application 9 UDP/DTLS/SCTP webrtc-datachannel\n"),
+        ),
+        (422, "offer_sections", format!("{both}{audio}")),
         (422, "offer_sections", both.replace("m=video 9", "m=video 0")),
         (422, "offer_direction", both.replacen("sendonly\na=mid", "recvonly\na=mid", 1)),
         (422, "offer_direction", both.replacen("sendonly\na=mid", "inactive\na=mid", 1)),
         (422, "offer_transport", both.replace("a=rtcp-mux\n", "")),
         (422, "offer_transport", both.replace("BUNDLE 0 1", "BUNDLE 0")),
+        (422, "offer_transport", both.replace("BUNDLE 0 1", "LS 0 1")),
+        (422, "offer_transport", both.replace("BUNDLE 0 1", "BUNDLE 0\na=group:BUNDLE 1")),
+        (422, "offer_transport", both.replace("UDP/TLS/RTP/SAVPF", "RTP/AVP")),
         (422, "offer_audio_codec", both.replace("opus/", "PCMU/")),
+        (422, "offer_audio_codec", both.replace("opus/48000", "opus/16000")),
+        (422, "offer_audio_codec", both.replace("111", "72")),
+        (422, "offer_video_codec", both.replace("42e01f", "7a001f").replace("42001f", "58001f")),
+        (422, "offer_video_codec", both.replace("mode=0", "mode=2").replace("mode=1", "mode=x")),
         (422, "offer_video_codec", both.replace("H264/", "VP9/")),
         (422, "offer_video_codec", offer(&[&audio, &video("a=rtpmap:96 VP8/90000\n")])),
         (422, "offer_layers", format!("{both}{}", "a=rid:a send\n".repeat(5))),
@@ -178,34 +204,4 @@ fn parameter_sets_of_the_offer_are_decoded() {
     let offer = read_offer(&offer(&[&audio(), &video(&formats)])).expect("accepted");
     let sets = offer.video.expect("video").parameter_sets;
     assert_eq!(sets, [vec![0x67, 0x42, 0xc0, 0x1e], vec![0x68, 0xce, 0x3c, 0x80]]);
-}
-
-#[test]
-fn mutated_offers_are_judged_without_a_panic() {
-    let both = offer(&[&audio(), &video(H264)]).into_bytes();
-    let mut state = 1_u32;
-    let mut random = move || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as usize
-    };
-    for _ in 0..20_000 {
-        let mut bytes = both.clone();
-        for _ in 0..1 + random() % 4 {
-            let at = random() % bytes.len().max(1);
-            if at >= bytes.len() {
-                break;
-            }
-            match random() % 3 {
-                0 => bytes[at] = random() as u8,
-                1 => {
-                    bytes.remove(at);
-                }
-                _ => bytes.truncate(at.max(1)),
-            }
-        }
-        let text = String::from_utf8_lossy(&bytes);
-        if read_offer(&text).is_ok() {
-            answer_to(&text);
-        }
-    }
 }

@@ -16,7 +16,7 @@ use rtc_shared::TransportProtocol;
 use rtc_shared::error::Error;
 use rtc_srtp::config::LABEL_EXTRACTOR_DTLS_SRTP;
 
-use super::gate::client_hello_lists;
+use super::client_hello::ClientHello;
 
 /// From the session's start to its keys.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
@@ -137,6 +137,7 @@ pub struct Dtls {
     identity: Identity,
     peer_fingerprint: [u8; 32],
     is_client: bool,
+    hello: ClientHello,
     has_started: bool,
     is_connected: bool,
     deadline: Instant,
@@ -156,6 +157,7 @@ impl Dtls {
             identity: identity.clone(),
             peer_fingerprint,
             is_client,
+            hello: ClientHello::default(),
             has_started: false,
             is_connected: false,
             deadline: now + HANDSHAKE_LIMIT,
@@ -180,22 +182,28 @@ impl Dtls {
 
     /// Takes a datagram that the gate let pass.
     pub fn handle_datagram(&mut self, now: Instant, datagram: BytesMut) -> Vec<DtlsEvent> {
-        if !self.has_started {
-            if self.is_client {
-                return Vec::new();
-            }
-            // The library follows the client's order, and browsers list the slower profile first.
-            let profile = if client_hello_lists(&datagram, GCM) {
-                SrtpProtectionProfile::Srtp_Aead_Aes_128_Gcm
-            } else {
-                SrtpProtectionProfile::Srtp_Aes128_Cm_Hmac_Sha1_80
-            };
-            match self.configure(vec![profile]) {
-                Ok(config) => self.endpoint.set_server_config(Some(config)),
-                Err(_) => return vec![DtlsEvent::Failed],
-            }
-            self.has_started = true;
+        if self.has_started {
+            return self.read(now, datagram);
         }
+        if self.is_client {
+            return Vec::new();
+        }
+        let Some(hello) = self.hello.handle_datagram(datagram) else { return Vec::new() };
+        // The library follows the client's order, and browsers list the slower profile first.
+        let profile = if hello.profiles.contains(&GCM) {
+            SrtpProtectionProfile::Srtp_Aead_Aes_128_Gcm
+        } else {
+            SrtpProtectionProfile::Srtp_Aes128_Cm_Hmac_Sha1_80
+        };
+        match self.configure(vec![profile]) {
+            Ok(config) => self.endpoint.set_server_config(Some(config)),
+            Err(_) => return vec![DtlsEvent::Failed],
+        }
+        self.has_started = true;
+        hello.datagrams.into_iter().flat_map(|datagram| self.read(now, datagram)).collect()
+    }
+
+    fn read(&mut self, now: Instant, datagram: BytesMut) -> Vec<DtlsEvent> {
         // An error is an alert of ours or a datagram that makes no sense: the deadline decides, not one bad packet.
         let events = self.endpoint.read(now, PEER, None, datagram).unwrap_or_default();
         events.into_iter().filter_map(|event| self.handle_event(event)).collect()

@@ -131,44 +131,6 @@ fn be24(bytes: &[u8], at: usize) -> usize {
     })
 }
 
-/// Whether the first ClientHello in `datagram` lists an SRTP protection profile (RFC 5764 4.1.2). A hello in several
-/// fragments is not looked into.
-#[must_use]
-pub fn client_hello_lists(datagram: &[u8], profile: u16) -> bool {
-    find_srtp_profiles(datagram)
-        .is_some_and(|list| list.chunks_exact(2).any(|two| two == profile.to_be_bytes()))
-}
-
-fn find_srtp_profiles(datagram: &[u8]) -> Option<&[u8]> {
-    const USE_SRTP: u16 = 14;
-    let message = datagram.get(RECORD_HEADER..)?;
-    let header = message.get(..MESSAGE_HEADER)?;
-    if datagram.first() != Some(&HANDSHAKE) || header[0] != 1 || be24(header, 1) != be24(header, 9)
-    {
-        return None;
-    }
-    // Version and random, then session id, cookie, cipher suites and compression, each behind its length.
-    let mut rest = message.get(MESSAGE_HEADER + 34..)?;
-    for width in [1, 1, 2, 1] {
-        rest = split_vector(rest, width)?.1;
-    }
-    let (mut extensions, _) = split_vector(rest, 2)?;
-    while let Some(head) = extensions.get(..2) {
-        let (body, after) = split_vector(extensions.get(2..)?, 2)?;
-        if u16::from_be_bytes([head[0], head[1]]) == USE_SRTP {
-            return Some(split_vector(body, 2)?.0);
-        }
-        extensions = after;
-    }
-    None
-}
-
-/// A vector behind a length of one or two bytes, and what follows.
-fn split_vector(bytes: &[u8], width: usize) -> Option<(&[u8], &[u8])> {
-    let length = bytes.get(..width)?.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
-    bytes.get(width..)?.split_at_checked(length)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,306 @@
+//! N WebRTC publishers into a server, and the upstream it pushes to, in one poll loop: WHIP in → push out.
+
+use std::fmt::Write;
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use headgate_peer::{Settings, SrtpChoice};
+use headgate_rtmp::{MediaKind, MediaMessage};
+use mio::{Events, Poll, Token};
+
+use crate::ledger::{Balance, Ledger, Percentiles};
+use crate::load::Stamp;
+use crate::pace::{self, Lateness, Load};
+use crate::sink::{Sink, Takes};
+use crate::whip_http::{delete, escape, post_offer};
+use crate::whip_load::{Arrived, Sound, due, prepare_sound, recognise};
+use crate::whip_publisher::{Asked, WhipPublisher};
+
+/// All publishers are connected before this, or the run fails.
+const READY_LIMIT: Duration = Duration::from_secs(30);
+/// Timers of all publishers are looked at so often.
+const TIMER_INTERVAL: Duration = Duration::from_millis(5);
+/// Nothing moves for so long between connecting and media: the caller reads the server's memory.
+const PAUSE: Duration = Duration::from_millis(500);
+/// An AAC frame lasts 21.3 ms; timestamps are whole milliseconds.
+const AAC_STEP_MS: std::ops::RangeInclusive<u32> = 21..=22;
+
+/// What to run.
+pub(crate) struct Run {
+    /// Where the server pushes to: us.
+    pub(crate) listen: SocketAddr,
+    /// The server's HTTP.
+    pub(crate) target: SocketAddr,
+    /// What the publishers name as their upstream.
+    pub(crate) stream_url: String,
+    /// One publisher for each stream name.
+    pub(crate) names: Vec<String>,
+    /// Measured time.
+    pub(crate) seconds: u64,
+    pub(crate) sound: Sound,
+    pub(crate) srtp: SrtpChoice,
+}
+
+/// What came of it.
+pub(crate) struct Outcome {
+    pub(crate) balance: Balance,
+    pub(crate) late: Lateness,
+    pub(crate) counts: Counts,
+    /// From the sending of an AAC frame's first sample to the frame.
+    pub(crate) aac_delay: Percentiles,
+}
+
+/// What is no unit of the ledger.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counts {
+    asked: Asked,
+    /// From the first POST to the last connected.
+    connecting: Duration,
+    aac_frames: u64,
+    /// AAC frames that do not follow the one before by one frame.
+    aac_gaps: u64,
+}
+
+/// The account of AAC, which carries no stamps: that its timestamps go on without a hole, and how late they are.
+#[derive(Default)]
+struct AacAccount {
+    pushes: Vec<PushTimes>,
+    frames: u64,
+    gaps: u64,
+    delays: Vec<u32>,
+}
+
+/// What a push said of time.
+#[derive(Clone, Copy, Default)]
+struct PushTimes {
+    /// Timestamp of its last AAC frame.
+    last_ms: Option<u32>,
+    /// When its timestamp 0 was sent, by its last picture: microseconds since the start of the run.
+    origin_us: Option<i64>,
+}
+
+struct Bench<'a> {
+    run: &'a Run,
+    poll: Poll,
+    events: Events,
+    sink: Sink,
+    publishers: Vec<WhipPublisher>,
+    sound: Vec<Vec<u8>>,
+    ledger: Ledger,
+    started: Instant,
+    buffer: Vec<u8>,
+    next_timers: Instant,
+    counts: Counts,
+    is_measuring: bool,
+    aac: AacAccount,
+}
+
+/// Runs the load. `connected` is called when all sessions stand and no media flows, `report` when measuring begins (true)
+/// and ends (false).
+pub(crate) fn run(run: &Run, connected: impl Fn(), report: impl Fn(bool)) -> io::Result<Outcome> {
+    let mut bench = Bench::open(run)?;
+    bench.connect()?;
+    connected();
+    bench.turn_for(PAUSE)?;
+    let late = pace::run(&mut bench, run.names.len(), run.seconds, due, report)?;
+    bench.say_goodbye()?;
+    let aac_delay = Percentiles::of(std::mem::take(&mut bench.aac.delays));
+    let counts = Counts { aac_frames: bench.aac.frames, aac_gaps: bench.aac.gaps, ..bench.counts };
+    Ok(Outcome { balance: bench.ledger.balance(), late, counts, aac_delay })
+}
+
+impl<'a> Bench<'a> {
+    fn open(run: &'a Run) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let takes = if run.sound == Sound::Opus { Takes::Everything } else { Takes::NoOpus };
+        let sink = Sink::open(run.listen, takes, poll.registry())?;
+        let settings =
+            Settings { srtp: run.srtp, stereo: run.sound != Sound::AacMono, ..Settings::default() };
+        let publishers = (0..run.names.len())
+            .map(|at| WhipPublisher::open(settings, Token(at), poll.registry()))
+            .collect::<io::Result<_>>()?;
+        Ok(Self {
+            run,
+            poll,
+            events: Events::with_capacity(1024),
+            sink,
+            publishers,
+            sound: prepare_sound(run.sound)?,
+            ledger: Ledger::new(run.names.len()),
+            started: Instant::now(),
+            buffer: vec![0; 256 * 1024],
+            next_timers: Instant::now(),
+            counts: Counts::default(),
+            is_measuring: false,
+            aac: AacAccount::default(),
+        })
+    }
+
+    fn connect(&mut self) -> io::Result<()> {
+        let begun = Instant::now();
+        let url = escape(&self.run.stream_url);
+        for (at, name) in self.run.names.iter().enumerate() {
+            let path = format!("/p/webrtc?stream_name={}&stream_url={url}", escape(name));
+            let Some(publisher) = self.publishers.get_mut(at) else { continue };
+            let answer = post_offer(self.run.target, &path, &publisher.offer())?;
+            if answer.status != 201 {
+                let told = format!("POST of {name}: {} {}", answer.status, answer.body);
+                return Err(io::Error::other(told));
+            }
+            publisher.session_path = answer.session_path;
+            publisher.handle_answer(&answer.body, &mut self.counts.asked)?;
+            self.turn(Duration::ZERO)?;
+        }
+        while !self.publishers.iter().all(|publisher| publisher.is_connected) {
+            if begun.elapsed() > READY_LIMIT || self.counts.asked.closed > 0 {
+                return Err(io::Error::other("not every publisher connected"));
+            }
+            self.turn(TIMER_INTERVAL)?;
+        }
+        self.counts.connecting = begun.elapsed();
+        Ok(())
+    }
+
+    fn turn_for(&mut self, time: Duration) -> io::Result<()> {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            self.turn(TIMER_INTERVAL)?;
+        }
+        Ok(())
+    }
+
+    fn say_goodbye(&mut self) -> io::Result<()> {
+        self.is_measuring = false;
+        for publisher in &mut self.publishers {
+            publisher.close(&mut self.counts.asked);
+        }
+        self.turn_for(PAUSE)?;
+        for publisher in &self.publishers {
+            if let Some(path) = &publisher.session_path {
+                // Usually gone with DTLS already: 404 is as good.
+                delete(self.run.target, path)?;
+            }
+        }
+        self.turn_for(PAUSE)
+    }
+}
+
+impl Load for Bench<'_> {
+    fn turn(&mut self, timeout: Duration) -> io::Result<()> {
+        self.poll.poll(&mut self.events, Some(timeout.min(TIMER_INTERVAL)))?;
+        let (registry, buffer) = (self.poll.registry(), &mut self.buffer);
+        for event in &self.events {
+            let token = event.token();
+            if Sink::owns(token) {
+                let (ledger, started) = (&mut self.ledger, self.started);
+                let (aac, is_measuring) = (&mut self.aac, self.is_measuring);
+                self.sink.serve(token, registry, buffer, |push, message| {
+                    let now = started.elapsed();
+                    match recognise(message.kind, &message.payload) {
+                        Arrived::Stamped(stamp) => {
+                            ledger.note_received(message.kind, stamp, now);
+                            aac.note_picture(push, message, stamp);
+                        }
+                        Arrived::Aac => aac.note_frame(push, message, now, is_measuring),
+                        Arrived::Other => {}
+                    }
+                })?;
+            } else if let Some(publisher) = self.publishers.get_mut(token.0) {
+                publisher.receive(buffer, &mut self.counts.asked);
+            }
+        }
+        let now = Instant::now();
+        if now >= self.next_timers {
+            self.next_timers = now + TIMER_INTERVAL;
+            for publisher in &mut self.publishers {
+                publisher.handle_timeout(now, &mut self.counts.asked);
+            }
+        }
+        Ok(())
+    }
+
+    fn send_unit(&mut self, publisher: usize, kind: MediaKind, number: u32, counts: bool) {
+        self.is_measuring = counts;
+        let stamp = Stamp {
+            publisher: u32::try_from(publisher).unwrap_or(u32::MAX),
+            number,
+            sent: self.started.elapsed(),
+        };
+        let sound = self.sound.get(number as usize % self.sound.len().max(1));
+        let is_stamped = kind == MediaKind::Video || sound.is_none();
+        if counts && is_stamped {
+            self.ledger.note_sent(kind, stamp);
+        }
+        if let Some(publisher) = self.publishers.get_mut(publisher) {
+            publisher.send(kind, stamp, sound.map(Vec::as_slice), &mut self.counts.asked);
+        }
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}
+
+impl AacAccount {
+    /// Timestamps and sending times go together: a publisher's tracks start at one moment.
+    fn note_picture(&mut self, push: usize, message: &MediaMessage, stamp: Stamp) {
+        if message.kind == MediaKind::Video {
+            let sent = i64::try_from(stamp.sent.as_micros()).unwrap_or(i64::MAX);
+            self.push(push).origin_us = Some(sent - i64::from(message.timestamp) * 1_000);
+        }
+    }
+
+    fn note_frame(
+        &mut self,
+        push: usize,
+        message: &MediaMessage,
+        now: Duration,
+        is_measuring: bool,
+    ) {
+        let times = self.push(push);
+        let last_ms = times.last_ms.replace(message.timestamp);
+        let origin_us = times.origin_us;
+        if !is_measuring {
+            return;
+        }
+        self.frames += 1;
+        let step = last_ms.map(|last| message.timestamp.wrapping_sub(last));
+        self.gaps += u64::from(step.is_some_and(|step| !AAC_STEP_MS.contains(&step)));
+        if let Some(origin) = origin_us {
+            let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+            let delay = now - origin - i64::from(message.timestamp) * 1_000;
+            self.delays.push(u32::try_from(delay.max(0)).unwrap_or(u32::MAX));
+        }
+    }
+
+    fn push(&mut self, push: usize) -> &mut PushTimes {
+        if self.pushes.len() <= push {
+            self.pushes.resize(push + 1, PushTimes::default());
+        }
+        // The line above made room for it.
+        &mut self.pushes[push]
+    }
+}
+
+impl Counts {
+    /// Members to go into a JSON object, each with its comma before it.
+    pub(crate) fn to_json(self) -> String {
+        let Asked { keyframes, nacked, transport_feedback, unsent, closed } = self.asked;
+        let mut json = String::new();
+        for (name, value) in [
+            ("aac_frames", self.aac_frames),
+            ("aac_gaps", self.aac_gaps),
+            ("keyframes_wanted", keyframes),
+            ("nacked", nacked),
+            ("transport_feedback", transport_feedback),
+            ("unsent_datagrams", unsent),
+            ("closed_early", closed),
+        ] {
+            // Writing to a String cannot fail.
+            let _ = write!(json, ",\"{name}\":{value}");
+        }
+        let _ = write!(json, ",\"connecting_ms\":{}", self.connecting.as_millis());
+        json
+    }
+}

@@ -1,0 +1,203 @@
+//! What a WHIP publisher sends: access units of 720p25 H.264 at 2 Mbit/s with a keyframe every two seconds, and 64 kbit/s
+//! Opus in packets of 20 ms; and how the sink knows them again.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::{BufMut, BytesMut};
+use headgate_rtmp::MediaKind;
+
+use crate::load::{Stamp, due as picture_due};
+
+/// Pictures in a GOP.
+const GOP: u32 = 50;
+/// Bytes of one picture: 2 Mbit/s over 25.
+const PICTURE_BYTES: usize = 10_000;
+/// Bytes of one Opus packet: 64 kbit/s over 50.
+const SOUND_BYTES: usize = 160;
+/// Samples of one channel in a packet, 48 kHz.
+const SOUND_SAMPLES: u32 = 960;
+/// Opus packets that are prepared and then repeated: five seconds.
+const PREPARED: usize = 250;
+
+/// Constrained Baseline 3.1, 1280x720.
+const SPS: &[u8] = b"\x67\x42\xe0\x1f\xda\x01\x40\x16\xe4";
+const PPS: &[u8] = b"\x68\xce\x3c\x80";
+/// NAL header and the start of a slice header: first macroblock 0, slice type I or P.
+const IDR_SLICE: [u8; 3] = [0x65, 0x88, 0x84];
+const P_SLICE: [u8; 3] = [0x41, 0x9a, 0x24];
+/// Bytes of an Opus packet before its stamp: the TOC, CELT fullband 20 ms stereo (RFC 6716 3.1).
+const OPUS_TOC: u8 = 0xfc;
+/// An audio tag body of Opus by Enhanced RTMP: coded frames, then the name of the codec.
+const OPUS_TAG: &[u8] = b"\x91Opus";
+/// The same of AAC: raw frames, whatever the flags.
+const AAC_TAG: [u8; 2] = [0xa0, 1];
+
+/// What the upstream gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sound {
+    /// Opus as it is; packets carry stamps and no sound.
+    Opus,
+    /// Stereo Opus that the server makes AAC of.
+    AacStereo,
+    /// Mono Opus that the server makes AAC of.
+    AacMono,
+}
+
+/// Opus packets with sound in them, for the server to decode. None for [`Sound::Opus`].
+pub(crate) fn prepare_sound(sound: Sound) -> io::Result<Vec<Vec<u8>>> {
+    let channels = match sound {
+        Sound::Opus => return Ok(Vec::new()),
+        Sound::AacStereo => opus::Channels::Stereo,
+        Sound::AacMono => opus::Channels::Mono,
+    };
+    let count = channels as usize;
+    let mut encoder =
+        opus::Encoder::new(48_000, channels, opus::Application::Audio).map_err(io::Error::other)?;
+    encoder.set_bitrate(opus::Bitrate::Bits(64_000)).map_err(io::Error::other)?;
+    let mut noise = 1_u32;
+    (0..PREPARED)
+        .map(|packet| {
+            let samples = SOUND_SAMPLES as usize;
+            let pcm: Vec<f32> = (0..samples * count)
+                .map(|at| {
+                    noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    let time = (packet * samples + at / count) as f32 / 48_000.0;
+                    tones(time, at % count) + (noise >> 16) as f32 / 65_536.0 * 0.02
+                })
+                .collect();
+            encoder.encode_vec_float(&pcm, 1_500).map_err(io::Error::other)
+        })
+        .collect()
+}
+
+/// A chord that comes and goes, other in each channel: neither silence nor one sine.
+fn tones(time: f32, channel: usize) -> f32 {
+    let turn = |hertz: f32| (time * hertz * std::f32::consts::TAU).sin();
+    let base = if channel == 0 { 220.0 } else { 330.0 };
+    (turn(base) + turn(base * 1.5) * turn(0.7) + turn(base * 5.0) * turn(2.3)) * 0.15
+}
+
+/// When unit `number` is due, from the publisher's own start.
+pub(crate) fn due(kind: MediaKind, number: u32) -> Duration {
+    match kind {
+        MediaKind::Video | MediaKind::Script => picture_due(kind, number),
+        MediaKind::Audio => Duration::from_millis(20) * number,
+    }
+}
+
+/// RTP time of a unit, from 0 at the publisher's start on both clocks.
+pub(crate) const fn rtp_time(kind: MediaKind, number: u32) -> u32 {
+    match kind {
+        MediaKind::Video | MediaKind::Script => number.wrapping_mul(3_600),
+        MediaKind::Audio => number.wrapping_mul(SOUND_SAMPLES),
+    }
+}
+
+/// NAL units of a picture: parameter sets before a keyframe, and one slice in `buffer`.
+pub(crate) fn picture(stamp: Stamp, buffer: &mut BytesMut) -> Vec<&[u8]> {
+    let is_key = stamp.number.is_multiple_of(GOP);
+    buffer.clear();
+    buffer.put_slice(&if is_key { IDR_SLICE } else { P_SLICE });
+    stamp.write(buffer);
+    let sets = if is_key { SPS.len() + PPS.len() } else { 0 };
+    buffer.resize(PICTURE_BYTES - sets, 0x55);
+    if is_key { vec![SPS, PPS, buffer] } else { vec![buffer] }
+}
+
+/// An Opus packet that nobody decodes.
+pub(crate) fn stamped_sound(stamp: Stamp, buffer: &mut BytesMut) -> &[u8] {
+    buffer.clear();
+    buffer.put_u8(OPUS_TOC);
+    stamp.write(buffer);
+    buffer.resize(SOUND_BYTES, 0x55);
+    buffer
+}
+
+/// What a tag body at the sink is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrived {
+    /// A unit that carries a stamp.
+    Stamped(Stamp),
+    /// An AAC frame.
+    Aac,
+    /// A header, or script data.
+    Other,
+}
+
+/// Knows a tag body again.
+pub(crate) fn recognise(kind: MediaKind, body: &[u8]) -> Arrived {
+    let stamp = match kind {
+        MediaKind::Video => slice_of(body).and_then(|slice| Stamp::read(slice.get(3..)?)),
+        MediaKind::Audio => match body {
+            [first, packet_type, _, ..] if [first & 0xf0, *packet_type] == AAC_TAG => {
+                return Arrived::Aac;
+            }
+            _ => body.strip_prefix(OPUS_TAG).and_then(|packet| Stamp::read(packet.get(1..)?)),
+        },
+        MediaKind::Script => None,
+    };
+    stamp.map_or(Arrived::Other, Arrived::Stamped)
+}
+
+/// The first slice among the NAL units of an AVC tag body: four-byte lengths, parameter sets may come first.
+fn slice_of(body: &[u8]) -> Option<&[u8]> {
+    let mut rest = match body {
+        [first, 1, _, _, _, units @ ..] if first & 0x0f == 7 => units,
+        _ => return None,
+    };
+    loop {
+        let (length, after) = rest.split_first_chunk()?;
+        let (unit, after) = after.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        if matches!(unit.first()? & 0x1f, 1 | 5) {
+            return Some(unit);
+        }
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(number: u32) -> Stamp {
+        Stamp { publisher: 7, number, sent: Duration::from_micros(9) }
+    }
+
+    #[test]
+    fn a_picture_is_known_again_behind_parameter_sets() {
+        for number in [0, 1] {
+            let mut buffer = BytesMut::new();
+            let mut body = vec![0x17, 1, 0, 0, 0];
+            for unit in picture(stamp(number), &mut buffer) {
+                body.extend_from_slice(&u32::try_from(unit.len()).expect("short").to_be_bytes());
+                body.extend_from_slice(unit);
+            }
+            assert_eq!(recognise(MediaKind::Video, &body), Arrived::Stamped(stamp(number)));
+        }
+        assert_eq!(recognise(MediaKind::Video, &[0x17, 0, 0, 0, 0, 1]), Arrived::Other);
+    }
+
+    #[test]
+    fn opus_is_known_by_its_stamp_and_aac_as_such() {
+        let mut buffer = BytesMut::new();
+        let packet = stamped_sound(stamp(3), &mut buffer);
+        let body = [OPUS_TAG, packet].concat();
+        assert_eq!(recognise(MediaKind::Audio, &body), Arrived::Stamped(stamp(3)));
+        assert_eq!(recognise(MediaKind::Audio, &[0xaf, 1, 0x21]), Arrived::Aac);
+        assert_eq!(recognise(MediaKind::Audio, &[0xaf, 0, 0x11, 0x90]), Arrived::Other);
+        assert_eq!(recognise(MediaKind::Audio, b"\x90OpusOpusHead"), Arrived::Other);
+    }
+
+    #[test]
+    fn prepared_sound_is_decodable_and_of_64_kbit_per_second() {
+        for (sound, channels) in
+            [(Sound::AacStereo, opus::Channels::Stereo), (Sound::AacMono, opus::Channels::Mono)]
+        {
+            let packets = prepare_sound(sound).expect("encodes");
+            let bytes: usize = packets.iter().map(Vec::len).sum();
+            assert!((35_000..45_000).contains(&bytes), "{bytes} bytes in five seconds");
+            assert_eq!(opus::packet::get_nb_channels(&packets[0]).expect("valid"), channels);
+        }
+    }
+}

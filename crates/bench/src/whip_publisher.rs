@@ -1,0 +1,119 @@
+//! One WebRTC publisher with its UDP socket: `headgate_peer` and its driver.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Instant;
+
+use bytes::BytesMut;
+use headgate_peer::{Event, Publisher, Settings};
+use headgate_rtmp::MediaKind;
+use mio::net::UdpSocket;
+use mio::{Interest, Registry, Token};
+
+use crate::load::Stamp;
+use crate::whip_load::{picture, rtp_time, stamped_sound};
+
+/// What the server asked for and what the sockets did, over all publishers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) keyframes: u64,
+    pub(crate) nacked: u64,
+    pub(crate) transport_feedback: u64,
+    /// Datagrams the kernel refused.
+    pub(crate) unsent: u64,
+    pub(crate) closed: u64,
+}
+
+/// A publisher and its socket.
+pub(crate) struct WhipPublisher {
+    socket: UdpSocket,
+    peer: Publisher,
+    scratch: BytesMut,
+    pub(crate) session_path: Option<String>,
+    pub(crate) is_connected: bool,
+    pub(crate) is_closed: bool,
+}
+
+impl WhipPublisher {
+    /// A publisher that has its answer to come.
+    pub(crate) fn open(settings: Settings, token: Token, registry: &Registry) -> io::Result<Self> {
+        let peer = Publisher::new(settings).map_err(io::Error::other)?;
+        let mut socket = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        registry.register(&mut socket, token, Interest::READABLE)?;
+        let (session_path, is_connected, is_closed) = (None, false, false);
+        let scratch = BytesMut::new();
+        Ok(Self { socket, peer, scratch, session_path, is_connected, is_closed })
+    }
+
+    pub(crate) fn offer(&self) -> String {
+        self.peer.offer()
+    }
+
+    pub(crate) fn handle_answer(&mut self, sdp: &str, asked: &mut Asked) -> io::Result<()> {
+        self.peer.handle_answer(Instant::now(), sdp).map_err(io::Error::other)?;
+        self.flush(asked);
+        Ok(())
+    }
+
+    pub(crate) fn receive(&mut self, buffer: &mut [u8], asked: &mut Asked) {
+        while let Ok((length, _)) = self.socket.recv_from(buffer) {
+            let datagram = buffer.get(..length).unwrap_or_default();
+            self.peer.handle_datagram(Instant::now(), datagram);
+        }
+        while let Some(event) = self.peer.poll_event() {
+            match event {
+                Event::Connected => self.is_connected = true,
+                Event::KeyframeWanted => asked.keyframes += 1,
+                Event::Nack(missing) => asked.nacked += missing.len() as u64,
+                Event::TransportFeedback => asked.transport_feedback += 1,
+                Event::Closed => {
+                    self.is_closed = true;
+                    asked.closed += 1;
+                }
+            }
+        }
+        self.flush(asked);
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant, asked: &mut Asked) {
+        if self.peer.poll_timeout().is_some_and(|at| now >= at) {
+            self.peer.handle_timeout(now);
+            self.flush(asked);
+        }
+    }
+
+    /// Sends one unit; `sound` is what an audio packet carries instead of a stamp.
+    pub(crate) fn send(
+        &mut self,
+        kind: MediaKind,
+        stamp: Stamp,
+        sound: Option<&[u8]>,
+        asked: &mut Asked,
+    ) {
+        let (now, time) = (Instant::now(), rtp_time(kind, stamp.number));
+        match kind {
+            MediaKind::Video | MediaKind::Script => {
+                let units = picture(stamp, &mut self.scratch);
+                self.peer.send_video(now, time, &units);
+            }
+            MediaKind::Audio => {
+                let packet = sound.unwrap_or_else(|| stamped_sound(stamp, &mut self.scratch));
+                self.peer.send_audio(now, time, packet);
+            }
+        }
+        self.flush(asked);
+    }
+
+    pub(crate) fn close(&mut self, asked: &mut Asked) {
+        self.peer.close(Instant::now());
+        self.flush(asked);
+    }
+
+    fn flush(&mut self, asked: &mut Asked) {
+        while let Some((server, datagram)) = self.peer.poll_transmit() {
+            if self.socket.send_to(&datagram, server).is_err() {
+                asked.unsent += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The ports of the core, bound before any thread runs, so that a taken one is told at once.
+
+use std::io::ErrorKind;
+
+use mio::net::TcpListener;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::udp::UdpPort;
+use crate::{IngestConfig, StartError};
+
+/// Connections the kernel may hold for us before we accept them.
+const BACKLOG: i32 = 1024;
+
+/// The media port of worker `index`: the configured one and those after it, or any.
+pub(crate) fn open_media_port(config: &IngestConfig, index: usize) -> Result<UdpPort, StartError> {
+    let mut address = config.media;
+    if address.port() != 0 {
+        let port = u16::try_from(index).ok().and_then(|index| address.port().checked_add(index));
+        address.set_port(port.ok_or(StartError::PortTaken(address.port()))?);
+    }
+    UdpPort::open(address).map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => StartError::PortTaken(address.port()),
+        _ => StartError::Io(error),
+    })
+}
+
+/// The RTMP port.
+pub(crate) fn listen(config: &IngestConfig) -> Result<TcpListener, StartError> {
+    let socket = Socket::new(Domain::for_address(config.rtmp), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&config.rtmp.into()).map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => StartError::PortTaken(config.rtmp.port()),
+        _ => StartError::Io(error),
+    })?;
+    socket.listen(BACKLOG)?;
+    Ok(TcpListener::from_std(socket.into()))
+}

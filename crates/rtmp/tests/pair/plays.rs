@@ -1,0 +1,58 @@
+//! Our client plays from our server.
+
+use headgate_rtmp::{ClientEvent, MediaMessage, ServerEvent};
+
+use crate::support::Pair;
+use crate::{frames, refused};
+
+#[test]
+fn a_player_gets_frames_in_order_byte_for_byte() {
+    let mut pair = Pair::play().playing();
+    send_from_server(&mut pair, &frames());
+    pair.exchange();
+    assert!(pair.media_at_client() == frames(), "a frame changed on its way");
+}
+
+#[test]
+fn a_play_is_asked_for_with_its_name() {
+    let mut pair = Pair::play();
+    pair.exchange();
+    let events = pair.server_events();
+    let [ServerEvent::PlayRequested(target)] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(&target.name[..], b"cam");
+}
+
+#[test]
+fn an_unknown_stream_is_refused_to_a_player() {
+    let mut pair = Pair::play();
+    pair.exchange();
+    pair.server.refuse_play("No such stream");
+    pair.exchange();
+    let want = refused("NetStream.Play.StreamNotFound", "No such stream");
+    assert_eq!(pair.client_events(), want);
+}
+
+#[test]
+fn a_player_hears_that_its_stream_has_ended() {
+    let mut pair = Pair::play().playing();
+    pair.server.end_play();
+    pair.exchange();
+    let code = "NetStream.Play.UnpublishNotify".into();
+    assert_eq!(pair.client_events(), [ClientEvent::Ended { code }, ClientEvent::Close]);
+}
+
+#[test]
+fn a_player_that_leaves_ends_only_its_play() {
+    let mut pair = Pair::play().playing();
+    pair.client.end();
+    pair.carry_to_server(usize::MAX);
+    assert_eq!(pair.server_events(), [ServerEvent::PlayEnded, ServerEvent::Close]);
+}
+
+fn send_from_server(pair: &mut Pair, frames: &[MediaMessage]) {
+    for frame in frames {
+        let (header, payload) = frame.payload.split_at(frame.payload.len().min(2));
+        let payload = frame.payload.slice_ref(payload);
+        pair.server.send_media(frame.kind, frame.timestamp, header, &payload);
+    }
+}

@@ -1,0 +1,124 @@
+//! How the client is reached and known: BUNDLE, ICE credentials, fingerprint, DTLS role, candidates.
+
+use std::net::SocketAddr;
+
+use super::error::OfferError;
+use super::lines::Lines;
+use super::offer::Setup;
+
+/// Candidates of one offer, those we pass over too.
+const CANDIDATE_LIMIT: usize = 100;
+/// RFC 8839 5.4.
+const UFRAG_LEAST: usize = 4;
+const PASSWORD_LEAST: usize = 22;
+const CREDENTIAL_LIMIT: usize = 256;
+
+/// The one transport that all sections share.
+pub(super) struct Connection {
+    pub(super) ufrag: String,
+    pub(super) pwd: String,
+    pub(super) fingerprint: [u8; 32],
+    pub(super) setup: Setup,
+}
+
+impl Connection {
+    /// What counts is said by the tagged section, else by the session: others may omit it (RFC 8829 5.2.1) or, as
+    /// aiortc's, carry credentials of their own.
+    pub(super) fn read(session: &Lines<'_>, tagged: &Lines<'_>) -> Result<Self, OfferError> {
+        let either = |name| tagged.attribute(name).or_else(|| session.attribute(name));
+        let (ufrag, pwd) = (either("ice-ufrag").unwrap_or(""), either("ice-pwd").unwrap_or(""));
+        if !is_credential(ufrag, UFRAG_LEAST) || !is_credential(pwd, PASSWORD_LEAST) {
+            return Err(OfferError::Credentials);
+        }
+        let (media, session_level) =
+            (tagged.attributes("fingerprint"), session.attributes("fingerprint"));
+        let fingerprint = media.chain(session_level).find_map(read_fingerprint);
+        let fingerprint = fingerprint.ok_or(OfferError::Fingerprint)?;
+        let setup = read_setup(either("setup"))?;
+        if !tagged.has("rtcp-mux") && !session.has("rtcp-mux") {
+            return Err(OfferError::Transport);
+        }
+        Ok(Self { ufrag: ufrag.to_owned(), pwd: pwd.to_owned(), fingerprint, setup })
+    }
+}
+
+/// The mids of the BUNDLE group that holds every section, as it orders them: the first is the tagged one (RFC 9143
+/// 7.2). Names in it that no section has are passed over (FFmpeg 8.0). Empty when a lone section is in no group.
+pub(super) fn read_bundle(session: &Lines<'_>, mids: &[&str]) -> Result<Vec<String>, OfferError> {
+    for group in session.attributes("group") {
+        let mut words = group.split_whitespace();
+        if words.next() != Some("BUNDLE") {
+            continue;
+        }
+        let mut members: Vec<String> = Vec::new();
+        for word in words {
+            if mids.contains(&word) && members.iter().all(|member| member != word) {
+                members.push(word.to_owned());
+            }
+        }
+        if members.len() == mids.len() {
+            return Ok(members);
+        }
+    }
+    if mids.len() > 1 { Err(OfferError::Transport) } else { Ok(Vec::new()) }
+}
+
+/// Literal UDP addresses for RTP; names (mDNS above all), TCP and addresses nobody has are passed over.
+pub(super) fn read_candidates<'a>(
+    lines: impl Iterator<Item = &'a str>,
+) -> Result<Vec<SocketAddr>, OfferError> {
+    let mut candidates = Vec::new();
+    for (number, line) in lines.enumerate() {
+        if number >= CANDIDATE_LIMIT {
+            return Err(OfferError::TooLong);
+        }
+        let found = read_candidate(line).filter(|found| !candidates.contains(found));
+        candidates.extend(found);
+    }
+    Ok(candidates)
+}
+
+/// Foundation, component, transport, priority, address, port (RFC 8839 5.1). Eyevinn's client counts components from 0.
+fn read_candidate(value: &str) -> Option<SocketAddr> {
+    let mut words = value.split_whitespace().skip(1);
+    let is_rtp = matches!(words.next()?, "0" | "1");
+    let is_udp = words.next()?.eq_ignore_ascii_case("udp");
+    let (address, port) = (words.nth(1)?, words.next()?);
+    let candidate = SocketAddr::new(address.parse().ok()?, port.parse().ok()?);
+    let ip = candidate.ip();
+    let is_someones = candidate.port() != 0 && !ip.is_unspecified() && !ip.is_multicast();
+    (is_rtp && is_udp && is_someones).then_some(candidate)
+}
+
+/// Absent means active (RFC 4145 4).
+fn read_setup(value: Option<&str>) -> Result<Setup, OfferError> {
+    match value {
+        Some("actpass") => Ok(Setup::ActPass),
+        Some("active") | None => Ok(Setup::Active),
+        Some("passive") => Ok(Setup::Passive),
+        Some(_) => Err(OfferError::Setup),
+    }
+}
+
+/// RFC 8122 5; other hashes may stand beside it.
+fn read_fingerprint(value: &str) -> Option<[u8; 32]> {
+    let (algorithm, digits) = value.split_once([' ', '\t'])?;
+    if !algorithm.eq_ignore_ascii_case("sha-256") {
+        return None;
+    }
+    let mut fingerprint = [0; 32];
+    let mut pairs = digits.trim().split(':');
+    for byte in &mut fingerprint {
+        let pair = pairs.next()?;
+        if pair.len() != 2 || !pair.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        *byte = u8::from_str_radix(pair, 16).ok()?;
+    }
+    pairs.next().is_none().then_some(fingerprint)
+}
+
+/// Graphic ASCII and bounded: it goes back into no line, but it goes into memory.
+fn is_credential(text: &str, least: usize) -> bool {
+    (least..=CREDENTIAL_LIMIT).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+}

@@ -1,0 +1,71 @@
+//! Why an offer is refused.
+
+/// Why an offer is refused; the words are for people and never repeat the SDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OfferError {
+    // It is no offer, or larger than any.
+    /// More bytes, lines, payload types or candidates than any offer has.
+    #[error("The offer is too long")]
+    TooLong,
+    /// It is no SDP.
+    #[error("The offer is not valid SDP")]
+    Malformed,
+    /// ICE credentials are missing or too short.
+    #[error("The offer has no usable ICE credentials")]
+    Credentials,
+    /// There is no SHA-256 fingerprint.
+    #[error("The offer has no SHA-256 certificate fingerprint")]
+    Fingerprint,
+    // It asks for what we do not do.
+    /// `a=setup` is unknown.
+    #[error("The offer's DTLS setup is not supported")]
+    Setup,
+    /// Nothing, two of a kind, or something that is neither sound nor picture.
+    #[error("The offer must have one audio or one video section, or one of each, and nothing else")]
+    Sections,
+    /// A section does not send.
+    #[error("Every section of the offer must send media (sendonly or sendrecv)")]
+    Direction,
+    /// RTCP on a port of its own, sections that are not bundled, or media without DTLS.
+    #[error("The offer must use DTLS-SRTP, bundle its sections and multiplex RTCP")]
+    Transport,
+    /// No Opus.
+    #[error("The audio section must offer Opus")]
+    AudioCodec,
+    /// No H.264.
+    #[error("The video section must offer H.264 (Baseline, Main or High, 8 bit 4:2:0)")]
+    VideoCodec,
+    /// Too many layers.
+    #[error("The offer has too many simulcast layers")]
+    Layers,
+}
+
+impl OfferError {
+    /// Stable name.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::TooLong => "offer_too_long",
+            Self::Malformed => "offer_malformed",
+            Self::Credentials => "offer_credentials",
+            Self::Fingerprint => "offer_fingerprint",
+            Self::Setup => "offer_setup",
+            Self::Sections => "offer_sections",
+            Self::Direction => "offer_direction",
+            Self::Transport => "offer_transport",
+            Self::AudioCodec => "offer_audio_codec",
+            Self::VideoCodec => "offer_video_codec",
+            Self::Layers => "offer_layers",
+        }
+    }
+
+    /// HTTP status (RFC 9725 4.2, 4.4.2): 400 is not an offer, 422 is one we cannot serve.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::TooLong | Self::Malformed | Self::Credentials | Self::Fingerprint => 400,
+            Self::Setup | Self::Sections | Self::Direction | Self::Transport => 422,
+            Self::AudioCodec | Self::VideoCodec | Self::Layers => 422,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+// CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [N… SECONDS BLOCKS]`, by default
+// `10 50 100 20 1` with GCM; `cm` takes AES-CM with SHA-1. Each N is measured with Opus passed through, with AAC stereo and with AAC mono; BLOCKS times over, the
+// order turned round each time. A block with a lost unit, a datagram dropped or a late generator has failed.
+import { readFileSync } from "node:fs";
+import { cpus, release } from "node:os";
+import {
+  cpuSeconds,
+  freePort,
+  idleCpuMs,
+  median,
+  residentKb,
+  runLoad,
+  startHeadgate,
+  steadyResidentKb,
+} from "./_servers.mjs";
+
+const SOUNDS = ["opus", "stereo", "mono"];
+const DEFAULTS = [10, 50, 100, 20, 1];
+/** A generator later than this measures itself (performance.md §3). */
+const LATE_LIMIT_MS = 2;
+/** Sessions that come and go before anything is measured. */
+const WARM_SESSIONS = 5;
+/** AAC frames in a second at 48 kHz; a block may miss one stream's first or last of them. */
+const AAC_PER_SECOND = 48_000 / 1024;
+
+export async function bench(words) {
+  const srtp = words.includes("cm") ? "cm" : "gcm";
+  const given = words.filter((word) => word !== srtp).map(Number);
+  if (given.some(Number.isNaN)) throw new Error("whip [cm] [N… SECONDS BLOCKS]");
+  const numbers = given.length >= 3 ? given : DEFAULTS;
+  const counts = numbers.slice(0, -2);
+  const [seconds, rounds] = numbers.slice(-2);
+  const blocks = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const cases = counts.flatMap((streams) => SOUNDS.map((sound) => ({ streams, sound, srtp })));
+    for (const which of round % 2 === 0 ? cases : cases.reverse()) {
+      const block = await measure(which, seconds);
+      blocks.push(block);
+      console.log(JSON.stringify(block));
+    }
+  }
+  report(blocks, srtp, seconds);
+  for (const { streams, sound, faults } of blocks) {
+    if (faults.length === 0) continue;
+    console.log(`FAILED: N = ${streams}, ${sound}: ${faults.join(", ")}`);
+    process.exitCode = 1;
+  }
+}
+
+/** One block on a server of its own: memory that an earlier block left behind is nobody's. */
+async function measure({ streams, sound, srtp }, seconds) {
+  const sinkPort = await freePort();
+  const server = await startHeadgate(sinkPort, streams);
+  const probe = () => ({ cpu: cpuSeconds(server.pid), kb: residentKb(server.pid), drops: udpDrops() });
+  const load = (names, time) => {
+    const where = ["whip", `127.0.0.1:${sinkPort}`, server.http, server.streamUrl];
+    return runLoad([...where, names.join(","), String(time), sound, srtp], probe);
+  };
+  // What Node compiles and loads for the first publish is no session's memory.
+  await load(server.names(streams).slice(0, WARM_SESSIONS), 0);
+  const empty = await steadyResidentKb(server.pid);
+  const idle = await idleCpuMs(server.pid);
+  const { balance, seen } = await load(server.names(streams), seconds);
+  await server.stop();
+  const { connected, measuring, measured } = seen;
+  const took = measured.time - measuring.time;
+  const block = {
+    streams,
+    sound,
+    srtp,
+    cpu_ms_per_stream_second: round3(((measured.cpu - measuring.cpu) * 1000 - idle * took) / (streams * took)),
+    idle_cpu_ms_per_second: round3(idle),
+    kb_per_session_connected: Math.round((connected.kb - empty) / streams),
+    kb_per_session_live: Math.round((measured.kb - empty) / streams),
+    udp_drops: measured.drops - connected.drops,
+    ...balance,
+  };
+  return { ...block, faults: faultsOf(block, took) };
+}
+
+function faultsOf(block, took) {
+  const faults = [];
+  const none = ["lost", "misplaced", "udp_drops", "unsent_datagrams", "closed_early", "aac_gaps"];
+  for (const name of none) if (block[name] > 0) faults.push(`${name} ${block[name]}`);
+  const expected = AAC_PER_SECOND * took * block.streams;
+  const isShort = block.sound !== "opus" && Math.abs(block.aac_frames - expected) > expected * 0.01 + block.streams;
+  if (isShort) faults.push(`aac_frames ${block.aac_frames} of ${Math.round(expected)}`);
+  if (block.generator_late_p99_ms > LATE_LIMIT_MS) faults.push(`generator late by ${block.generator_late_p99_ms} ms`);
+  return faults;
+}
+
+function report(blocks, srtp, seconds) {
+  const rows = new Map();
+  for (const block of blocks) {
+    const key = `${block.streams} ${block.sound}`;
+    rows.set(key, [...(rows.get(key) ?? []), block]);
+  }
+  console.log(
+    `\nWHIP in → RTMP out, ${srtp}, 2 Mbit/s + 64 kbit/s each, blocks of ${seconds} s, one core for the server`,
+  );
+  const table = [...rows.values()].map((same) => {
+    const { streams, sound } = same[0];
+    const middle = (name) => Number(median(same.map((block) => block[name])).toFixed(2));
+    const costs = same.map((block) => block.cpu_ms_per_stream_second);
+    return {
+      N: streams,
+      sound: sound === "opus" ? "Opus" : `AAC ${sound}`,
+      "CPU ms": middle("cpu_ms_per_stream_second"),
+      spread: `${Math.min(...costs)}–${Math.max(...costs)}`,
+      "video p50": middle("video_delay_p50_ms"),
+      "video p99": middle("video_delay_p99_ms"),
+      "sound p50": middle(`${sound === "opus" ? "audio" : "aac"}_delay_p50_ms`),
+      "sound p99": middle(`${sound === "opus" ? "audio" : "aac"}_delay_p99_ms`),
+      "kB connected": middle("kb_per_session_connected"),
+      "kB live": middle("kb_per_session_live"),
+      lost: middle("lost"),
+    };
+  });
+  console.table(table);
+  console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
+}
+
+/** UDP datagrams that found a receive buffer full, on the whole machine. */
+function udpDrops() {
+  const [names, values] = readFileSync("/proc/net/snmp", "utf8")
+    .split("\n")
+    .filter((line) => line.startsWith("Udp:"))
+    .map((line) => line.split(" "));
+  return Number(values[names.indexOf("RcvbufErrors")]);
+}
+
+const round3 = (value) => Number(value.toFixed(3));

@@ -1,0 +1,95 @@
+// Headless Chromium as a WebRTC broadcaster: fake devices, a moving noise clip as camera, the plain page as its site.
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type BrowserContext, chromium, type Page } from "playwright-core";
+
+const PROGRAM = "/usr/bin/chromium";
+/** Noise makes the encoder need its bits; the clip is played in a loop. */
+const CLIP = "testsrc2=size=1280x720:rate=25,noise=alls=8:allf=t";
+const CLIP_SECONDS = 3;
+
+export interface Broadcaster {
+  /** Presses Start: the answer's status, and the problem document of a refusal. */
+  start(): Promise<{ readonly status: number; readonly session?: string; readonly problem?: Record<string, unknown> }>;
+  /** Presses Stop: the DELETE's status. */
+  stop(): Promise<number>;
+  state(): Promise<string>;
+  /** `getStats` of the connection. */
+  stats(): Promise<readonly Record<string, unknown>[]>;
+  /** Kills the page's process, as a crash does. */
+  kill(): Promise<void>;
+  readonly page: Page;
+}
+
+export interface Chromium {
+  /** A page that will publish to `whip`, a complete WHIP URL. */
+  open(whip: string, options?: { readonly keep?: "resolution"; readonly stereo?: boolean }): Promise<Broadcaster>;
+  close(): Promise<void>;
+}
+
+export async function startChromium(): Promise<Chromium> {
+  const folder = mkdtempSync(join(tmpdir(), "headgate-chromium-"));
+  const clip = makeClip();
+  const site = createServer((_, response) => {
+    response.setHeader("content-type", "text/html; charset=utf-8");
+    response.end(readFileSync("test/fixtures/broadcast.html"));
+  });
+  await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
+  const origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+  const context: BrowserContext = await chromium.launchPersistentContext(folder, {
+    executablePath: PROGRAM,
+    headless: true,
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--use-fake-ui-for-media-stream",
+      "--use-fake-device-for-media-stream=device-count=1,fps=25",
+      `--use-file-for-fake-video-capture=${clip}`,
+      "--allow-loopback-in-peer-connection",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+      "--no-first-run",
+    ],
+  });
+  return {
+    async open(whip, { keep, stereo } = {}) {
+      const page = await context.newPage();
+      const query = new URLSearchParams({ whip, ...(keep ? { keep } : {}), ...(stereo ? { stereo: "1" } : {}) });
+      await page.goto(`${origin}/?${query}`);
+      const call = <T>(expression: string) => page.evaluate(expression) as Promise<T>;
+      return {
+        page,
+        start: () => call("broadcast.start()"),
+        stop: () => call("broadcast.stop()"),
+        state: () => call("broadcast.state()"),
+        stats: () => call("broadcast.stats()"),
+        async kill() {
+          // The page's process is gone before it can say goodbye; the navigation itself never ends.
+          await page.goto("chrome://kill").catch(() => {});
+        },
+      };
+    },
+    async close() {
+      await context.close();
+      await new Promise((resolve) => site.close(resolve));
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Made once per machine: the same clip for every test. */
+function makeClip(): string {
+  const clip = join(tmpdir(), "headgate-noise-clip-8.mjpeg");
+  if (!existsSync(clip)) {
+    const source = ["-f", "lavfi", "-i", CLIP, "-t", String(CLIP_SECONDS)];
+    const part = `${clip}.${process.pid}`;
+    execFileSync("ffmpeg", ["-v", "error", "-y", ...source, "-c:v", "mjpeg", "-q:v", "4", "-f", "mjpeg", part]);
+    execFileSync("mv", [part, clip]);
+  }
+  return clip;
+}

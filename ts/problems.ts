@@ -1,0 +1,94 @@
+// What can go wrong at the WHIP endpoint, as problem documents (RFC 9457, P10): one table from code to status and title.
+import { BodyTooLarge, type HttpError, MethodNotAllowed, ServiceError } from "./errors.ts";
+import type { DenialCause } from "./publish/denials.ts";
+
+type Status = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 500 | 503 | 504;
+
+/** Codes that only WHIP has; offers add the media core's own. */
+export type WhipFault =
+  | "parameter_required"
+  | "bad_parameter"
+  | "bad_stream_url"
+  | "unsupported_media_type"
+  | "unknown_session"
+  | "bad_token"
+  | "token_mismatch";
+
+const FAULTS: Readonly<Record<WhipFault, readonly [Status, title: string]>> = {
+  parameter_required: [400, "Parameter required"],
+  bad_parameter: [400, "Invalid parameter"],
+  bad_stream_url: [400, "Invalid stream_url"],
+  unsupported_media_type: [415, "Unsupported media type"],
+  unknown_session: [404, "Unknown session"],
+  bad_token: [401, "Invalid token"],
+  token_mismatch: [403, "Token of another stream"],
+};
+
+const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = {
+  malformed_name: [400, "Invalid stream name"],
+  reserved_field: [400, "Reserved field in custom arguments"],
+  unknown_stream: [404, "Unknown stream"],
+  locked_stream: [403, "Stream is locked"],
+  already_live: [409, "Stream is already live"],
+  organisation_disabled: [403, "Organisation is not enabled"],
+  rejected_by_customer: [403, "Publish denied"],
+  customer_unreachable: [504, "Publish could not be authorised"],
+  stopping: [503, "Service is stopping"],
+  internal_error: [500, "Internal error"],
+};
+
+/** How long a client may wait before it tries again where that helps, seconds. */
+const RETRY_AFTER_S = 5;
+
+/** A refusal at the WHIP endpoint. `detail` is for people: never the SDP, never anything of the customer's webhook but
+ *  the reason of W26. */
+export class WhipProblem extends ServiceError {
+  readonly code: string;
+  readonly status: Status;
+  readonly title: string;
+  readonly detail: string;
+
+  constructor(code: string, status: Status, title: string, detail: string) {
+    super(title);
+    this.code = code;
+    this.status = status;
+    this.title = title;
+    this.detail = detail;
+  }
+
+  static fault(code: WhipFault, detail: string): WhipProblem {
+    const [status, title] = FAULTS[code];
+    return new WhipProblem(code, status, title, detail);
+  }
+
+  static denied(cause: DenialCause, detail: string): WhipProblem {
+    const [status, title] = DENIED[cause];
+    return new WhipProblem(cause, status, title, detail);
+  }
+}
+
+/** The problem document of an error, and the headers that go with it. */
+export function problemResponse(error: HttpError | WhipProblem): Response {
+  const problem = error instanceof WhipProblem ? error : generalProblem(error);
+  const { status, title, detail, code } = problem;
+  const headers = new Headers({ "content-type": "application/problem+json" });
+  if (status === 503) headers.set("retry-after", String(RETRY_AFTER_S));
+  if (status === 401) headers.set("www-authenticate", 'Bearer error="invalid_token"');
+  if (error instanceof MethodNotAllowed) headers.set("allow", error.allow.join(", "));
+  return new Response(JSON.stringify({ type: "about:blank", title, status, detail, code }), { status, headers });
+}
+
+/** What any address of ours can meet. */
+function generalProblem(error: HttpError): WhipProblem {
+  if (error instanceof BodyTooLarge) {
+    return new WhipProblem(error.code, 413, "Offer too large", "An offer has at most 64 KiB");
+  }
+  if (error instanceof MethodNotAllowed) {
+    return new WhipProblem(error.code, 405, "Method not allowed", "See the Allow header");
+  }
+  if (error.code === "unknown_address") return new WhipProblem(error.code, 404, "Unknown address", "Nothing is here");
+  if (error.code === "store_failed") {
+    return new WhipProblem(error.code, 503, "Temporarily unavailable", "Try again in a moment");
+  }
+  return new WhipProblem("internal_error", 500, "Internal error", "The request is logged under its x-request-id");
+}
