@@ -72,6 +72,8 @@ export function problemResponse(error: HttpError | WhipProblem): Response {
   const problem = error instanceof WhipProblem ? error : generalProblem(error);
   const { status, title, detail, code } = problem;
   const headers = new Headers({ "content-type": "application/problem+json" });
+  // Here too: a body over the limit is refused before the WHIP routes are reached, and a page must be able to read it.
+  headers.set("access-control-allow-origin", "*");
   if (status === 503) headers.set("retry-after", String(RETRY_AFTER_S));
   if (status === 401) headers.set("www-authenticate", 'Bearer error="invalid_token"');
   if (error instanceof MethodNotAllowed) headers.set("allow", error.allow.join(", "));

@@ -72,7 +72,7 @@ async function measure({ streams, sound, srtp }, seconds) {
     idle_cpu_ms_per_second: round3(idle),
     kb_per_session_connected: Math.round((connected.kb - empty) / streams),
     kb_per_session_live: Math.round((measured.kb - empty) / streams),
-    udp_drops: measured.drops - connected.drops,
+    udp_drops: measured.drops - measuring.drops,
     ...balance,
   };
   return { ...block, faults: faultsOf(block, took) };

@@ -78,6 +78,8 @@ export async function packetsOf(source: string): Promise<readonly Packet[]> {
 
 /** What a decoder complains about; empty when every picture and sound decodes. */
 export async function decodeComplaints(file: string): Promise<string> {
-  const decoder = await run("ffmpeg", ["-nostdin", "-v", "warning", "-i", file, "-f", "null", "-"]);
+  // Frames as they come: a constant rate would complain of a camera whose frames are not evenly spaced.
+  const asTheyCome = ["-fps_mode", "passthrough", "-enc_time_base", "-1"];
+  const decoder = await run("ffmpeg", ["-nostdin", "-v", "warning", "-i", file, ...asTheyCome, "-f", "null", "-"]);
   return decoder.stderr();
 }

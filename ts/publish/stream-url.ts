@@ -45,9 +45,10 @@ export function foreignUrl(
   return `rtmp://${target.host}:${target.port}/live/${name}${query}`;
 }
 
-/** Null for what is no plain RTMP URL: no user, no query, nothing that a resolver would read in its own way. */
+/** Null for what is no plain RTMP URL: no user, no query, nothing escaped, nothing that the WHATWG parser would repair
+ *  (dot segments, control characters). */
 function parse(text: string): URL | null {
-  if (!/^rtmp:\/\/[^\s@?#\\%]+$/i.test(text)) return null;
+  if (!/^rtmp:\/\/[\w.:[\]-]+\/live\/?$/i.test(text)) return null;
   try {
     return new URL(text);
   } catch {

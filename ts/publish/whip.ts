@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Media, OfferJudgement } from "../media.ts";
 import { resolveUpstream, withoutBrackets } from "./address-guard.ts";
-import type { Denied } from "./denials.ts";
+import { type Denied, denied } from "./denials.ts";
 import type { Publishing } from "./lifecycle.ts";
 import { utf8 } from "./stream-name.ts";
 import { foreignUrl, readStreamUrl, type StreamUrlRules } from "./stream-url.ts";
@@ -63,6 +63,10 @@ export function createWhip(deps: {
       let ownUpstream: string | null = null;
       if (target.kind === "foreign") {
         const argumentsText = customArguments === null ? null : utf8(customArguments);
+        // A URL could only carry them altered (W2).
+        if (customArguments !== null && argumentsText === null) {
+          return denied("malformed_name", "Custom arguments are not UTF-8");
+        }
         // A host that cannot be dialled is told like one that is not allowed.
         const addresses = await resolveUpstream(target.host, { exempt: dev });
         if (addresses.length === 0) return { outcome: "bad_stream_url" };

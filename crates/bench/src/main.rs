@@ -13,6 +13,7 @@ mod pace;
 mod rtmp;
 mod sink;
 mod whip;
+mod whip_aac;
 mod whip_http;
 mod whip_load;
 mod whip_publisher;

@@ -9,8 +9,8 @@ use headgate_rtmp::MediaKind;
 
 use crate::ledger::Ledger;
 
-/// Media flows for so long before anything is measured.
-const WARM_UP: Duration = Duration::from_secs(3);
+/// Media flows for so long before anything is measured, unless the server needs more.
+pub(crate) const WARM_UP: Duration = Duration::from_secs(3);
 /// What was sent last may take so long to arrive.
 const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 
@@ -38,7 +38,7 @@ pub(crate) struct Lateness {
 pub(crate) fn run(
     load: &mut impl Load,
     publishers: usize,
-    seconds: u64,
+    (warm_up, seconds): (Duration, u64),
     due: Due,
     report: impl Fn(bool),
 ) -> io::Result<Lateness> {
@@ -51,7 +51,7 @@ pub(crate) fn run(
         queue.push(Reverse((start, publisher, false, 0_u32, start)));
         queue.push(Reverse((start, publisher, true, 0_u32, start)));
     }
-    let measure_from = base + WARM_UP;
+    let measure_from = base + warm_up;
     let until = measure_from + Duration::from_secs(seconds);
     let mut is_measuring = false;
     let mut late = Vec::new();

@@ -12,7 +12,7 @@ use mio::{Events, Interest, Poll, Token};
 use crate::connection::{Connection, Session};
 use crate::ledger::{Balance, Ledger};
 use crate::load::{HEADERS, Stamp, due, read_stamp, unit};
-use crate::pace::{self, Lateness, Load};
+use crate::pace::{self, Lateness, Load, WARM_UP};
 use crate::sink::{Sink, Takes};
 
 /// Publishers and pushes are up before this, or the run fails.
@@ -47,7 +47,7 @@ pub(crate) fn run(run: &Run, report: impl Fn(bool)) -> io::Result<(Balance, Late
     for publisher in 0..bench.ready.len() {
         bench.send_headers(publisher);
     }
-    let late = pace::run(&mut bench, run.names.len(), run.seconds, due, report)?;
+    let late = pace::run(&mut bench, run.names.len(), (WARM_UP, run.seconds), due, report)?;
     bench.say_goodbye()?;
     Ok((bench.ledger.balance(), late))
 }

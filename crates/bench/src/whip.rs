@@ -6,13 +6,14 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use headgate_peer::{Settings, SrtpChoice};
-use headgate_rtmp::{MediaKind, MediaMessage};
+use headgate_rtmp::MediaKind;
 use mio::{Events, Poll, Token};
 
 use crate::ledger::{Balance, Ledger, Percentiles};
 use crate::load::Stamp;
-use crate::pace::{self, Lateness, Load};
+use crate::pace::{self, Lateness, Load, WARM_UP};
 use crate::sink::{Sink, Takes};
+use crate::whip_aac::AacAccount;
 use crate::whip_http::{delete, escape, post_offer};
 use crate::whip_load::{Arrived, Sound, due, prepare_sound, recognise};
 use crate::whip_publisher::{Asked, WhipPublisher};
@@ -23,9 +24,8 @@ const READY_LIMIT: Duration = Duration::from_secs(30);
 const TIMER_INTERVAL: Duration = Duration::from_millis(5);
 /// Nothing moves for so long between connecting and media: the caller reads the server's memory.
 const PAUSE: Duration = Duration::from_millis(500);
-/// An AAC frame lasts 21.3 ms; timestamps are whole milliseconds.
-const AAC_STEP_MS: std::ops::RangeInclusive<u32> = 21..=22;
-
+/// What making an AAC encoder may cost a server on one core; all are wanted at once.
+const ENCODER_WARM_UP: Duration = Duration::from_millis(100);
 /// What to run.
 pub(crate) struct Run {
     /// Where the server pushes to: us.
@@ -62,24 +62,6 @@ pub(crate) struct Counts {
     aac_gaps: u64,
 }
 
-/// The account of AAC, which carries no stamps: that its timestamps go on without a hole, and how late they are.
-#[derive(Default)]
-struct AacAccount {
-    pushes: Vec<PushTimes>,
-    frames: u64,
-    gaps: u64,
-    delays: Vec<u32>,
-}
-
-/// What a push said of time.
-#[derive(Clone, Copy, Default)]
-struct PushTimes {
-    /// Timestamp of its last AAC frame.
-    last_ms: Option<u32>,
-    /// When its timestamp 0 was sent, by its last picture: microseconds since the start of the run.
-    origin_us: Option<i64>,
-}
-
 struct Bench<'a> {
     run: &'a Run,
     poll: Poll,
@@ -103,10 +85,14 @@ pub(crate) fn run(run: &Run, connected: impl Fn(), report: impl Fn(bool)) -> io:
     bench.connect()?;
     connected();
     bench.turn_for(PAUSE)?;
-    let late = pace::run(&mut bench, run.names.len(), run.seconds, due, report)?;
+    let sessions = u32::try_from(run.names.len()).unwrap_or(u32::MAX);
+    let encoders = if run.sound == Sound::Opus { 0 } else { sessions };
+    let course = (WARM_UP + ENCODER_WARM_UP * encoders, run.seconds);
+    let late = pace::run(&mut bench, run.names.len(), course, due, report)?;
     bench.say_goodbye()?;
-    let aac_delay = Percentiles::of(std::mem::take(&mut bench.aac.delays));
-    let counts = Counts { aac_frames: bench.aac.frames, aac_gaps: bench.aac.gaps, ..bench.counts };
+    let AacAccount { frames, gaps, delays, .. } = bench.aac;
+    let aac_delay = Percentiles::of(delays);
+    let counts = Counts { aac_frames: frames, aac_gaps: gaps, ..bench.counts };
     Ok(Outcome { balance: bench.ledger.balance(), late, counts, aac_delay })
 }
 
@@ -239,47 +225,6 @@ impl Load for Bench<'_> {
 
     fn ledger(&self) -> &Ledger {
         &self.ledger
-    }
-}
-
-impl AacAccount {
-    /// Timestamps and sending times go together: a publisher's tracks start at one moment.
-    fn note_picture(&mut self, push: usize, message: &MediaMessage, stamp: Stamp) {
-        if message.kind == MediaKind::Video {
-            let sent = i64::try_from(stamp.sent.as_micros()).unwrap_or(i64::MAX);
-            self.push(push).origin_us = Some(sent - i64::from(message.timestamp) * 1_000);
-        }
-    }
-
-    fn note_frame(
-        &mut self,
-        push: usize,
-        message: &MediaMessage,
-        now: Duration,
-        is_measuring: bool,
-    ) {
-        let times = self.push(push);
-        let last_ms = times.last_ms.replace(message.timestamp);
-        let origin_us = times.origin_us;
-        if !is_measuring {
-            return;
-        }
-        self.frames += 1;
-        let step = last_ms.map(|last| message.timestamp.wrapping_sub(last));
-        self.gaps += u64::from(step.is_some_and(|step| !AAC_STEP_MS.contains(&step)));
-        if let Some(origin) = origin_us {
-            let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
-            let delay = now - origin - i64::from(message.timestamp) * 1_000;
-            self.delays.push(u32::try_from(delay.max(0)).unwrap_or(u32::MAX));
-        }
-    }
-
-    fn push(&mut self, push: usize) -> &mut PushTimes {
-        if self.pushes.len() <= push {
-            self.pushes.resize(push + 1, PushTimes::default());
-        }
-        // The line above made room for it.
-        &mut self.pushes[push]
     }
 }
 

@@ -145,14 +145,18 @@ impl SubscriberQueue {
             || self.waiting_us() > QUEUE_TIME_LIMIT_US
     }
 
-    /// Media time between the first and the last timed frame behind the joining burst.
+    /// Media time between the first and the last frame of the track that has more of it behind the joining burst.
+    /// Each by itself: transcoded sound comes later than its picture.
     fn waiting_us(&self) -> i64 {
-        let timed =
-            |frame: &&Frame| !matches!(frame.kind, FrameKind::Configuration | FrameKind::Script);
-        let micros = |frame: &Frame| Timestamp::as_micros(frame.timestamp);
-        let first = self.frames.range(self.joined_with..).find(timed).map(micros);
-        let last = self.frames.range(self.joined_with..).rev().find(timed).map(micros);
-        first.zip(last).map_or(0, |(first, last)| last - first)
+        let span = |track: Track| {
+            let of_track =
+                |frame: &&Frame| frame.track() == track && frame.kind != FrameKind::Configuration;
+            let micros = |frame: &Frame| frame.timestamp.as_micros();
+            let first = self.frames.range(self.joined_with..).find(of_track).map(micros);
+            let last = self.frames.range(self.joined_with..).rev().find(of_track).map(micros);
+            first.zip(last).map_or(0, |(first, last)| last - first)
+        };
+        span(Track::Video).max(span(Track::Audio))
     }
 
     fn drop_to_keyframe(&mut self) {
@@ -234,11 +238,17 @@ mod tests {
             let kind = if n % 25 == 0 { FrameKind::Keyframe } else { FrameKind::Inter };
             queue.push(&frame(kind, n * 40));
         }
-        queue.push(&frame(FrameKind::Audio, 3041));
+        queue.push(&frame(FrameKind::Audio, 3020));
+        queue.push(&frame(FrameKind::Inter, 3040));
         let left = drain(&mut queue);
         assert_eq!(
             left,
-            [(FrameKind::Configuration, 0), (FrameKind::Keyframe, 3000), (FrameKind::Audio, 3041)]
+            [
+                (FrameKind::Configuration, 0),
+                (FrameKind::Keyframe, 3000),
+                (FrameKind::Audio, 3020),
+                (FrameKind::Inter, 3040)
+            ]
         );
         assert_eq!(queue.poll_dropped(), 75);
     }
@@ -263,6 +273,18 @@ mod tests {
         queue.push(&frame(FrameKind::Inter, 8000));
         assert_eq!(queue.poll_dropped(), 0);
         assert_eq!(drain(&mut queue).len(), 201);
+    }
+
+    #[test]
+    fn sound_that_comes_late_does_not_make_the_queue_full() {
+        let mut queue = SubscriberQueue::new([]);
+        for (kind, at) in
+            [(FrameKind::Keyframe, 3400), (FrameKind::Audio, 0), (FrameKind::Inter, 3440)]
+        {
+            queue.push(&frame(kind, at));
+        }
+        assert_eq!(queue.poll_dropped(), 0);
+        assert_eq!(drain(&mut queue).len(), 3);
     }
 
     #[test]

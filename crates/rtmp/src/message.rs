@@ -28,7 +28,7 @@ pub(crate) const PING_RESPONSE: u16 = 7;
 
 /// Arguments of one command that are read; more are ignored.
 const ARGUMENTS_LIMIT: usize = 16;
-/// Messages in one aggregate: 8 MiB of empty ones would otherwise become 100 MiB of bookkeeping.
+/// Messages in one aggregate: 8 MiB hold half a million empty ones, each with an event of its own.
 const AGGREGATE_LIMIT: usize = 4096;
 /// `@setDataFrame` as an AMF0 string: what an encoder puts before metadata that the server is to keep.
 pub(crate) const SET_DATA_FRAME: &[u8] = b"\x02\x00\x0d@setDataFrame";

@@ -336,8 +336,15 @@ impl WhipSession {
         };
         let payload = packet.get(header.payload_at..header.payload_end).unwrap_or_default();
         let mut transport_cc = None;
-        if let Some(video) = self.video.as_mut().filter(|video| video.receiver.is_of(&header)) {
-            video.handle_packet(now, &header, payload, &mut self.clock, &mut self.frames);
+        let is_video =
+            |video: &VideoTrack| video.receiver.is_of(&header) || video.is_retransmission(&header);
+        if let Some(video) = self.video.as_mut().filter(|video| is_video(video)) {
+            if video.receiver.is_of(&header) {
+                video.handle_packet(now, &header, payload, &mut self.clock, &mut self.frames);
+            } else {
+                let (clock, frames) = (&mut self.clock, &mut self.frames);
+                video.handle_retransmission(now, &header, payload, clock, frames);
+            }
             transport_cc = video.receiver.transport_cc_id();
         } else if let Some(audio) =
             self.audio.as_mut().filter(|audio| audio.receiver.is_of(&header))

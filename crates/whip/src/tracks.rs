@@ -82,6 +82,9 @@ impl Receiver {
 /// The picture.
 pub(crate) struct VideoTrack {
     pub(crate) receiver: Receiver,
+    /// Payload type of retransmissions, and the sender that the offer names for the picture.
+    rtx: Option<u8>,
+    offered_ssrc: Option<u32>,
     can_ask_keyframe: bool,
     depacketizer: Depacketizer,
     first_packet: Option<Instant>,
@@ -103,7 +106,9 @@ impl VideoTrack {
                 jitter: Jitter::new(section.has_nack),
                 reception: ReceptionStats::new(VIDEO_RATE, now),
             },
-            can_ask_keyframe: section.has_pli || section.has_fir,
+            rtx: section.rtx.filter(|_| section.has_nack).map(|rtx| rtx.payload_type),
+            offered_ssrc: section.ssrc,
+            can_ask_keyframe: section.has_pli,
             depacketizer: Depacketizer::new(&section.parameter_sets),
             first_packet: None,
             last_keyframe: None,
@@ -112,6 +117,33 @@ impl VideoTrack {
             is_keyframe_wanted: false,
             plis: 0,
         }
+    }
+
+    /// The packet repeats one of this track (RFC 4588).
+    #[must_use]
+    pub(crate) fn is_retransmission(&self, header: &RtpHeader) -> bool {
+        self.rtx == Some(header.payload_type)
+    }
+
+    /// Takes a retransmission: the original sequence number stands before the original payload.
+    pub(crate) fn handle_retransmission(
+        &mut self,
+        now: Instant,
+        header: &RtpHeader,
+        payload: &[u8],
+        clock: &mut Clock,
+        frames: &mut VecDeque<Frame>,
+    ) {
+        // Nothing behind the number, or nothing at all, probes the bandwidth.
+        let Some((&[high, low], original)) = payload.split_first_chunk() else { return };
+        let Some(ssrc) = self.receiver.ssrc().or(self.offered_ssrc) else { return };
+        if original.is_empty() {
+            return;
+        }
+        let sequence = u16::from_be_bytes([high, low]);
+        let payload_type = self.receiver.payload_type;
+        let header = RtpHeader { sequence, ssrc, payload_type, ..*header };
+        self.order(now, &header, original, clock, frames);
     }
 
     /// Takes a packet; what it completes goes to `frames`.
@@ -125,6 +157,17 @@ impl VideoTrack {
     ) {
         self.first_packet.get_or_insert(now);
         self.receiver.reception.note_packet(now, header);
+        self.order(now, header, payload, clock, frames);
+    }
+
+    fn order(
+        &mut self,
+        now: Instant,
+        header: &RtpHeader,
+        payload: &[u8],
+        clock: &mut Clock,
+        frames: &mut VecDeque<Frame>,
+    ) {
         let (depacketizer, mut out) = (&mut self.depacketizer, Emitter::new(now, clock, frames));
         self.receiver.jitter.handle_packet(now, header, payload, &mut |ordered| {
             order_into(depacketizer, ordered, &mut out);
@@ -335,4 +378,54 @@ fn emit_packet(
     }
     let data = Bytes::copy_from_slice(payload);
     frames.push_back(Frame { codec, kind: FrameKind::Audio, timestamp, composition_ms: 0, data });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sdp::Rtx;
+
+    fn section() -> VideoSection {
+        let offer = "v=0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96 97\r\na=ice-ufrag:abcd\r\n\
+a=ice-pwd:0123456789abcdefghijklmn\r\na=setup:actpass\r\na=rtcp-mux\r\na=mid:0\r\n\
+a=fingerprint:sha-256 00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\r\n\
+a=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1;profile-level-id=42e01f\r\n\
+a=rtcp-fb:96 nack\r\na=rtcp-fb:96 nack pli\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\n";
+        crate::sdp::read_offer(offer).expect("acceptable").video.expect("a picture")
+    }
+
+    fn header(payload_type: u8, ssrc: u32, sequence: u16, timestamp: u32) -> RtpHeader {
+        let (marker, payload_at, payload_end) = (true, 0, 0);
+        RtpHeader { marker, payload_type, sequence, timestamp, ssrc, payload_at, payload_end }
+    }
+
+    #[test]
+    fn a_retransmission_fills_its_hole_and_what_is_no_packet_is_passed_over() {
+        let now = Instant::now();
+        let section = section();
+        assert_eq!(section.rtx.map(|Rtx { payload_type, .. }| payload_type), Some(97));
+        let mut video = VideoTrack::new(&section, now);
+        let (mut clock, mut frames) = (Clock::default(), VecDeque::new());
+        let key = [
+            &[0x78, 0, 5, 0x67, 0x42, 0xc0, 0x1f, 0x8c][..],
+            &[0, 2, 0x68, 0xce, 0, 2, 0x65, 0x88],
+        ]
+        .concat();
+        video.handle_packet(now, &header(96, 7, 10, 0), &key, &mut clock, &mut frames);
+        video.handle_packet(now, &header(96, 7, 12, 7200), &[0x41, 0x9a], &mut clock, &mut frames);
+        let before = frames.len();
+        for payload in [&[][..], &[0], &[0, 11]] {
+            let probe = header(97, 8, 500, 3600);
+            video.handle_retransmission(now, &probe, payload, &mut clock, &mut frames);
+        }
+        assert_eq!(frames.len(), before);
+        let repeated = header(97, 8, 501, 3600);
+        assert!(video.is_retransmission(&repeated) && !video.receiver.is_of(&repeated));
+        for _ in 0..2 {
+            let payload = [0, 11, 0x41, 0x9a, 1];
+            video.handle_retransmission(now, &repeated, &payload, &mut clock, &mut frames);
+        }
+        assert_eq!(frames.len(), before + 2);
+        assert_eq!(video.receiver.counters().recovered, 0, "it was not asked for");
+    }
 }

@@ -22,14 +22,19 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) fn publish(port: u16, name: &str) -> Self {
-        Self::open(port, name, ClientRole::Publish)
+        Self::open(port, name, ClientRole::Publish, &[])
     }
 
     pub(super) fn play(port: u16, name: &str) -> Self {
-        Self::open(port, name, ClientRole::Play)
+        Self::open(port, name, ClientRole::Play, &[])
     }
 
-    fn open(port: u16, name: &str, role: ClientRole) -> Self {
+    /// A player that lists Opus in connect (Enhanced RTMP).
+    pub(super) fn play_opus(port: u16, name: &str) -> Self {
+        Self::open(port, name, ClientRole::Play, &["Opus"])
+    }
+
+    fn open(port: u16, name: &str, role: ClientRole, four_ccs: &[&str]) -> Self {
         let socket = TcpStream::connect(("127.0.0.1", port)).expect("the core listens");
         socket.set_read_timeout(Some(Duration::from_millis(20))).expect("a socket option");
         let config = ClientConfig {
@@ -39,7 +44,7 @@ impl Peer {
             name: name.into(),
             seed: [7; 8],
             limits: Limits::default(),
-            four_cc_list: Vec::new(),
+            four_cc_list: four_ccs.iter().map(|four_cc| (*four_cc).to_owned()).collect(),
         };
         let session = ClientSession::new(config, Instant::now());
         Self { socket, session, events: VecDeque::new() }

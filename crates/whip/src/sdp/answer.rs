@@ -114,7 +114,9 @@ fn write_audio(sdp: &mut Sdp, offer: &Offer, audio: &AudioSection, settings: &An
 
 fn write_video(sdp: &mut Sdp, offer: &Offer, video: &VideoSection, settings: &AnswerSettings<'_>) {
     let format = video.payload_type;
-    sdp.line(&format!("m=video 9 {} {format}", video.protocol));
+    let rtx = video.rtx.filter(|_| video.has_nack).map(|rtx| rtx.payload_type);
+    let formats = rtx.map_or_else(|| format.to_string(), |rtx| format!("{format} {rtx}"));
+    sdp.line(&format!("m=video 9 {} {formats}", video.protocol));
     // RFC 8866 5: `c=` stands before `b=`, both before `a=`.
     sdp.line("c=IN IP4 0.0.0.0");
     if settings.max_bitrate_kbps > 0 {
@@ -132,6 +134,12 @@ fn write_video(sdp: &mut Sdp, offer: &Offer, video: &VideoSection, settings: &An
         (video.has_pli, "nack pli"),
     ];
     write_feedback(sdp, format, &feedback);
+    // Retransmissions in a stream of their own: without it a browser probes the bandwidth with empty packets among its
+    // pictures, which it cannot send again (RFC 4588 8.1).
+    if let Some(rtx) = rtx {
+        sdp.line(&format!("a=rtpmap:{rtx} rtx/90000"));
+        sdp.line(&format!("a=fmtp:{rtx} apt={format}"));
+    }
     write_extensions(sdp, video.mid_id, transport_cc);
 }
 

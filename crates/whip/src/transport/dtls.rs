@@ -1,6 +1,7 @@
 //! DTLS 1.2 in both roles: our certificate, the client's fingerprint, and the keys that come of it. Not which datagrams
 //! may come here (`gate`), not what the keys open (`srtp`).
 
+use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,8 +21,10 @@ use super::client_hello::ClientHello;
 
 /// From the session's start to its keys.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
-/// Pause before a flight is sent again; the library doubles it.
-const FLIGHT_INTERVAL: Duration = Duration::from_millis(250);
+/// Pause before a flight is sent again.
+const FLIGHT_INTERVAL: Duration = Duration::from_millis(120);
+/// The longest such pause.
+const FLIGHT_INTERVAL_LIMIT: Duration = Duration::from_secs(1);
 /// Addresses are judged before DTLS: to it there is one peer.
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 /// AEAD_AES_128_GCM (RFC 7714 14.2).
@@ -141,6 +144,16 @@ pub struct Dtls {
     has_started: bool,
     is_connected: bool,
     deadline: Instant,
+    outgoing: VecDeque<BytesMut>,
+    flight: Flight,
+}
+
+/// What we sent last. The library forgets its timer when a peer repeats itself or sends half a flight, and would then
+/// wait for ever: we send the same datagrams again ourselves. A receiver drops those records that it has.
+struct Flight {
+    datagrams: Vec<BytesMut>,
+    sent_at: Instant,
+    pause: Duration,
 }
 
 impl Dtls {
@@ -161,6 +174,8 @@ impl Dtls {
             has_started: false,
             is_connected: false,
             deadline: now + HANDSHAKE_LIMIT,
+            outgoing: VecDeque::new(),
+            flight: Flight { datagrams: Vec::new(), sent_at: now, pause: FLIGHT_INTERVAL },
         }
     }
 
@@ -177,6 +192,7 @@ impl Dtls {
         let outcome = self
             .configure(profiles)
             .and_then(|config| self.endpoint.connect(now, PEER, config, None));
+        self.collect(now);
         outcome.is_err().then_some(DtlsEvent::Failed)
     }
 
@@ -206,6 +222,7 @@ impl Dtls {
     fn read(&mut self, now: Instant, datagram: BytesMut) -> Vec<DtlsEvent> {
         // An error is an alert of ours or a datagram that makes no sense: the deadline decides, not one bad packet.
         let events = self.endpoint.read(now, PEER, None, datagram).unwrap_or_default();
+        self.collect(now);
         events.into_iter().filter_map(|event| self.handle_event(event)).collect()
     }
 
@@ -219,6 +236,12 @@ impl Dtls {
         }
         // Out of retransmissions: the deadline is near.
         let _ = self.endpoint.handle_timeout(PEER, now);
+        self.collect(now);
+        if self.resend_at().is_some_and(|at| now >= at) {
+            self.outgoing.extend(self.flight.datagrams.iter().cloned());
+            self.flight.sent_at = now;
+            self.flight.pause = (self.flight.pause * 2).min(FLIGHT_INTERVAL_LIMIT);
+        }
         None
     }
 
@@ -228,17 +251,39 @@ impl Dtls {
         if self.is_connected {
             return None;
         }
-        Some(self.endpoint.poll_timeout(&PEER).map_or(self.deadline, |at| at.min(self.deadline)))
+        let retransmission = self.endpoint.poll_timeout(&PEER).or_else(|| self.resend_at());
+        Some(retransmission.map_or(self.deadline, |at| at.min(self.deadline)))
     }
 
     /// The next datagram to send.
     pub fn poll_transmit(&mut self) -> Option<BytesMut> {
-        self.endpoint.poll_transmit().map(|transmit| transmit.message)
+        self.outgoing.pop_front()
     }
 
     /// Says goodbye (close_notify).
     pub fn close(&mut self, now: Instant) {
         self.endpoint.stop(now, PEER);
+        self.collect(now);
+    }
+
+    /// When our last flight is due again, if the library does not see to it.
+    fn resend_at(&self) -> Option<Instant> {
+        let is_ours =
+            !self.flight.datagrams.is_empty() && self.endpoint.poll_timeout(&PEER).is_none();
+        is_ours.then(|| self.flight.sent_at + self.flight.pause)
+    }
+
+    /// Takes what the library wants sent; it becomes the last flight.
+    fn collect(&mut self, now: Instant) {
+        let mut datagrams = Vec::new();
+        while let Some(transmit) = self.endpoint.poll_transmit() {
+            datagrams.push(transmit.message);
+        }
+        if !datagrams.is_empty() {
+            self.outgoing.extend(datagrams.iter().cloned());
+            let pause = FLIGHT_INTERVAL;
+            self.flight = Flight { datagrams, sent_at: now, pause };
+        }
     }
 
     fn handle_event(&mut self, event: EndpointEvent) -> Option<DtlsEvent> {

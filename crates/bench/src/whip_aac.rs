@@ -1,0 +1,71 @@
+//! The account of AAC, which carries no stamps: that its timestamps go on without a hole, and how late they are.
+
+use std::time::Duration;
+
+use headgate_rtmp::{MediaKind, MediaMessage};
+
+use crate::load::Stamp;
+
+/// An AAC frame lasts 21.3 ms; timestamps are whole milliseconds.
+const AAC_STEP_MS: std::ops::RangeInclusive<u32> = 21..=22;
+
+/// What came of AAC over all pushes.
+#[derive(Default)]
+pub(crate) struct AacAccount {
+    pushes: Vec<PushTimes>,
+    pub(crate) frames: u64,
+    /// Frames that do not follow the one before by one frame.
+    pub(crate) gaps: u64,
+    /// Microseconds.
+    pub(crate) delays: Vec<u32>,
+}
+
+/// What a push said of time.
+#[derive(Clone, Copy, Default)]
+struct PushTimes {
+    /// Timestamp of its last AAC frame.
+    last_ms: Option<u32>,
+    /// When its timestamp 0 was sent, by its last picture: microseconds since the start of the run.
+    origin_us: Option<i64>,
+}
+
+impl AacAccount {
+    /// Timestamps and sending times go together: a publisher's tracks start at one moment.
+    pub(crate) fn note_picture(&mut self, push: usize, message: &MediaMessage, stamp: Stamp) {
+        if message.kind == MediaKind::Video {
+            let sent = i64::try_from(stamp.sent.as_micros()).unwrap_or(i64::MAX);
+            self.push(push).origin_us = Some(sent - i64::from(message.timestamp) * 1_000);
+        }
+    }
+
+    pub(crate) fn note_frame(
+        &mut self,
+        push: usize,
+        message: &MediaMessage,
+        now: Duration,
+        is_measuring: bool,
+    ) {
+        let times = self.push(push);
+        let last_ms = times.last_ms.replace(message.timestamp);
+        let origin_us = times.origin_us;
+        if !is_measuring {
+            return;
+        }
+        self.frames += 1;
+        let step = last_ms.map(|last| message.timestamp.wrapping_sub(last));
+        self.gaps += u64::from(step.is_some_and(|step| !AAC_STEP_MS.contains(&step)));
+        if let Some(origin) = origin_us {
+            let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+            let delay = now - origin - i64::from(message.timestamp) * 1_000;
+            self.delays.push(u32::try_from(delay.max(0)).unwrap_or(u32::MAX));
+        }
+    }
+
+    fn push(&mut self, push: usize) -> &mut PushTimes {
+        if self.pushes.len() <= push {
+            self.pushes.resize(push + 1, PushTimes::default());
+        }
+        // The line above made room for it.
+        &mut self.pushes[push]
+    }
+}

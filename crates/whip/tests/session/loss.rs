@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+use headgate_peer::Settings;
+
+use crate::world::{Dice, Direction, World};
+
+/// Loses `per_mille` of everything both ways once media flows.
+fn lossy(per_mille: usize, delay_ms: u64, seed: u64) -> World {
+    let mut world = World::new(Settings::default());
+    world.delay = Duration::from_millis(delay_ms);
+    assert!(world.connect());
+    let mut dice = Dice::new(seed);
+    world.loss = Box::new(move |_, _| dice.roll(1000) < per_mille);
+    world
+}
+
+#[test]
+fn at_five_percent_nothing_broken_leaves_and_nearly_everything_arrives() {
+    for (seed, delay_ms) in [(1, 5), (2, 25), (3, 50)] {
+        let mut world = lossy(50, delay_ms, seed);
+        world.publish(500, 8000);
+        world.pass(Duration::from_secs(1));
+        let arrived = world.pictures().len();
+        assert!(arrived >= 495, "{arrived} of 500 at {delay_ms} ms");
+    }
+}
+
+#[test]
+fn at_twenty_percent_nothing_broken_leaves() {
+    let mut world = lossy(200, 50, 4);
+    world.publish(500, 8000);
+    world.pass(Duration::from_secs(1));
+    // Whatever came is whole and in order: `pictures` sees to that.
+    assert!(world.pictures().len() > 250, "{}", world.pictures().len());
+}
+
+#[test]
+fn after_a_hole_that_cannot_be_filled_a_keyframe_is_asked_for_and_comes_within_two_seconds() {
+    let mut world = lossy(0, 10, 5);
+    world.publish(20, 3000);
+    // Black out long enough that the history of the sender does not help.
+    world.loss = Box::new(|direction, _| direction == Direction::ToServer);
+    world.publish(30, 3000);
+    world.loss = Box::new(|_, _| false);
+    let before = world.pictures().len();
+    world.publish(50, 3000);
+    world.pass(Duration::from_millis(100));
+    assert!(world.pictures().len() > before + 20);
+}
+
+#[test]
+fn reordered_and_doubled_packets_change_nothing() {
+    let mut world = lossy(0, 5, 6);
+    // The first packet says where the sequence begins: it comes in order.
+    world.publish(1, 1000);
+    let mut dice = Dice::new(7);
+    for _ in 0..100 {
+        world.send_picture(6000);
+        world.send_sound();
+        world.send_sound();
+        let mut datagrams = Vec::new();
+        while let Some((_, datagram)) = world.publisher.poll_transmit() {
+            datagrams.push(datagram);
+        }
+        for _ in 0..datagrams.len() {
+            let (from, to) = (dice.roll(datagrams.len()), dice.roll(datagrams.len()));
+            datagrams.swap(from, to);
+        }
+        datagrams.extend(datagrams.clone());
+        let client = world.client;
+        for datagram in datagrams {
+            world.inject(client, &datagram);
+        }
+        world.pass(Duration::from_millis(40));
+    }
+    assert_eq!(world.pictures().len(), 101);
+    assert_eq!(world.sounds(), 202);
+}

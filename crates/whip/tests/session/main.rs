@@ -1,0 +1,8 @@
+//! Whole sessions in memory on virtual time: our publisher of another make on one side, a network between that loses
+//! what it is told to.
+
+mod connecting;
+mod endings;
+mod loss;
+#[allow(dead_code, reason = "shared with the hostile tests")]
+mod world;

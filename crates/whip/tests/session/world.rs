@@ -1,0 +1,264 @@
+//! A publisher, a session, and the network and the time between them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use headgate_media::{Codec, Frame, FrameKind};
+use headgate_peer::{Event, Publisher, Settings};
+use headgate_whip::sdp::{AnswerSettings, read_offer, write_answer};
+use headgate_whip::{Credentials, Identity, WhipEnd, WhipEvent, WhipSession};
+
+pub(crate) const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
+pub(crate) const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
+/// Pictures between two keyframes when nobody asks for one.
+const GOP: u32 = 1_000;
+const FRAME: Duration = Duration::from_millis(40);
+
+/// What the network does to one datagram: true loses it.
+pub(crate) type Loss = Box<dyn FnMut(Direction, &[u8]) -> bool>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    ToServer,
+    ToClient,
+}
+
+pub(crate) struct World {
+    pub(crate) publisher: Publisher,
+    pub(crate) session: WhipSession,
+    pub(crate) now: Instant,
+    pub(crate) client: SocketAddr,
+    pub(crate) delay: Duration,
+    pub(crate) loss: Loss,
+    /// What came out of the session.
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) events: Vec<WhipEvent>,
+    pub(crate) client_events: Vec<Event>,
+    /// Access units sent, by their number, as they must come out.
+    sent: BTreeMap<u32, Vec<u8>>,
+    pictures: u32,
+    since_keyframe: u32,
+    wants_keyframe: bool,
+    sounds: u32,
+    wire: VecDeque<(Instant, Direction, Vec<u8>)>,
+}
+
+impl World {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self::with_fingerprint(settings, |offer| offer)
+    }
+
+    /// `change` sees the offer before the server does.
+    pub(crate) fn with_fingerprint(
+        settings: Settings,
+        change: impl FnOnce(String) -> String,
+    ) -> Self {
+        let now = Instant::now();
+        let mut publisher = Publisher::new(settings).expect("a publisher");
+        let identity = Identity::generate().expect("an identity");
+        let offer = read_offer(&change(publisher.offer())).expect("an acceptable offer");
+        let credentials = Credentials::generate(&identity).expect("random bytes");
+        let answer = write_answer(
+            &offer,
+            &AnswerSettings {
+                ufrag: &credentials.ufrag,
+                pwd: &credentials.password,
+                fingerprint: identity.fingerprint(),
+                candidates: &["192.0.2.1:8189".parse().expect("an address")],
+                session_id: 1,
+                start_bitrate_kbps: 2000,
+                max_bitrate_kbps: 0,
+                stereo: false,
+                audio_bitrate: None,
+            },
+        );
+        let session = WhipSession::new(&identity, &offer, &credentials, now);
+        publisher.handle_answer(now, &answer).expect("an acceptable answer");
+        Self {
+            publisher,
+            session,
+            now,
+            client: "198.51.100.7:40000".parse().expect("an address"),
+            delay: Duration::from_millis(5),
+            loss: Box::new(|_, _| false),
+            frames: Vec::new(),
+            events: Vec::new(),
+            client_events: Vec::new(),
+            sent: BTreeMap::new(),
+            pictures: 0,
+            since_keyframe: 0,
+            wants_keyframe: true,
+            sounds: 0,
+            wire: VecDeque::new(),
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
+        for _ in 0..1_000_000 {
+            self.exchange();
+            let timers = [self.publisher.poll_timeout(), self.session.poll_timeout()];
+            let arrival = self.wire.iter().map(|(at, ..)| *at).min();
+            let next = timers.into_iter().flatten().chain(arrival).min();
+            let Some(next) = next.filter(|next| *next <= until) else {
+                self.now = until;
+                return;
+            };
+            // A timer that is due and stays due must not stop the world.
+            self.now = next.max(self.now + Duration::from_micros(50));
+            self.deliver();
+            self.publisher.handle_timeout(self.now);
+            self.session.handle_timeout(self.now);
+        }
+        panic!("the world does not come to rest");
+    }
+
+    /// Passes time until media may flow; false when that never comes.
+    pub(crate) fn connect(&mut self) -> bool {
+        for _ in 0..120 {
+            self.pass(Duration::from_millis(100));
+            if self.client_events.contains(&Event::Connected)
+                && self.events.contains(&WhipEvent::Connected)
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Publishes pictures of `bytes` and two packets of sound for each, in real time.
+    pub(crate) fn publish(&mut self, pictures: u32, bytes: usize) {
+        for _ in 0..pictures {
+            self.send_picture(bytes);
+            self.send_sound();
+            self.pass(FRAME / 2);
+            self.send_sound();
+            self.pass(FRAME / 2);
+        }
+    }
+
+    pub(crate) fn send_picture(&mut self, bytes: usize) {
+        let number = self.pictures;
+        self.pictures += 1;
+        let is_key = self.wants_keyframe || self.since_keyframe >= GOP;
+        self.since_keyframe = if is_key { 0 } else { self.since_keyframe + 1 };
+        self.wants_keyframe &= !is_key;
+        let mut nal = if is_key { vec![0x65, 0x88] } else { vec![0x41, 0x9a] };
+        nal.extend_from_slice(&number.to_be_bytes());
+        nal.resize(bytes.max(8), number as u8);
+        let time = number.wrapping_mul(3600);
+        if is_key {
+            self.publisher.send_video(self.now, time, &[SPS, PPS, &nal]);
+        } else {
+            self.publisher.send_video(self.now, time, &[&nal]);
+        }
+        self.sent.insert(number, [&(nal.len() as u32).to_be_bytes()[..], &nal].concat());
+    }
+
+    pub(crate) fn send_sound(&mut self) {
+        let packet = [&[0xfc][..], &self.sounds.to_be_bytes(), &[7; 100]].concat();
+        self.publisher.send_audio(self.now, self.sounds.wrapping_mul(960), &packet);
+        self.sounds += 1;
+    }
+
+    /// A datagram from anywhere reaches the server at once.
+    pub(crate) fn inject(&mut self, source: SocketAddr, datagram: &[u8]) {
+        self.session.handle_datagram(self.now, source, &mut datagram.to_vec());
+    }
+
+    /// Numbers of the pictures that came out; fails on one that is not as it was sent, or that cannot be decoded.
+    pub(crate) fn pictures(&self) -> Vec<u32> {
+        let mut numbers: Vec<u32> = Vec::new();
+        for frame in self.frames.iter().filter(|frame| frame.codec == Codec::H264) {
+            if frame.kind == FrameKind::Configuration {
+                continue;
+            }
+            let number = frame.data.get(6..10).expect("a numbered picture");
+            let number = u32::from_be_bytes(number.try_into().expect("four bytes"));
+            assert_eq!(Some(&frame.data.to_vec()), self.sent.get(&number), "picture {number}");
+            let follows = numbers.last().is_some_and(|last| *last + 1 == number);
+            assert!(follows || frame.kind == FrameKind::Keyframe, "picture {number} has no base");
+            numbers.push(number);
+        }
+        numbers
+    }
+
+    /// Packets of sound that came out.
+    pub(crate) fn sounds(&self) -> usize {
+        self.frames.iter().filter(|frame| frame.kind == FrameKind::Audio).count()
+    }
+
+    pub(crate) fn sent_pictures(&self) -> u32 {
+        self.pictures
+    }
+
+    pub(crate) fn sent_sounds(&self) -> u32 {
+        self.sounds
+    }
+
+    pub(crate) fn end(&self) -> Option<WhipEnd> {
+        self.events.iter().find_map(|event| match event {
+            WhipEvent::Ended(end) => Some(*end),
+            WhipEvent::Proven(_) | WhipEvent::Connected => None,
+        })
+    }
+
+    fn exchange(&mut self) {
+        while let Some((_, datagram)) = self.publisher.poll_transmit() {
+            if !(self.loss)(Direction::ToServer, &datagram) {
+                self.wire.push_back((self.now + self.delay, Direction::ToServer, datagram));
+            }
+        }
+        while let Some((to, datagram)) = self.session.poll_transmit() {
+            let is_lost = (self.loss)(Direction::ToClient, &datagram);
+            if to == self.client && !is_lost {
+                self.wire.push_back((self.now + self.delay, Direction::ToClient, datagram));
+            }
+        }
+        while let Some(frame) = self.session.poll_frame() {
+            self.frames.push(frame);
+        }
+        while let Some(event) = self.session.poll_event() {
+            self.events.push(event);
+        }
+        while let Some(event) = self.publisher.poll_event() {
+            self.wants_keyframe |= event == Event::KeyframeWanted;
+            self.client_events.push(event);
+        }
+    }
+
+    fn deliver(&mut self) {
+        let mut later = VecDeque::new();
+        for (at, direction, mut datagram) in std::mem::take(&mut self.wire) {
+            if at > self.now {
+                later.push_back((at, direction, datagram));
+                continue;
+            }
+            match direction {
+                Direction::ToServer => {
+                    self.session.handle_datagram(self.now, self.client, &mut datagram);
+                }
+                Direction::ToClient => self.publisher.handle_datagram(self.now, &datagram),
+            }
+        }
+        self.wire = later;
+    }
+}
+
+/// A small generator of the same numbers every time.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Below `limit`.
+    pub(crate) const fn roll(&mut self, limit: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}

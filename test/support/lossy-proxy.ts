@@ -1,0 +1,86 @@
+// Between a browser and the service: an HTTP hop that puts itself into the answer, and a UDP hop that loses datagrams.
+import { createSocket, type Socket } from "node:dgram";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface LossyProxy {
+  /** Publish here instead of to the service. */
+  readonly http: string;
+  /** Datagrams lost so far, both ways. */
+  lost(): number;
+  close(): Promise<void>;
+}
+
+/** Every datagram is lost with the same chance, by the same dice every time. One media port of the service at a time. */
+export async function startLossyProxy(
+  service: string,
+  { lossPercent }: { readonly lossPercent: number },
+): Promise<LossyProxy> {
+  const front = await bind();
+  const backs = new Map<string, Socket>();
+  let target: { readonly host: string; readonly port: number } | null = null;
+  let lost = 0;
+  let dice = 1;
+  const isLost = () => {
+    dice = (Math.imul(dice, 1_664_525) + 1_013_904_223) >>> 0;
+    const loses = dice / 2 ** 32 < lossPercent / 100;
+    if (loses) lost += 1;
+    return loses;
+  };
+
+  front.on("message", (datagram, client) => {
+    if (target === null || isLost()) return;
+    const key = `${client.address}:${client.port}`;
+    let back = backs.get(key);
+    if (back === undefined) {
+      back = createSocket("udp4");
+      back.on("message", (answer) => {
+        if (!isLost()) front.send(answer, client.port, client.address);
+      });
+      backs.set(key, back);
+    }
+    back.send(datagram, target.port, target.host);
+  });
+
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const type = request.headers["content-type"];
+    const passed = await fetch(service + request.url, {
+      method: request.method ?? "GET",
+      ...(type === undefined ? {} : { headers: { "content-type": type } }),
+      ...(chunks.length === 0 ? {} : { body: Buffer.concat(chunks) }),
+    });
+    let body = await passed.text();
+    const candidate = /^(a=candidate:\S+ 1 udp \d+) (\S+) (\d+) typ host/m.exec(body);
+    if (candidate !== null) {
+      target = { host: candidate[2] ?? "", port: Number(candidate[3]) };
+      body = body.replace(candidate[0], `${candidate[1]} 127.0.0.1 ${front.address().port} typ host`);
+    }
+    for (const name of ["content-type", "location", "access-control-allow-origin", "access-control-expose-headers"]) {
+      const value = passed.headers.get(name);
+      if (value !== null) response.setHeader(name, value);
+    }
+    for (const name of ["access-control-allow-methods", "access-control-allow-headers"]) {
+      const value = passed.headers.get(name);
+      if (value !== null) response.setHeader(name, value);
+    }
+    response.writeHead(passed.status).end(body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    http: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    lost: () => lost,
+    async close() {
+      front.close();
+      for (const back of backs.values()) back.close();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function bind(): Promise<Socket> {
+  const socket = createSocket("udp4");
+  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  return socket;
+}

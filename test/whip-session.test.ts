@@ -1,0 +1,100 @@
+// WHIP sessions: ended by their URL alone, forgotten with their publish, and told to nobody (P7, P10, W17).
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { STREAM } from "./support/publishing.ts";
+import {
+  expectProblem,
+  NO_SESSION,
+  openWhipGateway,
+  TO_OURSELVES,
+  TO_STREAM,
+  type WhipAnswer,
+  type WhipGateway,
+} from "./support/whip-gateway.ts";
+
+let gateway: WhipGateway;
+
+beforeEach(async () => {
+  gateway = await openWhipGateway();
+});
+afterEach(() => gateway.close());
+
+const unknownSession = (answer: WhipAnswer) =>
+  expectProblem(answer, 404, "unknown_session", "Unknown session", "It has ended or never was");
+
+describe("a session", () => {
+  test("is ended by DELETE, whatever its If-Match and its Authorization, and is unknown then", async () => {
+    const { session, clientId } = await gateway.opened();
+    const headers = { "if-match": '"stale"', authorization: "Bearer undefined" };
+    const { status, body } = await gateway.call("DELETE", session, { headers });
+    expect({ status, body }).toStrictEqual({ status: 200, body: "" });
+    expect(gateway.media.told.at(-1)).toStrictEqual({ told: "end", clientId, reason: "unpublished", description: "" });
+    unknownSession(await gateway.call("DELETE", session));
+    expect(gateway.media.told.filter(({ told }) => told === "end")).toHaveLength(1);
+  });
+
+  test("is ended by nobody who does not know its id", async () => {
+    const { session, clientId } = await gateway.opened();
+    for (const guess of [NO_SESSION, session.toUpperCase().replace(/^.*\//, "/p/webrtc/"), `/p/webrtc/${clientId}`]) {
+      unknownSession(await gateway.call("DELETE", guess));
+    }
+    expect((await gateway.call("DELETE", session)).status).toBe(200);
+  });
+
+  test("is forgotten when its publish ends", async () => {
+    const { session, clientId } = await gateway.opened();
+    gateway.end(clientId, "no_media");
+    unknownSession(await gateway.call("DELETE", session));
+    expect(gateway.media.told.filter(({ told }) => told === "end")).toHaveLength(0);
+  });
+
+  test("of an ended publish does not end the next one of the name", async () => {
+    const first = await gateway.opened();
+    gateway.end(first.clientId);
+    const second = await gateway.opened();
+    unknownSession(await gateway.call("DELETE", first.session));
+    expect((await gateway.call("DELETE", second.session)).status).toBe(200);
+    expect(gateway.media.told.filter(({ told }) => told === "end")).toMatchObject([{ clientId: second.clientId }]);
+  });
+
+  test("that the media core will not open is answered 500, and its publish is done exactly once", async () => {
+    gateway.media.allowThrows = true;
+    const answer = await gateway.offer(TO_STREAM);
+    expectProblem(answer, 500, "internal_error", "Internal error", "Internal error");
+    expect(answer.headers.get("location")).toBeNull();
+    const { body } = await gateway.customer.received("publish_done");
+    const clientId = Number(new URLSearchParams(body).get("clientid"));
+    // The core says so too.
+    gateway.end(clientId, "internal_error");
+    gateway.media.allowThrows = false;
+    const next = await gateway.opened();
+    gateway.end(next.clientId);
+    await gateway.customer.received("publish_done", 2);
+    const done = gateway.customer.calls("publish_done").map((call) => new URLSearchParams(call.body).get("clientid"));
+    expect(done).toStrictEqual([String(clientId), String(next.clientId)]);
+  });
+
+  test("leaves neither its id, nor a query, nor a token in the log", async () => {
+    const ingesturl = "rtmp://ingest.example/live";
+    const token = await gateway.tokens.issue({
+      streamname: `${STREAM}?passcode=s3cret`,
+      ingesturl,
+      exp: null,
+      nbf: null,
+    });
+    const authorization = `Bearer ${token}`;
+    const { session, clientId } = await gateway.opened("trace=query-marker", { headers: { authorization } });
+    await gateway.call("GET", `${session}?passcode=s3cret`);
+    await gateway.call("PUT", session);
+    await gateway.call("DELETE", session);
+    await gateway.call("DELETE", session);
+    gateway.end(clientId);
+    await gateway.customer.received("publish_done");
+    await gateway.opened(`${TO_OURSELVES}&stream_name=${STREAM}%3Fpasscode%3Ds3cret`);
+    await gateway.offer(`${TO_OURSELVES}&stream_name=${STREAM}%3Fpasscode%3Ds3cret`);
+    const log = gateway.log();
+    expect(log).toContain(`"clientId":${clientId}`);
+    for (const secret of [session.split("/").at(-1), "query-marker", "s3cret", token.split(".")[2], "offer-marker"]) {
+      expect(log).not.toContain(secret);
+    }
+  });
+});
