@@ -325,7 +325,7 @@ describe("a live name", () => {
 
 describe("an allowed publish", () => {
   test("is pushed to the configured upstreams with its name and arguments", async () => {
-    await open({ settings: { upstreamPush: ["rtmp://127.0.0.1:1936/live/{name}?{args}"] } });
+    await open({ webhook: null, settings: { dev: false, upstreamPush: ["rtmp://127.0.0.1:1936/live/{name}?{args}"] } });
     const answer = await stage.request(STREAM, { arguments: "a=%2F&b=$1" });
     expect(answer).toMatchObject({ told: "allow", upstreams: [`rtmp://127.0.0.1:1936/live/${STREAM}?a=%2F&b=$1`] });
     stage.publishing.handle({ kind: "address_wanted", push: 7, clientId: 1, host: "127.0.0.1", port: 1936 });
