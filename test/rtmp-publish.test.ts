@@ -16,7 +16,10 @@ let headgate: Headgate;
 beforeAll(async () => {
   customer = await startCustomer();
   upstream = await startNginxRtmp();
-  headgate = await startHeadgate({ customer, env: { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}?{args}` } });
+  headgate = await startHeadgate({
+    customer,
+    env: { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}?{args}`, HEADGATE_WEBHOOK_UPDATE_S: "5" },
+  });
 });
 beforeEach(() => customer.answer({ status: 200 }));
 afterAll(async () => {
@@ -76,6 +79,13 @@ describe("an allowed publish", () => {
       `passcode=s%2Fx&b=%20y&u=a/b&call=publish&name=${name}&app=live&addr=127.0.0.1&clientid=${clientId}`,
     );
     expect(clientId).toMatch(/^\d+$/);
+  });
+
+  test("tells the customer while it runs, with the same arguments and the time", () => {
+    const [update] = customer.calls("update_publish").filter(({ body }) => body.includes(name));
+    const fixed = `name=${name}&app=live&addr=127.0.0.1&clientid=${field(update?.body ?? "", "clientid")}`;
+    expect(update?.body).toMatch(/^passcode=s%2Fx&b=%20y&u=a\/b&call=update_publish&time=[45]&timestamp=\d{4}&/);
+    expect(update?.body.endsWith(`&${fixed}`)).toBe(true);
   });
 
   test("reaches the player and the upstream with every frame", async () => {

@@ -16,13 +16,19 @@ const LOST_LIMIT_MS = 36_000;
 
 let customer: Customer;
 let upstream: NginxRtmp;
+/** Not configured for every stream: only a stream_url names it. */
+let foreign: NginxRtmp;
 let headgate: Headgate;
 let chromium: Chromium;
 
 beforeAll(async () => {
   customer = await startCustomer();
   upstream = await startNginxRtmp();
-  headgate = await startHeadgate({ customer, env: { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}` } });
+  foreign = await startNginxRtmp();
+  headgate = await startHeadgate({
+    customer,
+    env: { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`, HEADGATE_UPSTREAM_ALLOW: new URL(foreign.url).host },
+  });
   chromium = await startChromium();
 }, 60_000);
 beforeEach(() => customer.answer({ status: 200 }));
@@ -30,6 +36,7 @@ afterAll(async () => {
   await chromium?.close();
   await headgate?.stop();
   await upstream?.stop();
+  await foreign?.stop();
   await customer?.close();
 });
 
@@ -164,6 +171,19 @@ test("a page that keeps its resolution sends 720p from the first frame", async (
   const sizes = await run("ffprobe", ["-v", "error", "-show_entries", "frame=width", "-of", "csv=p=0", recording]);
   const widths = new Set(sizes.stdout().match(/\d+/g));
   expect([...widths]).toEqual(["1280"]);
+}, 40_000);
+
+test("a stream_url of an allowed foreign host is pushed there", async () => {
+  const name = await headgate.newStream();
+  const url = encodeURIComponent(foreign.url);
+  const page = await chromium.open(`${headgate.http}/p/webrtc?stream_name=${name}&stream_url=${url}`);
+  expect(await page.start()).toMatchObject({ status: 201 });
+  await pause(3_000);
+  await page.stop();
+  await doneOf(name);
+  const packets = await packetsOf(await until("the recording", () => foreign.recording(name)));
+  expect(startsAtKeyframe(packets)).toBe(true);
+  expect(packets.length).toBeGreaterThan(100);
 }, 40_000);
 
 test("stereo goes out as stereo when the page asks for it", async () => {

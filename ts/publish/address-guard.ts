@@ -7,6 +7,8 @@ import { refusalOfAddress } from "./address-table.ts";
 
 /** Longest webhook URL in bytes (W21). */
 export const WEBHOOK_URL_LIMIT_BYTES = 2048;
+/** How long the name of an upstream may take to resolve, ms. */
+const RESOLVE_LIMIT_MS = 3_000;
 /** How long saving a webhook waits for its name; one that has not resolved by then is saved as unresolved. */
 const SAVE_RESOLVE_LIMIT_MS = 2_000;
 
@@ -140,9 +142,22 @@ export async function resolveUpstream(
   options: { readonly exempt: boolean; readonly resolve?: Resolve },
 ): Promise<readonly string[]> {
   const plain = withoutBrackets(host);
-  const addresses = isIP(plain) ? [plain] : await (options.resolve ?? resolveBySystem)(plain).catch(() => []);
+  const addresses = isIP(plain) ? [plain] : await inTime((options.resolve ?? resolveBySystem)(plain));
   if (options.exempt) return addresses;
   return addresses.every((address) => refusalOfAddress(address) === null) ? addresses : [];
+}
+
+/** What a resolver that answers in time found, else nothing. */
+async function inTime(resolving: Promise<readonly string[]>): Promise<readonly string[]> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<readonly string[]>((resolve) => {
+    timer = setTimeout(() => resolve([]), RESOLVE_LIMIT_MS);
+  });
+  try {
+    return await Promise.race([resolving.catch(() => []), limit]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** `[::1]` as URLs write it → `::1` as sockets take it. */

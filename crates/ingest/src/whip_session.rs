@@ -7,6 +7,7 @@ use std::time::Instant;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 use headgate_rtmp::encode_metadata;
 use headgate_whip::{WhipEnd, WhipEvent, WhipSession};
+use quinn_udp::BATCH_SIZE;
 
 use crate::mailbox::EndSlot;
 use crate::seat::{After, Entry};
@@ -141,12 +142,13 @@ impl Worker {
         for _ in 0..BATCHES_PER_TURN {
             // An error is about a datagram we sent (ICMP): the next ones can still be read.
             let batch = port.receive().unwrap_or(0);
-            if batch == 0 {
-                self.has_datagrams = false;
-                break;
-            }
             for (source, datagram) in port.datagrams(batch) {
                 self.handle_datagram(source, datagram);
+            }
+            // Less than a whole batch: the socket was empty, and what comes now wakes us anew.
+            if batch < BATCH_SIZE {
+                self.has_datagrams = false;
+                break;
             }
         }
         self.udp = Some(port);
