@@ -114,7 +114,7 @@ describe("an allowed publish", () => {
         `&app=live&addr=127.0.0.1&clientid=${clientId}`,
     );
     const ours = customer.requests.filter(({ body }) => body.includes(`name=${name}`));
-    expect(ours.map(({ call }) => call)).toEqual(["publish", "publish_done"]);
+    expect(ours.map(({ call }) => call)).toEqual(["publish", "update_publish", "publish_done"]);
   });
 });
 
