@@ -17,7 +17,12 @@ export interface Config {
     /** Without a trailing slash; null: take the Host header. */
     readonly publicUrl: string | null;
   };
-  readonly rtmp: { readonly host: string; readonly port: number };
+  readonly rtmp: {
+    readonly host: string;
+    readonly port: number;
+    /** Files of RTMPS and its port; null without a certificate. */
+    readonly tls: { readonly certFile: string; readonly keyFile: string; readonly port: number } | null;
+  };
   readonly media: {
     readonly host: string;
     readonly port: number;
@@ -110,7 +115,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       port: value("http.port"),
       publicUrl: value("http.public_url")?.replace(/\/$/, "") ?? null,
     },
-    rtmp: { host: value("rtmp.host"), port: value("rtmp.port") },
+    rtmp: { host: value("rtmp.host"), port: value("rtmp.port"), tls: rtmpTlsOf(value, faults) },
     media: {
       host: value("media.host"),
       port: value("media.port"),
@@ -134,6 +139,16 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
     dev: value("dev"),
     log: { level: value("log.level"), format: value("log.format") },
   };
+}
+
+function rtmpTlsOf(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults: string[]): Config["rtmp"]["tls"] {
+  const [certFile, keyFile] = [value("rtmp.tls_cert"), value("rtmp.tls_key")];
+  if (certFile === null && keyFile === null) return null;
+  if (certFile === null || keyFile === null) {
+    faults.push("rtmp.tls_cert and rtmp.tls_key belong together: one of them is missing");
+    return null;
+  }
+  return { certFile, keyFile, port: value("rtmp.tls_port") };
 }
 
 function readEnvironment(

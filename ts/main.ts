@@ -1,7 +1,9 @@
 // Builds the service from a configuration, starts it and stops it gracefully. The only place where the clock is made.
 import { lookup } from "node:dns/promises";
 import { hostname, networkInterfaces } from "node:os";
+import type { Logger } from "pino";
 import { createApp } from "./app.ts";
+import { readCertificate, watchCertificate } from "./certificate.ts";
 import { type Config, readVersion } from "./config.ts";
 import { PortTaken } from "./errors.ts";
 import { healthApp } from "./http/health.ts";
@@ -84,6 +86,7 @@ export async function serve(
     await publishing.recover();
     media = await openMedia(config, publishing.handle, (err) => log.error({ err }, "media event failed"));
     started.push(() => running().stop());
+    if (config.rtmp.tls !== null) started.push(reloading(config.rtmp.tls, running, log));
 
     const metrics = createMetrics();
     const health = healthApp({ registry: metrics.registry, ready: () => ready });
@@ -138,6 +141,23 @@ export async function serve(
   }
 }
 
+/** A renewed certificate is used from the next connection on; one that cannot be used changes nothing. */
+function reloading(
+  files: Parameters<typeof watchCertificate>[0],
+  media: () => Media,
+  log: Logger,
+): () => Promise<void> {
+  const unwatch = watchCertificate(files, () => {
+    try {
+      media().setCertificate(readCertificate(files));
+      log.info("certificate for RTMPS reloaded");
+    } catch (err) {
+      log.error({ err }, "the new certificate for RTMPS cannot be used; the old one stays");
+    }
+  });
+  return async () => unwatch();
+}
+
 async function stopAll(started: (() => Promise<void>)[]): Promise<void> {
   for (const stop of started.splice(0).reverse()) await stop();
 }
@@ -153,13 +173,33 @@ async function openMedia(
     const { address: mediaHost } = await lookup(config.media.host);
     const { port: mediaPort, workers, audioWorkers, gopCache } = config.media;
     const publicAddresses = publicAddressesOf(config, mediaHost);
+    const { tls } = config.rtmp;
+    const rtmpTls = tls && { port: tls.port, ...readCertificate(tls) };
+    const upstreamCa = config.webhook.ca;
     return startMedia(
-      { rtmpHost, rtmpPort: port, mediaHost, mediaPort, publicAddresses, workers, audioWorkers, gopCache },
+      {
+        rtmpHost,
+        rtmpPort: port,
+        rtmpTls,
+        upstreamCa,
+        mediaHost,
+        mediaPort,
+        publicAddresses,
+        workers,
+        audioWorkers,
+        gopCache,
+      },
       handle,
       failed,
     );
   } catch (error) {
     if (error instanceof MediaStartError && error.code === "port_taken") {
+      const { tls } = config.rtmp;
+      if (tls !== null && error.message.includes(`port ${tls.port} is`)) {
+        throw new PortTaken(`cannot listen on ${host}:${tls.port} (rtmp.tls_port): it is in use by another program`, {
+          cause: error,
+        });
+      }
       const isRtmp = error.message.includes(`port ${port} is`);
       const where = isRtmp ? `${host}:${port} (rtmp.port)` : `${config.media.host}, UDP (media.port): ${error.message}`;
       throw new PortTaken(`cannot listen on ${where}: it is in use by another program`, { cause: error });
@@ -173,7 +213,10 @@ function addressesOf(config: Config, media: Media, http: Listening, metrics: Lis
   return {
     http: config.http.publicUrl ?? `http://${reach(config.http.host, http.port)}`,
     rtmp: `rtmp://${reach(config.ingest.hosts[0] ?? config.rtmp.host, media.rtmpPort)}/live`,
-    rtmps: null,
+    rtmps:
+      media.rtmpTlsPort === null
+        ? null
+        : `rtmps://${reach(config.ingest.hosts[0] ?? config.rtmp.host, media.rtmpTlsPort)}/live`,
     media: media.mediaPorts.map((port) => `${config.media.host}:${port}`),
     metrics: `http://${reach(config.metrics.host, metrics.port)}`,
   };

@@ -75,6 +75,10 @@ export interface MediaOptions {
   readonly rtmpHost: string;
   /** 0 takes any free port. */
   readonly rtmpPort: number;
+  /** RTMP over TLS beside it, on the same host; null without a certificate. */
+  readonly rtmpTls: { readonly port: number; readonly cert: string; readonly key: string } | null;
+  /** Authorities for upstreams' certificates beside the system's, PEM; null for none. */
+  readonly upstreamCa: string | null;
   /** An IP address. */
   readonly mediaHost: string;
   /** UDP port of the first media worker; 0 takes any free ones. */
@@ -91,8 +95,8 @@ export interface MediaOptions {
 
 /** The media core could not start: `port_taken`, or `io` for what the system refused. */
 export class MediaStartError extends Error {
-  readonly code: "port_taken" | "io";
-  constructor(code: "port_taken" | "io", message: string) {
+  readonly code: "port_taken" | "tls" | "io";
+  constructor(code: "port_taken" | "tls" | "io", message: string) {
     super(message);
     this.code = code;
   }
@@ -139,6 +143,10 @@ export type OfferJudgement =
 export interface Media {
   /** The port RTMP is served on (the configured one, or the free one that was found for 0). */
   readonly rtmpPort: number;
+  /** The port RTMP over TLS is served on; null without one. */
+  readonly rtmpTlsPort: number | null;
+  /** Connections that come from now on see this certificate. Throws when it cannot be used. */
+  setCertificate(certificate: { readonly cert: string; readonly key: string }): void;
   /** The UDP ports, one per media worker. */
   readonly mediaPorts: readonly number[];
   /** Judges a WHIP offer before anyone is asked. */
@@ -180,6 +188,8 @@ export function startMedia(
   const core = open(options, deliver);
   return {
     rtmpPort: core.rtmpPort,
+    rtmpTlsPort: core.rtmpTlsPort,
+    setCertificate: ({ cert, key }) => core.setCertificate(cert, key),
     mediaPorts: core.mediaPorts,
     judgeOffer,
     openWhip: ({ name, upstreams, ownUpstream, ...publish }) =>
@@ -212,10 +222,20 @@ function judgeOffer(offer: string): OfferJudgement {
 /** The core throws one text, `code: words`. */
 function open(options: MediaOptions, wake: () => void): ReturnType<typeof startCore> {
   try {
-    return startCore({ ...options, publicAddresses: [...options.publicAddresses] }, wake);
+    const { rtmpTls, upstreamCa, ...plain } = options;
+    return startCore(
+      {
+        ...plain,
+        publicAddresses: [...options.publicAddresses],
+        ...(rtmpTls && { rtmpTlsPort: rtmpTls.port, rtmpTlsCert: rtmpTls.cert, rtmpTlsKey: rtmpTls.key }),
+        ...(upstreamCa !== null && { upstreamCa }),
+      },
+      wake,
+    );
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    throw new MediaStartError(text.startsWith("port_taken") ? "port_taken" : "io", text);
+    const code = (["port_taken", "tls"] as const).find((known) => text.startsWith(`${known}:`)) ?? "io";
+    throw new MediaStartError(code, text);
   }
 }
 

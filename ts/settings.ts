@@ -58,6 +58,24 @@ export const SETTINGS = {
   },
   "rtmp.host": { ...text, env: "HEADGATE_RTMP_HOST", fallback: "0.0.0.0", meaning: "ingest and play" },
   "rtmp.port": { ...port, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "" },
+  "rtmp.tls_cert": {
+    ...optionalText,
+    env: "HEADGATE_RTMP_TLS_CERT",
+    fallback: null,
+    meaning: "file with the certificate chain for RTMPS (PEM)",
+  },
+  "rtmp.tls_key": {
+    ...optionalText,
+    env: "HEADGATE_RTMP_TLS_KEY",
+    fallback: null,
+    meaning: "file with its private key (PEM)",
+  },
+  "rtmp.tls_port": {
+    ...port,
+    env: "HEADGATE_RTMP_TLS_PORT",
+    fallback: 1936,
+    meaning: "RTMPS, when there is a certificate",
+  },
   "media.host": { ...text, env: "HEADGATE_MEDIA_HOST", fallback: "0.0.0.0", meaning: "WebRTC media (UDP)" },
   "media.port": {
     ...port,

@@ -59,6 +59,8 @@ interface Certificates {
   readonly ca: string;
   readonly key: string;
   readonly cert: string;
+  /** Another certificate for the same key and names. */
+  readonly renewed: string;
 }
 
 let certificates: Certificates | null = null;
@@ -87,8 +89,9 @@ export function testCertificates(): Certificates {
     writeFileSync(join(folder, "extensions"), "subjectAltName=DNS:localhost,IP:127.0.0.1\n");
     const signing = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "extensions"];
     openssl("x509", "-req", "-in", "request.pem", "-out", "cert.pem", ...signing);
+    openssl("x509", "-req", "-in", "request.pem", "-out", "renewed.pem", ...signing);
     const read = (name: string) => readFileSync(join(folder, name), "utf8");
-    certificates = { ca: read("ca.pem"), key: read("key.pem"), cert: read("cert.pem") };
+    certificates = { ca: read("ca.pem"), key: read("key.pem"), cert: read("cert.pem"), renewed: read("renewed.pem") };
     return certificates;
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -13,6 +13,8 @@ export interface Headgate {
   readonly http: string;
   /** `rtmp://127.0.0.1:…/live` */
   readonly rtmp: string;
+  /** `rtmps://127.0.0.1:…/live`; null without a certificate. */
+  readonly rtmps: string | null;
   /** The WHIP URL of a stream; `name` may carry encoded arguments. */
   whip(name: string): string;
   readonly apiKey: string;
@@ -54,7 +56,7 @@ export async function startHeadgate(
   });
   process_.exit.finally(() => rmSync(dataDir, { recursive: true, force: true }));
   const line = await until("the ready line", () => readyLine(process_), READY_LIMIT_MS);
-  const { http, rtmp } = JSON.parse(line) as { http: string; rtmp: string };
+  const { http, rtmp, rtmps } = JSON.parse(line) as { http: string; rtmp: string; rtmps: string | null };
 
   async function call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
     const response = await fetch(http + path, {
@@ -71,6 +73,7 @@ export async function startHeadgate(
   return {
     http,
     rtmp,
+    rtmps,
     whip: (name) => `${http}/p/webrtc?stream_name=${encodeURIComponent(name)}&stream_url=${encodeURIComponent(rtmp)}`,
     apiKey,
     process: process_,

@@ -27,6 +27,7 @@ type Told =
 /** A media core that does nothing by itself; the test ends its publishes. */
 export class RecordingMedia implements Media {
   readonly rtmpPort = 1935;
+  readonly rtmpTlsPort = null;
   readonly mediaPorts = [8189];
   readonly told: Told[] = [];
   readonly snapshots = new Map<number, PublishSnapshot>();
@@ -53,6 +54,7 @@ export class RecordingMedia implements Media {
     this.measure(publish.clientId, {});
     return "v=0\r\n";
   }
+  setCertificate(): void {}
   transcoders(): number {
     return 0;
   }

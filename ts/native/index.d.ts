@@ -4,6 +4,10 @@
 export declare class MediaCore {
   /** The port RTMP is served on. */
   get rtmpPort(): number
+  /** The port RTMP over TLS is served on; null without one. */
+  get rtmpTlsPort(): number | null
+  /** Connections that come from now on see this certificate. Throws when it cannot be used. */
+  setCertificate(cert: string, key: string): void
   /** The UDP ports, one per media worker. */
   get mediaPorts(): Array<number>
   /** Opens a WHIP publish that was allowed and returns the answer. A publish_ended follows in any case. */
@@ -53,6 +57,12 @@ export interface MediaOptions {
   rtmpHost: string
   /** 0 takes any free port. */
   rtmpPort: number
+  /** RTMP over TLS beside it: port (0 takes any free one), certificate chain and key as PEM; all three or none. */
+  rtmpTlsPort?: number
+  rtmpTlsCert?: string
+  rtmpTlsKey?: string
+  /** Authorities for upstreams' certificates beside the system's, PEM. */
+  upstreamCa?: string
   /** An IP address. */
   mediaHost: string
   /** UDP port of the first media worker; 0 takes any free ones. */

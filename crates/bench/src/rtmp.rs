@@ -74,6 +74,7 @@ impl Bench {
                 seed: [3; 8],
                 limits: Limits::default(),
                 four_cc_list: Vec::new(),
+                ..ClientConfig::new(ClientRole::Publish)
             };
             let session = Box::new(ClientSession::new(config, Instant::now()));
             bench.add(TcpStream::connect(run.target)?, Session::Publisher(session))?;

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use headgate_ingest::{
-    Denial, EndReason, Event, Ingest, IngestConfig, UpstreamUrl, WhipPublish, judge_offer,
+    Denial, EndReason, Event, Ingest, IngestConfig, RtmpTls, UpstreamUrl, WhipPublish, judge_offer,
 };
 use napi::bindgen_prelude::{AsyncTask, Function, Result, Task};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
@@ -35,7 +35,16 @@ pub struct MediaCore {
 pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<MediaCore> {
     let public_addresses =
         options.public_addresses.iter().map(|text| address(text)).collect::<Result<_>>()?;
+    let rtmp_tls = match (options.rtmp_tls_port, options.rtmp_tls_cert, options.rtmp_tls_key) {
+        (Some(port), Some(cert_pem), Some(key_pem)) => {
+            let address = SocketAddr::new(address(&options.rtmp_host)?, port);
+            Some(RtmpTls { address, cert_pem, key_pem })
+        }
+        _ => None,
+    };
     let config = IngestConfig {
+        rtmp_tls,
+        upstream_ca_pem: options.upstream_ca,
         rtmp: SocketAddr::new(address(&options.rtmp_host)?, options.rtmp_port),
         media: SocketAddr::new(address(&options.media_host)?, options.media_port),
         public_addresses,
@@ -75,6 +84,21 @@ impl MediaCore {
     #[napi(getter, catch_unwind)]
     pub fn rtmp_port(&self) -> u16 {
         self.rtmp_port
+    }
+
+    /// The port RTMP over TLS is served on; null without one.
+    #[napi(getter, catch_unwind)]
+    pub fn rtmp_tls_port(&self) -> Option<u16> {
+        self.ingest.as_ref().and_then(Ingest::rtmp_tls_port)
+    }
+
+    /// Connections that come from now on see this certificate. Throws when it cannot be used.
+    #[napi(catch_unwind)]
+    pub fn set_certificate(&self, cert: String, key: String) -> Result<()> {
+        let Some(ingest) = &self.ingest else { return Ok(()) };
+        ingest
+            .set_certificate(&cert, &key)
+            .map_err(|error| Error::new(Status::InvalidArg, error.to_string()))
     }
 
     /// The UDP ports, one per media worker.

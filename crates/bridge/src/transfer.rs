@@ -12,6 +12,12 @@ pub struct MediaOptions {
     pub rtmp_host: String,
     /// 0 takes any free port.
     pub rtmp_port: u16,
+    /// RTMP over TLS beside it: port (0 takes any free one), certificate chain and key as PEM; all three or none.
+    pub rtmp_tls_port: Option<u16>,
+    pub rtmp_tls_cert: Option<String>,
+    pub rtmp_tls_key: Option<String>,
+    /// Authorities for upstreams' certificates beside the system's, PEM.
+    pub upstream_ca: Option<String>,
     /// An IP address.
     pub media_host: String,
     /// UDP port of the first media worker; 0 takes any free ones.

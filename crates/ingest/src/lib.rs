@@ -9,6 +9,7 @@ macro_rules! say {
     }};
 }
 
+mod accepting;
 mod audio;
 mod directory;
 mod gop;
@@ -28,6 +29,7 @@ mod rtmp_server;
 mod seat;
 mod session;
 mod shared;
+mod tls;
 mod udp;
 mod upstream_url;
 mod whip_session;
@@ -39,6 +41,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
+
+pub use tls::TlsError;
 
 pub use mailbox::{AddressWanted, Event, PublishEnded, PublishRequested, UpstreamChanged};
 pub use session::{EndReason, PublishSnapshot};
@@ -59,6 +63,10 @@ pub use headgate_whip::sdp::OfferError;
 pub struct IngestConfig {
     /// Where RTMP is served; port 0 takes any free one.
     pub rtmp: SocketAddr,
+    /// RTMP over TLS beside it.
+    pub rtmp_tls: Option<RtmpTls>,
+    /// Authorities that upstreams' certificates are judged by beside the system's, PEM.
+    pub upstream_ca_pem: Option<String>,
     /// UDP port of the first media worker, the next workers' follow; port 0 takes any free ones.
     pub media: SocketAddr,
     /// What answers name, the best first.
@@ -71,6 +79,24 @@ pub struct IngestConfig {
     pub caches_gop: bool,
 }
 
+/// RTMP over TLS.
+#[derive(Clone)]
+pub struct RtmpTls {
+    /// Port 0 takes any free one.
+    pub address: SocketAddr,
+    /// Certificate chain, the own one first.
+    pub cert_pem: String,
+    /// Its private key.
+    pub key_pem: String,
+}
+
+/// The key does not print.
+impl std::fmt::Debug for RtmpTls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RtmpTls({})", self.address)
+    }
+}
+
 /// Why the core did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -80,6 +106,9 @@ pub enum StartError {
     /// The system refused a socket, a poll or a thread.
     #[error("cannot start the media core: {0}")]
     Io(#[from] io::Error),
+    /// The certificate for RTMPS cannot be used.
+    #[error("cannot use the certificate for RTMPS: {0}")]
+    Tls(#[from] TlsError),
     /// The media certificate could not be made.
     #[error(transparent)]
     Identity(#[from] headgate_whip::IdentityError),
@@ -92,6 +121,7 @@ impl StartError {
         match self {
             Self::PortTaken(_) => "port_taken",
             Self::Io(_) => "io",
+            Self::Tls(_) => "tls",
             Self::Identity(_) => "identity",
         }
     }
@@ -163,6 +193,7 @@ pub struct Ingest {
     shared: Arc<Shared>,
     identity: Identity,
     rtmp_port: u16,
+    rtmp_tls_port: Option<u16>,
     media_ports: Vec<u16>,
     public_addresses: Vec<IpAddr>,
     next_whip: AtomicUsize,
@@ -181,7 +212,7 @@ impl Ingest {
         wake: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self, StartError> {
         let identity = Identity::generate()?;
-        let Opened { shared, rtmp_port, media_ports, workers, audio_inboxes } =
+        let Opened { shared, rtmp_port, rtmp_tls_port, media_ports, workers, audio_inboxes } =
             Worker::open_all(config, Mailbox::new(wake))?;
         let audio_threads = audio_inboxes.spawn(&shared)?;
         shared.audio.warm();
@@ -195,6 +226,7 @@ impl Ingest {
             shared,
             identity,
             rtmp_port,
+            rtmp_tls_port,
             media_ports,
             public_addresses,
             next_whip,
@@ -207,6 +239,20 @@ impl Ingest {
     #[must_use]
     pub const fn rtmp_port(&self) -> u16 {
         self.rtmp_port
+    }
+
+    /// The port RTMP over TLS is served on.
+    #[must_use]
+    pub const fn rtmp_tls_port(&self) -> Option<u16> {
+        self.rtmp_tls_port
+    }
+
+    /// Connections that come from now on see this certificate.
+    ///
+    /// # Errors
+    /// When it cannot be used; the old one stays.
+    pub fn set_certificate(&self, cert_pem: &str, key_pem: &str) -> Result<(), TlsError> {
+        self.shared.tls.set_certificate(cert_pem, key_pem)
     }
 
     /// The UDP ports, one per media worker.

@@ -1,4 +1,4 @@
-//! One non-blocking TCP connection of a worker: reads, and vectored writes out of a session's output.
+//! One non-blocking TCP connection of a worker, plain or TLS: reads, and vectored writes out of a session's output.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use headgate_rtmp::Output;
 use mio::net::TcpStream;
+use rustls::Connection;
 
 use crate::seat::Ready;
 
@@ -25,6 +26,9 @@ pub(crate) enum Received {
 /// The socket and how its writing goes.
 pub(crate) struct Link {
     pub(crate) socket: TcpStream,
+    tls: Option<Box<Connection>>,
+    /// Why TLS failed, in words for the operator.
+    fault: Option<String>,
     can_write: bool,
     /// When the peer last took bytes, or had nothing to take.
     last_progress: Instant,
@@ -34,11 +38,27 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) const fn new(socket: TcpStream, now: Instant) -> Self {
-        Self { socket, can_write: true, last_progress: now, was_shut: false, read_closed: false }
+    pub(crate) const fn new(socket: TcpStream, tls: Option<Box<Connection>>, now: Instant) -> Self {
+        Self {
+            socket,
+            tls,
+            fault: None,
+            can_write: true,
+            last_progress: now,
+            was_shut: false,
+            read_closed: false,
+        }
+    }
+
+    /// Why TLS failed; `None` when it did not.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
     }
 
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Received {
+        if self.tls.is_some() {
+            return self.read_sealed(buffer);
+        }
         loop {
             return match self.socket.read(buffer) {
                 Ok(0) => Received::Closed,
@@ -59,7 +79,7 @@ impl Link {
     /// After a read of `length` into `room`: whether another read can give something without a new event. A short read
     /// has emptied the socket (epoll 7, "Questions and answers", 9), but for the end that was announced already.
     pub(crate) const fn has_more(&self, length: usize, room: usize) -> bool {
-        length == room || self.read_closed
+        length == room || self.read_closed || self.tls.is_some()
     }
 
     /// True while the socket takes bytes.
@@ -69,6 +89,9 @@ impl Link {
 
     /// Writes as much as the peer takes. An error means the connection is gone.
     pub(crate) fn flush(&mut self, output: &mut Output, now: Instant) -> io::Result<()> {
+        if self.tls.is_some() {
+            return self.flush_sealed(output, now);
+        }
         if output.is_empty() {
             self.last_progress = now;
             return Ok(());
@@ -93,6 +116,59 @@ impl Link {
         Ok(())
     }
 
+    fn read_sealed(&mut self, buffer: &mut [u8]) -> Received {
+        let Some(tls) = &mut self.tls else { return Received::Closed };
+        loop {
+            match tls.reader().read(buffer) {
+                // close_notify.
+                Ok(0) => return Received::Closed,
+                Ok(length) => return Received::Bytes(length),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => return Received::Closed,
+            }
+            match tls.read_tls(&mut self.socket) {
+                Ok(0) => return Received::Closed,
+                Ok(_) => {
+                    if let Err(error) = tls.process_new_packets() {
+                        self.fault = Some(error.to_string());
+                        // The alert that says why; whoever does not read it learns nothing.
+                        let _ = tls.write_tls(&mut self.socket);
+                        return Received::Closed;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Received::Blocked,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Received::Closed,
+            }
+        }
+    }
+
+    fn flush_sealed(&mut self, output: &mut Output, now: Instant) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        if output.is_empty() && !tls.wants_write() {
+            self.last_progress = now;
+            return Ok(());
+        }
+        while self.can_write && (!output.is_empty() || tls.wants_write()) {
+            let mut slices = [IoSlice::new(&[]); SLICES_LIMIT];
+            let count = output.io_slices(&mut slices);
+            let sealed = tls.writer().write_vectored(&slices[..count])?;
+            output.consume(sealed);
+            if !tls.wants_write() {
+                // In the handshake: the peer's turn.
+                break;
+            }
+            match tls.write_tls(&mut self.socket) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(_) => self.last_progress = now,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.can_write = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// When the peer last took bytes.
     pub(crate) const fn last_progress(&self) -> Instant {
         self.last_progress
@@ -102,6 +178,10 @@ impl Link {
     pub(crate) fn shut_writing(&mut self) {
         if !self.was_shut {
             self.was_shut = true;
+            if let Some(tls) = &mut self.tls {
+                tls.send_close_notify();
+                let _ = tls.write_tls(&mut self.socket);
+            }
             // A peer that is gone already needs no goodbye.
             let _ = self.socket.shutdown(Shutdown::Write);
         }

@@ -1,6 +1,7 @@
 //! The ports of the core, bound before any thread runs, so that a taken one is told at once.
 
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 
 use mio::net::TcpListener;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -24,13 +25,13 @@ pub(crate) fn open_media_port(config: &IngestConfig, index: usize) -> Result<Udp
     })
 }
 
-/// The RTMP port.
-pub(crate) fn listen(config: &IngestConfig) -> Result<TcpListener, StartError> {
-    let socket = Socket::new(Domain::for_address(config.rtmp), Type::STREAM, Some(Protocol::TCP))?;
+/// A port that RTMP comes to, plain or TLS.
+pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
-    socket.bind(&config.rtmp.into()).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => StartError::PortTaken(config.rtmp.port()),
+    socket.bind(&address.into()).map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => StartError::PortTaken(address.port()),
         _ => StartError::Io(error),
     })?;
     socket.listen(BACKLOG)?;

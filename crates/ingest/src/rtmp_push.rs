@@ -193,11 +193,18 @@ impl Push {
 
     fn connect_next(&mut self, worker: &mut Worker, key: usize) -> After {
         while let Some(address) = self.addresses.pop_front() {
+            let tls = match self.url.is_tls.then(|| worker.shared.tls.connect(&self.url.host)) {
+                None => None,
+                Some(Ok(tls)) => Some(tls),
+                Some(Err(error)) => {
+                    return self.fail(worker, key, &Failure::lost(format!("TLS: {error}")));
+                }
+            };
             let Ok(mut socket) = TcpStream::connect(SocketAddr::new(address, self.url.port)) else {
                 continue;
             };
             if worker.watch(key, &mut socket).is_ok() {
-                let link = Link::new(socket, worker.now);
+                let link = Link::new(socket, tls, worker.now);
                 self.state = State::Connecting { link, until: worker.now + CONNECT_LIMIT };
                 return After::Stay;
             }
@@ -220,6 +227,7 @@ impl Push {
             seed: worker.random().to_ne_bytes(),
             limits: Limits::default(),
             four_cc_list: OUR_FOUR_CCS.map(str::to_owned).to_vec(),
+            ..ClientConfig::new(ClientRole::Publish)
         };
         let session = Box::new(ClientSession::new(config, worker.now));
         let connecting = std::mem::replace(&mut self.state, State::Pausing { until: worker.now });
@@ -257,9 +265,15 @@ impl Push {
                         detail: String::new(),
                     }));
                 }
-                ClientEvent::Refused { code, description } => {
+                ClientEvent::Refused { code, description, .. } => {
                     let detail = format!("{code}: {description}");
                     return Err(Failure { detail, is_refusal: true });
+                }
+                ClientEvent::Reconnect { .. } => {
+                    return Err(Failure::lost("the upstream asks for credentials"));
+                }
+                ClientEvent::Redirected { .. } => {
+                    return Err(Failure::lost("the upstream redirects elsewhere"));
                 }
                 ClientEvent::Ended { code } => return Err(Failure::lost(code)),
                 ClientEvent::Close => return Err(Failure::lost("closed")),
@@ -351,7 +365,12 @@ fn receive(
                 }
             }
             Received::Blocked => break Ok(()),
-            Received::Closed => break Err(Failure::lost("closed by the upstream")),
+            Received::Closed => {
+                break Err(match link.fault() {
+                    Some(fault) => Failure::lost(format!("TLS: {fault}")),
+                    None => Failure::lost("closed by the upstream"),
+                });
+            }
         }
     };
     worker.buffer = buffer;

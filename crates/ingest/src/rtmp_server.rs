@@ -8,6 +8,7 @@ use headgate_rtmp::{
     Error, MediaMessage, Refusal, ServerConfig, ServerEvent, ServerSession, Target,
 };
 use mio::net::TcpStream;
+use rustls::Connection;
 
 use crate::Denial;
 use crate::link::{Link, Received};
@@ -56,11 +57,17 @@ pub(crate) struct ServerConnection {
 }
 
 impl ServerConnection {
-    pub(crate) fn new(socket: TcpStream, peer: IpAddr, seed: u64, now: Instant) -> Self {
+    pub(crate) fn new(
+        socket: TcpStream,
+        tls: Option<Box<Connection>>,
+        peer: IpAddr,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
         let config = ServerConfig { seed: seed.to_ne_bytes(), ..ServerConfig::default() };
         let session = ServerSession::new(config, now);
         let (role, closing_until) = (Role::Undecided, None);
-        Self { link: Link::new(socket, now), session, peer, role, closing_until }
+        Self { link: Link::new(socket, tls, now), session, peer, role, closing_until }
     }
 
     pub(crate) fn start(&mut self, worker: &mut Worker, key: usize) -> After {

@@ -15,12 +15,14 @@ use crate::directory::{Directory, StreamId};
 use crate::mailbox::{EndSlot, Mailbox};
 use crate::relay::Relay;
 use crate::session::EndReason;
+use crate::tls::TlsContext;
 use crate::upstream_url::UpstreamUrl;
 use crate::whip_session::WhipOpening;
 
 /// What other threads ask of a worker.
 pub(crate) enum Command {
-    Accept(TcpStream, IpAddr),
+    /// A connection that came, and whether it speaks TLS.
+    Accept(TcpStream, IpAddr, bool),
     Allow {
         request: u64,
         slot: EndSlot,
@@ -81,6 +83,7 @@ pub(crate) struct Shared {
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) directory: Directory,
     pub(crate) audio: AudioWorkers,
+    pub(crate) tls: TlsContext,
     pub(crate) caches_gop: bool,
     inboxes: Vec<Inbox>,
     next_stream: AtomicU64,
@@ -90,11 +93,12 @@ impl Shared {
     pub(crate) fn new(
         mailbox: Arc<Mailbox>,
         audio: AudioWorkers,
+        tls: TlsContext,
         caches_gop: bool,
         inboxes: Vec<Inbox>,
     ) -> Arc<Self> {
         let (directory, next_stream) = (Directory::default(), AtomicU64::new(0));
-        Arc::new(Self { mailbox, directory, audio, caches_gop, inboxes, next_stream })
+        Arc::new(Self { mailbox, directory, audio, tls, caches_gop, inboxes, next_stream })
     }
 
     /// The worker has seen that it was woken; what comes now wakes it again.

@@ -34,6 +34,8 @@ impl Core {
         let rtmp = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let config = IngestConfig {
             rtmp,
+            rtmp_tls: None,
+            upstream_ca_pem: None,
             media: rtmp,
             public_addresses: vec![rtmp.ip()],
             workers,

@@ -2,13 +2,15 @@
 
 use std::fmt;
 
-/// An upstream: `rtmp://host[:port]/app/name[?arguments]`.
+/// An upstream: `rtmp[s]://host[:port]/app/name[?arguments]`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UpstreamUrl {
     /// Host name or address literal, without brackets.
     pub host: String,
-    /// 1935 unless given.
+    /// 1935 unless given, 443 with TLS.
     pub port: u16,
+    /// `rtmps`.
+    pub is_tls: bool,
     /// Everything between host and last path segment.
     pub app: String,
     /// Last path segment with its arguments, bytes as given.
@@ -16,12 +18,17 @@ pub struct UpstreamUrl {
 }
 
 impl UpstreamUrl {
-    /// `None` when it is not an `rtmp` URL with app and name.
+    /// `None` when it is not an `rtmp` or `rtmps` URL with app and name.
     #[must_use]
     pub fn parse(url: &str) -> Option<Self> {
-        let rest = url.strip_prefix("rtmp://")?;
+        let (scheme, rest) = url.split_once("://")?;
+        let (is_tls, default_port) = match scheme {
+            "rtmp" => (false, 1935),
+            "rtmps" => (true, 443),
+            _ => return None,
+        };
         let (authority, path) = rest.split_once('/')?;
-        let (host, port) = split_authority(authority)?;
+        let (host, port) = split_authority(authority, default_port)?;
         // A slash behind the first question mark belongs to the arguments.
         let (path, arguments) = path.split_once('?').map_or((path, None), |(p, a)| (p, Some(a)));
         let (app, name) = path.rsplit_once('/')?;
@@ -30,28 +37,28 @@ impl UpstreamUrl {
         }
         let name =
             arguments.map_or_else(|| name.to_owned(), |arguments| format!("{name}?{arguments}"));
-        Some(Self { host: host.to_owned(), port, app: app.to_owned(), name })
+        Some(Self { host: host.to_owned(), port, is_tls, app: app.to_owned(), name })
     }
 
     /// The `tcUrl` of the connect command.
     #[must_use]
     pub fn tc_url(&self) -> String {
-        format!("rtmp://{self}/{}", self.app)
+        let scheme = if self.is_tls { "rtmps" } else { "rtmp" };
+        format!("{scheme}://{self}/{}", self.app)
     }
 }
 
-fn split_authority(authority: &str) -> Option<(&str, u16)> {
-    const DEFAULT_PORT: u16 = 1935;
+fn split_authority(authority: &str, default_port: u16) -> Option<(&str, u16)> {
     if let Some(rest) = authority.strip_prefix('[') {
         let (host, port) = rest.split_once(']')?;
         return match port.strip_prefix(':') {
             Some(port) => Some((host, port.parse().ok()?)),
-            None => port.is_empty().then_some((host, DEFAULT_PORT)),
+            None => port.is_empty().then_some((host, default_port)),
         };
     }
     match authority.split_once(':') {
         Some((host, port)) => Some((host, port.parse().ok()?)),
-        None => Some((authority, DEFAULT_PORT)),
+        None => Some((authority, default_port)),
     }
 }
 

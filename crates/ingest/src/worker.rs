@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -25,14 +25,13 @@ use crate::rtmp_server::ServerConnection;
 use crate::seat::{After, Entry, Ready, Seat};
 use crate::session::EndReason;
 use crate::shared::{Command, Inbox, Shared};
+use crate::tls::TlsContext;
 use crate::udp::UdpPort;
-use crate::{IngestConfig, StartError};
+use crate::{IngestConfig, RtmpTls, StartError};
 
 /// Wake-ups are coalesced to this: a sleep costs about as much as two packets, and on average half of it is added as
 /// delay.
 const COALESCE: Duration = Duration::from_millis(2);
-/// Pause before accepting again when the process has no file descriptor left.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Bytes read from one socket at a time.
 const READ_BUFFER: usize = 64 * 1024;
 /// What running sessions get to say goodbye when the service stops.
@@ -41,8 +40,9 @@ const STOP_LIMIT: Duration = Duration::from_secs(1);
 const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
 const MEDIA: Token = Token(2);
+const TLS_LISTENER: Token = Token(3);
 /// Tokens below this are the worker's own.
-const FIRST_SEAT: usize = 3;
+const FIRST_SEAT: usize = 4;
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +56,7 @@ pub(crate) enum Timer {
 pub(crate) struct Opened {
     pub(crate) shared: Arc<Shared>,
     pub(crate) rtmp_port: u16,
+    pub(crate) rtmp_tls_port: Option<u16>,
     pub(crate) media_ports: Vec<u16>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) audio_inboxes: AudioInboxes,
@@ -91,8 +92,9 @@ pub(crate) struct Worker {
     pub(crate) ufrags: FxHashMap<Vec<u8>, usize>,
     pub(crate) stopping: Option<Instant>,
     commands: Receiver<Command>,
-    listener: Option<TcpListener>,
-    deal_to: usize,
+    pub(crate) listener: Option<TcpListener>,
+    pub(crate) tls_listener: Option<TcpListener>,
+    pub(crate) deal_to: usize,
     timers: BinaryHeap<Reverse<(Instant, Timer)>>,
     generation: u64,
     handles: u64,
@@ -105,8 +107,18 @@ impl Worker {
         config: &IngestConfig,
         mailbox: Arc<Mailbox>,
     ) -> Result<Opened, StartError> {
-        let mut listener = listen(config)?;
+        let mut listener = listen(config.rtmp)?;
         let rtmp_port = listener.local_addr()?.port();
+        let tls = TlsContext::new(config.upstream_ca_pem.clone());
+        let mut tls_listener =
+            config.rtmp_tls.as_ref().map(|tls| listen(tls.address)).transpose()?;
+        if let Some(RtmpTls { cert_pem, key_pem, .. }) = &config.rtmp_tls {
+            tls.set_certificate(cert_pem, key_pem)?;
+        }
+        let rtmp_tls_port = match &tls_listener {
+            Some(listener) => Some(listener.local_addr()?.port()),
+            None => None,
+        };
         let mut polls = Vec::new();
         let mut inboxes = Vec::new();
         let mut media_ports = Vec::new();
@@ -121,9 +133,12 @@ impl Worker {
             polls.push((poll, udp, receiver));
         }
         let (audio, audio_inboxes) = AudioWorkers::new(config.audio_workers);
-        let shared = Shared::new(mailbox, audio, config.caches_gop, inboxes);
+        let shared = Shared::new(mailbox, audio, tls, config.caches_gop, inboxes);
         if let Some((poll, ..)) = polls.first() {
             poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+            if let Some(listener) = &mut tls_listener {
+                poll.registry().register(listener, TLS_LISTENER, Interest::READABLE)?;
+            }
         }
         let mut listener = Some(listener);
         let workers = polls
@@ -151,6 +166,7 @@ impl Worker {
                 stopping: None,
                 commands,
                 listener: listener.take(),
+                tls_listener: tls_listener.take(),
                 deal_to: 0,
                 timers: BinaryHeap::new(),
                 generation: 0,
@@ -158,7 +174,7 @@ impl Worker {
                 hasher: RandomState::new(),
             })
             .collect();
-        Ok(Opened { shared, rtmp_port, media_ports, workers, audio_inboxes })
+        Ok(Opened { shared, rtmp_port, rtmp_tls_port, media_ports, workers, audio_inboxes })
     }
 
     pub(crate) const fn index(&self) -> usize {
@@ -284,7 +300,7 @@ impl Worker {
         for event in events.iter() {
             match event.token() {
                 WAKER => is_woken = true,
-                LISTENER => self.accept(),
+                LISTENER | TLS_LISTENER => self.accept(),
                 MEDIA => self.has_datagrams = true,
                 token => {
                     let (key, generation) = seat_of(token);
@@ -344,7 +360,7 @@ impl Worker {
     fn handle_commands(&mut self) {
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                Command::Accept(socket, peer) => self.welcome(socket, peer),
+                Command::Accept(socket, peer, is_tls) => self.welcome(socket, peer, is_tls),
                 Command::Allow { request, slot, upstreams } => self.allow(request, slot, upstreams),
                 Command::OpenWhip(opening) => self.open_whip(*opening),
                 Command::Transcoded { stream } => self.publish_transcoded(stream),
@@ -382,48 +398,6 @@ impl Worker {
         answered
     }
 
-    fn accept(&mut self) {
-        let mut accepted = Vec::new();
-        let mut paused = false;
-        if let Some(listener) = &self.listener {
-            loop {
-                match listener.accept() {
-                    Ok((socket, peer)) => accepted.push((socket, peer.ip().to_canonical())),
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    // One that was reset while it waited says nothing about the next.
-                    Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-                    Err(_) => {
-                        paused = true;
-                        break;
-                    }
-                }
-            }
-        }
-        if paused {
-            self.set_timer(self.now + ACCEPT_PAUSE, Timer::Accept);
-        }
-        for (socket, peer) in accepted {
-            let worker = self.deal_to % self.shared.workers();
-            self.deal_to = worker + 1;
-            if worker == self.index {
-                self.welcome(socket, peer);
-            } else {
-                self.shared.send(worker, Command::Accept(socket, peer));
-            }
-        }
-    }
-
-    fn welcome(&mut self, socket: TcpStream, peer: IpAddr) {
-        if self.stopping.is_some() {
-            return;
-        }
-        let seed = self.random();
-        let server = ServerConnection::new(socket, peer, seed, self.now);
-        let key = self.seat(Entry::Server(Box::new(server)));
-        self.turn(key, |worker, key, entry| entry.start(worker, key));
-    }
-
     fn handle_timers(&mut self) {
         while let Some(Reverse((at, timer))) = self.timers.peek().copied() {
             if at > self.now {
@@ -457,6 +431,7 @@ impl Worker {
     fn begin_stop(&mut self) {
         self.stopping = Some(self.now + STOP_LIMIT);
         self.listener = None;
+        self.tls_listener = None;
         self.end_all(EndReason::Shutdown);
     }
 

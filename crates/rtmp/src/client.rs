@@ -1,11 +1,19 @@
-//! We talk to an upstream, or play from a server.
+//! We talk to an upstream, or play from a server. Not who dials: a connection that is to be made anew is the driver's.
+
+mod connect;
+mod replies;
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use bytes::Bytes;
 
+use connect::connect_object;
+pub use replies::RefusalKind;
+use replies::{Status, stream_id};
+
 use crate::amf0::Value;
+use crate::authentication::{ConnectArguments, Credentials, Demand, Known, read_demand};
 use crate::four_cc::read_four_cc_list;
 use crate::message::{Command, MediaKind, MediaMessage, SET_DATA_FRAME};
 use crate::wire::{Incoming, MEDIA_STREAM, Wire};
@@ -42,6 +50,28 @@ pub struct ClientConfig {
     pub limits: Limits,
     /// Codecs beyond plain FLV that we announce; empty announces nothing.
     pub four_cc_list: Vec<String>,
+    /// For an upstream that asks who we are.
+    pub credentials: Option<Credentials>,
+    /// What the connection before this one was told to add by [`ClientEvent::Reconnect`]; else the default.
+    pub arguments: ConnectArguments,
+}
+
+impl ClientConfig {
+    /// Nothing filled in but the role; for `..ClientConfig::new(role)`.
+    #[must_use]
+    pub fn new(role: ClientRole) -> Self {
+        Self {
+            role,
+            app: String::new(),
+            tc_url: String::new(),
+            name: Vec::new(),
+            seed: [0; 8],
+            limits: Limits::default(),
+            four_cc_list: Vec::new(),
+            credentials: None,
+            arguments: ConnectArguments::default(),
+        }
+    }
 }
 
 /// What the driver must know.
@@ -57,6 +87,19 @@ pub enum ClientEvent {
         code: String,
         /// Its words.
         description: String,
+        /// What they mean.
+        kind: RefusalKind,
+    },
+    /// The server asks who we are: dial the same address at once, with these arguments and the same credentials.
+    /// Happens on two connections in a row at most.
+    Reconnect {
+        /// For [`ClientConfig::arguments`].
+        arguments: ConnectArguments,
+    },
+    /// The server sends us elsewhere. Whether to follow, and how often, is the driver's decision.
+    Redirected {
+        /// The tcUrl to go to (`rtmp://host:port/app`, `rtmps://` likewise); the name stays.
+        url: String,
     },
     /// The server ended what had started.
     Ended {
@@ -206,30 +249,15 @@ impl ClientSession {
 
     fn connect(&mut self, now: Instant) {
         self.wire.announce_chunk_size();
-        let mut properties = vec![
-            ("app", Value::string(&self.config.app)),
-            ("type", Value::string("nonprivate")),
-            ("flashVer", Value::string("FMLE/3.0 (compatible; Headgate)")),
-            ("tcUrl", Value::string(&self.config.tc_url)),
-        ];
-        if !self.config.four_cc_list.is_empty() {
-            let list = self.config.four_cc_list.iter().map(|four_cc| Value::string(four_cc));
-            properties.push(("fourCcList", Value::StrictArray(list.collect())));
-        }
-        let owned = |(key, value): (&str, Value)| (key.as_bytes().to_vec(), value);
-        let object = Value::Object(properties.into_iter().map(owned).collect());
+        let object = connect_object(&self.config);
         self.send(0, "connect", CONNECT, &[object]);
         self.enter(State::Connecting, now);
     }
 
     fn handle_command(&mut self, command: &Command, now: Instant) {
-        #[allow(
-            clippy::float_cmp,
-            reason = "transaction ids are whole numbers that come back as sent"
-        )]
-        let is_for = |transaction: f64| command.transaction == transaction;
         match (command.name.as_str(), self.state) {
-            ("_result", State::Connecting) if is_for(CONNECT) => {
+            // Nothing else was asked, whatever number the answer has.
+            ("_result", State::Connecting) => {
                 // Some put it into the properties, some into the information object.
                 self.four_cc_list = read_four_cc_list(&command.object);
                 if let Some(information) = command.arguments.first() {
@@ -237,25 +265,20 @@ impl ClientSession {
                 }
                 self.create(now);
             }
-            ("_result", State::Creating) if is_for(CREATE_STREAM) => {
-                let stream = command.arguments.first().and_then(Value::as_number);
-                #[allow(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "saturates"
-                )]
-                let stream = stream.map_or(MEDIA_STREAM, |number| number as u32);
-                self.stream = stream;
+            ("_result", State::Creating) if is_stream_created(command) => {
+                self.stream = stream_id(command).unwrap_or(MEDIA_STREAM);
                 self.begin(now);
             }
-            ("_error", State::Connecting) if is_for(CONNECT) => self.refuse(command),
-            ("_error", State::Creating) if is_for(CREATE_STREAM) => self.refuse(command),
-            ("_error", State::Starting) if is_for(START) => self.refuse(command),
-            ("onStatus", _) => self.handle_status(command),
+            ("_error", State::Connecting) => self.refuse(Status::read(command)),
+            ("_error", State::Creating | State::Starting) if concerns_us(command) => {
+                self.refuse(Status::read(command));
+            }
+            ("onStatus", _) => self.handle_status(Status::read(command)),
             ("close", State::Connecting | State::Creating | State::Starting | State::Ready) => {
                 self.events.push_back(ClientEvent::Ended { code: "close".into() });
                 self.close();
             }
+            // onBWDone, onFCPublish, answers to releaseStream and FCPublish: nothing waits for them.
             _ => {}
         }
     }
@@ -294,29 +317,17 @@ impl ClientSession {
         self.enter(State::Starting, now);
     }
 
-    fn handle_status(&mut self, command: &Command) {
-        let Some(information) = command.arguments.first() else { return };
-        let text = |key| information.property(key).and_then(Value::as_text).unwrap_or_default();
-        let (level, code, description) = (text("level"), text("code"), text("description"));
-        let starts = ["NetStream.Publish.Start", "NetStream.Play.Start"].contains(&code.as_str());
-        let ends = [
-            "NetStream.Play.UnpublishNotify",
-            "NetStream.Play.Stop",
-            "NetStream.Play.Complete",
-            "NetStream.Unpublish.Success",
-        ]
-        .contains(&code.as_str());
+    fn handle_status(&mut self, status: Status) {
         match self.state {
-            State::Starting if starts => {
+            State::Starting if status.starts() => {
                 self.state = State::Ready;
                 self.events.push_back(ClientEvent::Ready);
             }
-            State::Connecting | State::Creating | State::Starting if level == "error" => {
-                self.events.push_back(ClientEvent::Refused { code, description });
-                self.close();
+            State::Connecting | State::Creating | State::Starting if status.fails() => {
+                self.refuse(status);
             }
-            State::Ready if ends || level == "error" => {
-                self.events.push_back(ClientEvent::Ended { code });
+            State::Ready if status.ends() || status.fails() => {
+                self.events.push_back(ClientEvent::Ended { code: status.code });
                 self.close();
             }
             State::Handshaking
@@ -328,15 +339,28 @@ impl ClientSession {
         }
     }
 
-    fn refuse(&mut self, command: &Command) {
-        let information = command.arguments.first();
-        let text = |key| {
-            let property = information.and_then(|information| information.property(key));
-            property.and_then(Value::as_text).unwrap_or_default()
+    fn refuse(&mut self, status: Status) {
+        let kind = status.kind();
+        let Status { code, description, redirect, .. } = status;
+        let refused = |kind| ClientEvent::Refused { code, description: description.clone(), kind };
+        let event = match (self.demand(&description), redirect) {
+            (_, Some(url)) => ClientEvent::Redirected { url },
+            (Demand::Nothing, None) => refused(kind),
+            (Demand::Arguments(arguments), None) => ClientEvent::Reconnect { arguments },
+            (Demand::Failed, None) => refused(RefusalKind::Credentials),
         };
-        let (code, description) = (text("code"), text("description"));
-        self.events.push_back(ClientEvent::Refused { code, description });
+        self.events.push_back(event);
         self.close();
+    }
+
+    /// Only connect is where servers ask who we are.
+    fn demand(&self, description: &str) -> Demand {
+        if self.state != State::Connecting {
+            return Demand::Nothing;
+        }
+        let ClientConfig { credentials, arguments, app, seed, .. } = &self.config;
+        let known = Known { credentials: credentials.as_ref(), arguments, app, seed: *seed };
+        read_demand(description, known)
     }
 
     const fn enter(&mut self, state: State, now: Instant) {
@@ -354,4 +378,19 @@ impl ClientSession {
     fn send(&mut self, stream: u32, name: &str, transaction: f64, values: &[Value]) {
         self.wire.send_command(stream, &Command::encode(name, transaction, values));
     }
+}
+
+/// An answer to createStream: by its number, or by naming a stream when the number is none that we gave.
+fn is_stream_created(command: &Command) -> bool {
+    is_for(command, CREATE_STREAM) || (concerns_us(command) && stream_id(command).is_some())
+}
+
+/// Not to a command whose failure means nothing: servers refuse releaseStream for names that were never there.
+fn concerns_us(command: &Command) -> bool {
+    ![CONNECT, RELEASE_STREAM, FC_PUBLISH].iter().any(|transaction| is_for(command, *transaction))
+}
+
+#[allow(clippy::float_cmp, reason = "transaction ids are whole numbers that come back as sent")]
+fn is_for(command: &Command, transaction: f64) -> bool {
+    command.transaction == transaction
 }

@@ -1,4 +1,4 @@
-//! Which codecs a peer takes by Enhanced RTMP: v1's list and the keys of v2's maps ("fourCcList").
+//! Which codecs a peer takes by Enhanced RTMP, and what our answer to connect says of us (E-RTMP, "Enhancing NetConnection connect Command").
 
 use crate::amf0::Value;
 
@@ -7,18 +7,75 @@ pub const OUR_FOUR_CCS: [&str; 6] = ["avc1", "hvc1", "av01", "vp09", "mp4a", "Op
 /// Entries of a peer's list that are read.
 const FOUR_CC_LIMIT: usize = 32;
 
-/// What a peer's connect object says it can take: E-RTMP v1's list and the keys of v2's maps.
+const VIDEO_MAP: &str = "videoFourCcInfoMap";
+const AUDIO_MAP: &str = "audioFourCcInfoMap";
+
+/// FourCcInfoMask.
+const CAN_DECODE: u8 = 1;
+const CAN_ENCODE: u8 = 2;
+const CAN_FORWARD: u8 = 4;
+/// Video is passed on as it came.
+const OUR_VIDEO: [(&str, u8); 4] =
+    [("avc1", CAN_FORWARD), ("hvc1", CAN_FORWARD), ("av01", CAN_FORWARD), ("vp09", CAN_FORWARD)];
+/// Opus is made AAC for whoever does not take it; there is no way back.
+const OUR_AUDIO: [(&str, u8); 2] =
+    [("mp4a", CAN_ENCODE | CAN_FORWARD), ("Opus", CAN_DECODE | CAN_FORWARD)];
+
+/// CapsExMask: what E-RTMP v2 adds and we read.
+const MULTITRACK: u8 = 2;
+const MOD_EX: u8 = 4;
+/// Not Reconnect (1): we neither ask for nor follow one. Not TimestampNanoOffset (8): frames keep no nanoseconds.
+const OUR_CAPS_EX: u8 = MULTITRACK | MOD_EX;
+
+/// What a peer's connect object says it can take: E-RTMP v1's list and v2's maps.
 pub(crate) fn read_four_cc_list(object: &Value) -> Vec<String> {
     let mut list = Vec::new();
     if let Some(Value::StrictArray(values)) = object.property("fourCcList") {
         list.extend(values.iter().filter_map(Value::as_text));
     }
-    for map in ["videoFourCcInfoMap", "audioFourCcInfoMap"] {
+    for map in [VIDEO_MAP, AUDIO_MAP] {
         if let Some(Value::Object(entries) | Value::EcmaArray(entries)) = object.property(map) {
-            let names = entries.iter().map(|(key, _)| String::from_utf8_lossy(key).into_owned());
-            list.extend(names);
+            let taken = entries.iter().filter(|(_, mask)| takes(mask));
+            for (key, _) in taken {
+                let four_cc = String::from_utf8_lossy(key).into_owned();
+                // Clients say the same in both ways.
+                if list.len() < FOUR_CC_LIMIT && !list.contains(&four_cc) {
+                    list.push(four_cc);
+                }
+            }
         }
     }
     list.truncate(FOUR_CC_LIMIT);
     list
+}
+
+/// What our answer to this connect object says of codecs: v1's list to everyone, the rest to whom v2 is known.
+pub(crate) fn answer_capabilities(object: &Value) -> Vec<(Vec<u8>, Value)> {
+    let ours = OUR_FOUR_CCS.iter().map(|four_cc| Value::string(four_cc)).collect();
+    let mut answer = vec![(b"fourCcList".to_vec(), Value::StrictArray(ours))];
+    if knows_v2(object) {
+        answer.push((b"capsEx".to_vec(), Value::Number(OUR_CAPS_EX.into())));
+        for (name, map) in [(VIDEO_MAP, &OUR_VIDEO[..]), (AUDIO_MAP, &OUR_AUDIO[..])] {
+            let entry = |(four_cc, mask): &(&str, u8)| {
+                (four_cc.as_bytes().to_vec(), Value::Number((*mask).into()))
+            };
+            answer.push((name.into(), Value::Object(map.iter().map(entry).collect())));
+        }
+    }
+    answer
+}
+
+/// Encoding alone takes nothing. What is no mask is not judged.
+fn takes(mask: &Value) -> bool {
+    // A float's cast saturates; the mask has three bits.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+    mask.as_number().is_none_or(|mask| mask as u32 & u32::from(CAN_DECODE | CAN_FORWARD) != 0)
+}
+
+fn knows_v2(object: &Value) -> bool {
+    let is_map =
+        |name| matches!(object.property(name), Some(Value::Object(_) | Value::EcmaArray(_)));
+    object.property("capsEx").and_then(Value::as_number).is_some()
+        || is_map(VIDEO_MAP)
+        || is_map(AUDIO_MAP)
 }

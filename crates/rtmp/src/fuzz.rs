@@ -68,6 +68,7 @@ pub fn client_session(bytes: &[u8]) {
         seed: [1; 8],
         limits: Limits::default(),
         four_cc_list: Vec::new(),
+        ..ClientConfig::new(ClientRole::Publish)
     };
     let mut session = ClientSession::new(config, now);
     let mut hello = vec![0; 1 + 2 * 1536];

@@ -1,4 +1,8 @@
-//! The RTMP handshake (RTMP 5.2), the plain form. A digest-form C1 gets the plain answer, which every live encoder takes.
+//! The RTMP handshake (RTMP 5.2): plain, and as a server also with digests for a C1 that has a true one.
+//!
+//! Nobody is refused for a digest: what cannot be verified gets the plain answer, which every live encoder takes.
+
+mod digest;
 
 use crate::{Error, Output};
 
@@ -7,6 +11,8 @@ const PACKET: usize = 1536;
 /// Versions from here on are text protocols that knocked at the wrong door.
 const FIRST_FORBIDDEN_VERSION: u8 = 32;
 const VERSION: u8 = 3;
+/// In an S1 with a digest, the server we say we are in `fmsVer`: players look for digests from 3.0.0.0 on.
+const SERVER_VERSION: [u8; 4] = [3, 0, 1, 123];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -75,8 +81,13 @@ impl Handshake {
         match self.step {
             Step::AwaitsC1 => {
                 output.put(&[VERSION]);
-                output.put(&self.packet());
-                output.put(peers_first);
+                if let Some([s1, s2]) = self.with_digests(peers_first) {
+                    output.put(&s1);
+                    output.put(&s2);
+                } else {
+                    output.put(&self.packet());
+                    output.put(peers_first);
+                }
                 Step::AwaitsC2
             }
             Step::AwaitsS2 => {
@@ -87,16 +98,46 @@ impl Handshake {
         }
     }
 
-    /// Time 0, version 0, then bytes that need only differ from session to session.
+    /// S1 and S2 for a C1 with a version and a true digest, in the C1's own scheme.
+    fn with_digests(&self, c1: &[u8]) -> Option<[[u8; PACKET]; 2]> {
+        let c1: &[u8; PACKET] = c1.try_into().ok()?;
+        let [_, _, _, _, version @ ..] = c1.first_chunk::<8>()?;
+        if *version == [0; 4] {
+            return None;
+        }
+        let (scheme, digest) = digest::find(c1)?;
+        let mut random = Random::new(self.random);
+        let (mut s1, mut s2) = ([0; PACKET], [0; PACKET]);
+        s1[4..8].copy_from_slice(&SERVER_VERSION);
+        random.fill(&mut s1[8..]);
+        random.fill(&mut s2);
+        digest::put(&mut s1, scheme)?;
+        digest::answer(&mut s2, &digest)?;
+        Some([s1, s2])
+    }
+
+    /// Time 0, version 0, then random bytes.
     fn packet(&self) -> [u8; PACKET] {
         let mut packet = [0; PACKET];
-        let mut state = u64::from_ne_bytes(self.random) | 1;
-        for byte in packet.iter_mut().skip(8) {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            *byte = state.to_le_bytes()[3];
-        }
+        Random::new(self.random).fill(&mut packet[8..]);
         packet
+    }
+}
+
+/// Bytes that need only differ from session to session.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: [u8; 8]) -> Self {
+        Self(u64::from_ne_bytes(seed) | 1)
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for byte in bytes {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            *byte = self.0.to_le_bytes()[3];
+        }
     }
 }

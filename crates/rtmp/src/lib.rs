@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod amf0;
+mod authentication;
 mod chunk_reader;
 mod chunk_writer;
 mod client;
@@ -20,7 +21,8 @@ mod server;
 mod target;
 mod wire;
 
-pub use client::{ClientConfig, ClientEvent, ClientRole, ClientSession};
+pub use authentication::{ConnectArguments, Credentials};
+pub use client::{ClientConfig, ClientEvent, ClientRole, ClientSession, RefusalKind};
 pub use error::Error;
 pub use four_cc::OUR_FOUR_CCS;
 pub use limits::Limits;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::amf0::Value;
-use crate::four_cc::{OUR_FOUR_CCS, read_four_cc_list};
+use crate::four_cc::{answer_capabilities, read_four_cc_list};
 use crate::message::{
     Command, MediaKind, MediaMessage, STREAM_BEGIN, STREAM_EOF, encode_data, status,
 };
@@ -181,12 +181,11 @@ impl ServerSession {
         }
         self.state = State::Publishing;
         self.wire.set_accepted();
-        let started = status("status", "NetStream.Publish.Start", "Publishing");
         if self.sent_fc_publish {
-            self.send(0, "onFCPublish", 0.0, &[Value::Null, started.clone()]);
+            self.announce_fc_publish();
         }
         self.wire.send_user_control(STREAM_BEGIN, &self.stream.to_be_bytes());
-        self.send(self.stream, "onStatus", 0.0, &[Value::Null, started]);
+        self.send_status(publish_started());
     }
 
     /// The publish is refused; [`ServerEvent::Close`] follows.
@@ -276,6 +275,9 @@ impl ServerSession {
             ("FCPublish", _) => {
                 self.sent_fc_publish = true;
                 self.answer(transaction, &[Value::Null, Value::Undefined]);
+                if self.state == State::Publishing {
+                    self.announce_fc_publish();
+                }
             }
             ("releaseStream", _) => self.answer(transaction, &[Value::Null, Value::Undefined]),
             ("publish", State::Connected) => {
@@ -323,19 +325,18 @@ impl ServerSession {
         }
         self.four_cc_list = read_four_cc_list(&command.object);
         let encoding = command.object.property("objectEncoding").and_then(Value::as_number);
-        let ours = OUR_FOUR_CCS.iter().map(|four_cc| Value::string(four_cc)).collect();
-        let properties = Value::object([
-            ("fmsVer", Value::string("FMS/3,0,1,123")),
-            ("capabilities", Value::Number(31.0)),
-            ("fourCcList", Value::StrictArray(ours)),
-        ]);
+        let mut properties = vec![
+            (b"fmsVer".to_vec(), Value::string("FMS/3,0,1,123")),
+            (b"capabilities".to_vec(), Value::Number(31.0)),
+        ];
+        properties.extend(answer_capabilities(&command.object));
         let information = Value::object([
             ("level", Value::string("status")),
             ("code", Value::string("NetConnection.Connect.Success")),
             ("description", Value::string("Connection succeeded")),
             ("objectEncoding", Value::Number(encoding.unwrap_or(0.0))),
         ]);
-        self.send(0, "_result", command.transaction, &[properties, information]);
+        self.send(0, "_result", command.transaction, &[Value::Object(properties), information]);
         self.state = State::Connected;
     }
 
@@ -383,6 +384,10 @@ impl ServerSession {
         self.events.push_back(ServerEvent::Close);
     }
 
+    fn announce_fc_publish(&mut self) {
+        self.send(0, "onFCPublish", 0.0, &[Value::Null, publish_started()]);
+    }
+
     fn send_status(&mut self, information: Value) {
         self.send(self.stream, "onStatus", 0.0, &[Value::Null, information]);
     }
@@ -397,4 +402,8 @@ impl ServerSession {
     fn send(&mut self, stream: u32, name: &str, transaction: f64, values: &[Value]) {
         self.wire.send_command(stream, &Command::encode(name, transaction, values));
     }
+}
+
+fn publish_started() -> Value {
+    status("status", "NetStream.Publish.Start", "Publishing")
 }

@@ -1,5 +1,7 @@
 //! Encoders as they are: the command sequences of real ones, put together by hand, and the exact answers they get.
 
+#[path = "encoders/capabilities.rs"]
+mod capabilities;
 #[path = "encoders/commands.rs"]
 mod commands;
 #[path = "support/encoder.rs"]

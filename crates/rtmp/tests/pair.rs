@@ -9,8 +9,8 @@ mod waits;
 
 use bytes::Bytes;
 use headgate_rtmp::{
-    ClientConfig, ClientEvent, ClientRole, MediaKind, MediaMessage, Refusal, ServerConfig,
-    ServerEvent,
+    ClientConfig, ClientEvent, ClientRole, MediaKind, MediaMessage, Refusal, RefusalKind,
+    ServerConfig, ServerEvent,
 };
 use support::{Pair, Random, Splits, client_config};
 
@@ -37,9 +37,9 @@ fn send_from_client(pair: &mut Pair, frames: &[MediaMessage]) {
     }
 }
 
-fn refused(code: &str, description: &str) -> [ClientEvent; 2] {
+fn refused(code: &str, description: &str, kind: RefusalKind) -> [ClientEvent; 2] {
     let (code, description) = (code.into(), description.into());
-    [ClientEvent::Refused { code, description }, ClientEvent::Close]
+    [ClientEvent::Refused { code, description, kind }, ClientEvent::Close]
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_denied_publish_hears_why() {
     pair.exchange();
     pair.server.deny(Refusal::Denied, "The customer says no");
     pair.exchange();
-    let want = refused("NetStream.Publish.Denied", "The customer says no");
+    let want = refused("NetStream.Publish.Denied", "The customer says no", RefusalKind::Denied);
     assert_eq!(pair.client_events(), want);
 }
 
@@ -84,7 +84,10 @@ fn an_occupied_name_is_a_bad_name() {
     pair.exchange();
     pair.server.deny(Refusal::BadName, "Already live");
     pair.exchange();
-    assert_eq!(pair.client_events(), refused("NetStream.Publish.BadName", "Already live"));
+    assert_eq!(
+        pair.client_events(),
+        refused("NetStream.Publish.BadName", "Already live", RefusalKind::Occupied)
+    );
 }
 
 #[test]
@@ -101,7 +104,11 @@ fn another_app_is_refused_at_connect() {
     let client = ClientConfig { app: "vod".into(), ..client_config(ClientRole::Publish) };
     let mut pair = Pair::new(ServerConfig::default(), client, Splits::Whole);
     pair.exchange();
-    let want = refused("NetConnection.Connect.InvalidApp", "There is no such app");
+    let want = refused(
+        "NetConnection.Connect.InvalidApp",
+        "There is no such app",
+        RefusalKind::InvalidApp,
+    );
     assert_eq!(pair.client_events(), want);
 }
 

@@ -43,7 +43,9 @@ fn a_denied_broadcaster_reads_why_and_nothing_ends() {
     core.ingest.deny(request.request, Denial::Denied, "Not today".into());
     let refused = publisher.wait_event(|event| matches!(event, ClientEvent::Refused { .. }));
     let want = ("NetStream.Publish.Denied".into(), "Not today".into());
-    let ClientEvent::Refused { code, description } = refused else { unreachable!("just matched") };
+    let ClientEvent::Refused { code, description, .. } = refused else {
+        unreachable!("just matched")
+    };
     assert_eq!((code, description), want);
     while publisher.step() {}
     assert_eq!(core.ended_count(), 0);

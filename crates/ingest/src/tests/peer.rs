@@ -45,6 +45,7 @@ impl Peer {
             seed: [7; 8],
             limits: Limits::default(),
             four_cc_list: four_ccs.iter().map(|four_cc| (*four_cc).to_owned()).collect(),
+            ..ClientConfig::new(role)
         };
         let session = ClientSession::new(config, Instant::now());
         Self { socket, session, events: VecDeque::new() }
@@ -88,7 +89,10 @@ impl Peer {
                 match event {
                     ClientEvent::Media(message) => media.push(message),
                     ClientEvent::Ended { .. } | ClientEvent::Close => return media,
-                    ClientEvent::Ready | ClientEvent::Refused { .. } => {}
+                    ClientEvent::Ready
+                    | ClientEvent::Refused { .. }
+                    | ClientEvent::Reconnect { .. }
+                    | ClientEvent::Redirected { .. } => {}
                 }
             }
             if !is_open {

@@ -6,9 +6,9 @@ use headgate_rtmp::{Error, ServerEvent};
 
 use crate::support::{
     AGGREGATE, DATA, Encoder, Reply, USER_CONTROL, boolean, null, number, object, reply, status,
-    string,
+    string, undefined,
 };
-use crate::{created, stream_begin};
+use crate::{announces_fc_publish, created, fine, publishes_on_stream_1, stream_begin};
 
 /// 20 a second over ten seconds.
 const COMMANDS: usize = 200;
@@ -35,6 +35,40 @@ fn an_unknown_command_with_transaction_0_is_passed_over() {
     let mut encoder = Encoder::connected();
     encoder.command(0, "theirOwnThing", 0.0, &[null()]);
     assert_eq!(encoder.replies(), []);
+}
+
+#[test]
+fn commands_around_a_publish_are_answered_before_and_after_it_is_allowed() {
+    let mut encoder = Encoder::connected();
+    for is_allowed in [false, true] {
+        for (name, value) in [
+            ("releaseStream", undefined()),
+            ("_checkbw", null()),
+            ("getStreamLength", number(0.0)),
+            ("createStream", number(1.0)),
+        ] {
+            encoder.command(0, name, 7.0, &[null(), string("cam")]);
+            let want = reply(0, "_result", 7.0, &[null(), value]);
+            assert_eq!(encoder.replies(), [want], "{name}, allowed: {is_allowed}");
+            encoder.command(0, name, 0.0, &[null(), string("cam")]);
+            assert_eq!(encoder.replies(), [], "{name} without a transaction");
+        }
+        if !is_allowed {
+            encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
+            assert_eq!(encoder.allow(), [stream_begin(), publishes_on_stream_1()]);
+        }
+    }
+}
+
+#[test]
+fn an_fc_publish_that_comes_after_the_publish_is_announced_at_once() {
+    let mut encoder = Encoder::connected();
+    encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
+    encoder.allow();
+    encoder.command(0, "FCPublish", 6.0, &[null(), string("cam")]);
+    assert_eq!(encoder.replies(), [fine(6.0), announces_fc_publish()]);
+    encoder.command(0, "FCPublish", 0.0, &[null(), string("cam")]);
+    assert_eq!(encoder.replies(), [announces_fc_publish()], "transaction 0 asks for no result");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Our client plays from our server.
 
-use headgate_rtmp::{ClientEvent, MediaMessage, ServerEvent};
+use headgate_rtmp::{ClientEvent, MediaMessage, RefusalKind, ServerEvent};
 
 use crate::support::Pair;
 use crate::{frames, refused};
@@ -28,7 +28,7 @@ fn an_unknown_stream_is_refused_to_a_player() {
     pair.exchange();
     pair.server.refuse_play("No such stream");
     pair.exchange();
-    let want = refused("NetStream.Play.StreamNotFound", "No such stream");
+    let want = refused("NetStream.Play.StreamNotFound", "No such stream", RefusalKind::Unknown);
     assert_eq!(pair.client_events(), want);
 }
 

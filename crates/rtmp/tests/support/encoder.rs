@@ -117,6 +117,11 @@ impl Encoder {
         std::iter::from_fn(|| self.session.poll_event()).collect()
     }
 
+    /// What the server takes this encoder to take.
+    pub(crate) fn four_cc_list(&self) -> &[String] {
+        self.session.four_cc_list()
+    }
+
     /// Name and arguments of the publish or play that was just asked for.
     pub(crate) fn asked(&mut self) -> (String, Option<String>) {
         let events = self.events();

@@ -118,6 +118,7 @@ pub(crate) fn client_config(role: ClientRole) -> ClientConfig {
         seed: *b"a client",
         limits: Limits::default(),
         four_cc_list: Vec::new(),
+        ..ClientConfig::new(role)
     }
 }
 
