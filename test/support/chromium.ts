@@ -9,7 +9,7 @@ import { type BrowserContext, chromium, type Page } from "playwright-core";
 
 const PROGRAM = "/usr/bin/chromium";
 /** Noise makes the encoder need its bits; the clip is played in a loop. */
-const CLIP = "testsrc2=size=1280x720:rate=25,noise=alls=5:allf=t";
+const CLIP = "testsrc2=size=1280x720:rate=25,noise=alls=2:allf=t";
 const CLIP_SECONDS = 3;
 
 export interface Broadcaster {
@@ -84,7 +84,7 @@ export async function startChromium(): Promise<Chromium> {
 
 /** Made once per machine: the same clip for every test. */
 function makeClip(): string {
-  const clip = join(tmpdir(), "headgate-noise-clip-5.mjpeg");
+  const clip = join(tmpdir(), "headgate-noise-clip-2.mjpeg");
   if (!existsSync(clip)) {
     const source = ["-f", "lavfi", "-i", CLIP, "-t", String(CLIP_SECONDS)];
     const part = `${clip}.${process.pid}`;

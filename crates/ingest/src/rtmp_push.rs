@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use headgate_rtmp::{ClientConfig, ClientEvent, ClientRole, ClientSession, Limits, OUR_FOUR_CCS};
+use headgate_rtmp::{
+    ClientConfig, ClientEvent, ClientRole, ClientSession, ConnectArguments, Limits, OUR_FOUR_CCS,
+};
 use mio::net::TcpStream;
 
 use crate::directory::StreamId;
@@ -25,6 +27,8 @@ const ADDRESS_LIMIT: Duration = Duration::from_secs(10);
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// An upstream that takes no byte for so long is lost.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
+/// Redirects that are followed in a row.
+const REDIRECTS_LIMIT: u8 = 3;
 /// What the upstream gets to read our goodbye.
 const CLOSING_LIMIT: Duration = Duration::from_secs(2);
 
@@ -45,6 +49,13 @@ pub(crate) struct Push {
     is_own: bool,
     was_accepted: bool,
     addresses: VecDeque<IpAddr>,
+    /// Where the running connection goes.
+    address: Option<IpAddr>,
+    /// What the upstream wants to hear on the next connection (authentication).
+    arguments: ConnectArguments,
+    /// Where the upstream sent us, and how often it did; the next try begins at home again.
+    detour: Option<UpstreamUrl>,
+    redirects: u8,
     retry: Retry,
     state: State,
 }
@@ -53,11 +64,22 @@ pub(crate) struct Push {
 struct Failure {
     detail: String,
     is_refusal: bool,
+    next: Next,
+}
+
+/// What follows when a connection was given up.
+enum Next {
+    /// A pause, then another try.
+    Pause,
+    /// The same address at once, with what the upstream asked for.
+    Reconnect(ConnectArguments),
+    /// The address that the upstream named.
+    Follow(Box<UpstreamUrl>),
 }
 
 impl Failure {
     fn lost(detail: impl Into<String>) -> Self {
-        Self { detail: detail.into(), is_refusal: false }
+        Self { detail: detail.into(), is_refusal: false, next: Next::Pause }
     }
 }
 
@@ -76,6 +98,10 @@ impl Push {
             is_own,
             was_accepted: false,
             addresses: VecDeque::new(),
+            address: None,
+            arguments: ConnectArguments::default(),
+            detour: None,
+            redirects: 0,
             retry: Retry::default(),
             state: State::Pausing { until: now },
         }
@@ -84,11 +110,17 @@ impl Push {
     /// Asks the gateway where the upstream is: the name may have moved, and the guard decides anew.
     pub(crate) fn ask_address(&mut self, worker: &mut Worker, key: usize) -> After {
         let push = worker.new_question(key);
-        let (client_id, host, port) = (self.client_id, self.url.host.clone(), self.url.port);
+        let target = self.target();
+        let (client_id, host, port) = (self.client_id, target.host.clone(), target.port);
         let wanted = AddressWanted { push, client_id, host, port };
         worker.shared.mailbox.put(Event::AddressWanted(wanted));
         self.state = State::Resolving { push, until: worker.now + ADDRESS_LIMIT };
         After::Stay
+    }
+
+    /// Where we go: home, or where the upstream sent us.
+    fn target(&self) -> &UpstreamUrl {
+        self.detour.as_ref().unwrap_or(&self.url)
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -193,17 +225,19 @@ impl Push {
 
     fn connect_next(&mut self, worker: &mut Worker, key: usize) -> After {
         while let Some(address) = self.addresses.pop_front() {
-            let tls = match self.url.is_tls.then(|| worker.shared.tls.connect(&self.url.host)) {
+            let target = self.target();
+            let tls = match target.is_tls.then(|| worker.shared.tls.connect(&target.host)) {
                 None => None,
                 Some(Ok(tls)) => Some(tls),
                 Some(Err(error)) => {
                     return self.fail(worker, key, &Failure::lost(format!("TLS: {error}")));
                 }
             };
-            let Ok(mut socket) = TcpStream::connect(SocketAddr::new(address, self.url.port)) else {
+            let Ok(mut socket) = TcpStream::connect(SocketAddr::new(address, target.port)) else {
                 continue;
             };
             if worker.watch(key, &mut socket).is_ok() {
+                self.address = Some(address);
                 let link = Link::new(socket, tls, worker.now);
                 self.state = State::Connecting { link, until: worker.now + CONNECT_LIMIT };
                 return After::Stay;
@@ -219,15 +253,17 @@ impl Push {
         }
         // Media is gathered by us, not by the kernel; without it only latency suffers.
         let _ = link.socket.set_nodelay(true);
+        let target = self.target();
         let config = ClientConfig {
             role: ClientRole::Publish,
-            app: self.url.app.clone(),
-            tc_url: self.url.tc_url(),
-            name: self.url.name.clone().into_bytes(),
+            app: target.app.clone(),
+            tc_url: target.tc_url(),
+            name: target.name.clone().into_bytes(),
+            credentials: target.credentials.clone(),
+            arguments: self.arguments.clone(),
             seed: worker.random().to_ne_bytes(),
             limits: Limits::default(),
             four_cc_list: OUR_FOUR_CCS.map(str::to_owned).to_vec(),
-            ..ClientConfig::new(ClientRole::Publish)
         };
         let session = Box::new(ClientSession::new(config, worker.now));
         let connecting = std::mem::replace(&mut self.state, State::Pausing { until: worker.now });
@@ -252,6 +288,7 @@ impl Push {
                 ClientEvent::Ready => {
                     *ready_since = Some(now);
                     self.was_accepted = true;
+                    self.redirects = 0;
                     let form = sound_form(session.four_cc_list());
                     if worker.seats.get(key).is_some_and(|seat| seat.reads.is_none()) {
                         worker.read_stream(key, self.stream, form);
@@ -265,15 +302,22 @@ impl Push {
                         detail: String::new(),
                     }));
                 }
-                ClientEvent::Refused { code, description, .. } => {
+                ClientEvent::Refused { code, description, kind } => {
                     let detail = format!("{code}: {description}");
-                    return Err(Failure { detail, is_refusal: true });
+                    let is_refusal = kind.is_fatal();
+                    return Err(Failure { detail, is_refusal, next: Next::Pause });
                 }
-                ClientEvent::Reconnect { .. } => {
-                    return Err(Failure::lost("the upstream asks for credentials"));
+                ClientEvent::Reconnect { arguments } => {
+                    let next = Next::Reconnect(arguments);
+                    return Err(Failure { next, ..Failure::lost("asked for credentials") });
                 }
-                ClientEvent::Redirected { .. } => {
-                    return Err(Failure::lost("the upstream redirects elsewhere"));
+                ClientEvent::Redirected { url } => {
+                    let name = &self.url.name;
+                    let Some(url) = UpstreamUrl::parse(&format!("{url}/{name}")) else {
+                        return Err(Failure::lost("redirected to what is no RTMP address"));
+                    };
+                    let next = Next::Follow(Box::new(url));
+                    return Err(Failure { next, ..Failure::lost("redirected") });
                 }
                 ClientEvent::Ended { code } => return Err(Failure::lost(code)),
                 ClientEvent::Close => return Err(Failure::lost("closed")),
@@ -313,6 +357,24 @@ impl Push {
         if !worker.is_live(self.stream) {
             return After::Gone(EndReason::Unpublished);
         }
+        match (&failure.next, self.address) {
+            (Next::Reconnect(arguments), Some(address)) => {
+                self.arguments = arguments.clone();
+                self.addresses = VecDeque::from([address]);
+                return self.connect_next(worker, key);
+            }
+            (Next::Follow(url), _) if self.redirects < REDIRECTS_LIMIT => {
+                self.redirects += 1;
+                self.arguments = ConnectArguments::default();
+                // The gateway's guard is asked about the new host; our credentials are not for it.
+                self.detour = Some((**url).clone());
+                return self.ask_address(worker, key);
+            }
+            (Next::Pause | Next::Reconnect(_) | Next::Follow(_), _) => {}
+        }
+        self.arguments = ConnectArguments::default();
+        self.detour = None;
+        self.redirects = 0;
         worker.shared.mailbox.put(Event::UpstreamChanged(UpstreamChanged {
             client_id: self.client_id,
             upstream: self.url.to_string(),

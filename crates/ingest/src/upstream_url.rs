@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-/// An upstream: `rtmp[s]://host[:port]/app/name[?arguments]`.
+use headgate_rtmp::Credentials;
+
+/// An upstream: `rtmp[s]://[user:password@]host[:port]/app/name[?arguments]`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UpstreamUrl {
     /// Host name or address literal, without brackets.
@@ -11,6 +13,8 @@ pub struct UpstreamUrl {
     pub port: u16,
     /// `rtmps`.
     pub is_tls: bool,
+    /// For servers that ask who we are (`authmod=adobe`, `llnw`).
+    pub credentials: Option<Credentials>,
     /// Everything between host and last path segment.
     pub app: String,
     /// Last path segment with its arguments, bytes as given.
@@ -28,6 +32,10 @@ impl UpstreamUrl {
             _ => return None,
         };
         let (authority, path) = rest.split_once('/')?;
+        let (credentials, authority) = match authority.rsplit_once('@') {
+            Some((user_info, authority)) => (Some(read_credentials(user_info)?), authority),
+            None => (None, authority),
+        };
         let (host, port) = split_authority(authority, default_port)?;
         // A slash behind the first question mark belongs to the arguments.
         let (path, arguments) = path.split_once('?').map_or((path, None), |(p, a)| (p, Some(a)));
@@ -37,7 +45,7 @@ impl UpstreamUrl {
         }
         let name =
             arguments.map_or_else(|| name.to_owned(), |arguments| format!("{name}?{arguments}"));
-        Some(Self { host: host.to_owned(), port, is_tls, app: app.to_owned(), name })
+        Some(Self { host: host.to_owned(), port, is_tls, credentials, app: app.to_owned(), name })
     }
 
     /// The `tcUrl` of the connect command.
@@ -46,6 +54,24 @@ impl UpstreamUrl {
         let scheme = if self.is_tls { "rtmps" } else { "rtmp" };
         format!("{scheme}://{self}/{}", self.app)
     }
+}
+
+/// `user:password`, percent-decoded.
+fn read_credentials(user_info: &str) -> Option<Credentials> {
+    let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+    Some(Credentials { user: decode_percent(user)?, password: decode_percent(password)? })
+}
+
+fn decode_percent(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let two = (first == b'%').then(|| after.get(..2)).flatten();
+        let value = two.and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
+        bytes.push(value.unwrap_or(first));
+        rest = if value.is_some() { after.get(2..)? } else { after };
+    }
+    String::from_utf8(bytes).ok()
 }
 
 fn split_authority(authority: &str, default_port: u16) -> Option<(&str, u16)> {
@@ -90,6 +116,18 @@ mod tests {
         assert_eq!((url.app.as_str(), url.name.as_str()), ("live/eu", "cam?a=b/c%2F?d"));
         assert_eq!(url.tc_url(), "rtmp://[::1]:1940/live/eu");
         assert_eq!(UpstreamUrl::parse("rtmp://h/live/x").map(|url| url.port), Some(1935));
+    }
+
+    #[test]
+    fn tls_and_credentials_are_read_and_credentials_never_shown() {
+        let url = UpstreamUrl::parse("rtmps://me%40x:p%3Aw@h/live/x").expect("valid");
+        assert_eq!((url.port, url.is_tls, url.host.as_str()), (443, true, "h"));
+        let Credentials { user, password } = url.credentials.clone().expect("given");
+        assert_eq!((user.as_str(), password.as_str()), ("me@x", "p:w"));
+        assert_eq!(
+            format!("{url} {url:?} {}", url.tc_url()),
+            "h:443 UpstreamUrl(h:443) rtmps://h:443/live"
+        );
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Streams sent on to an upstream: another core.
 
+use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Core;
@@ -96,4 +99,109 @@ fn wait_for_player(upstream: &Core) -> Peer {
         }
         assert!(Instant::now() < until, "the stream is live in time");
     }
+}
+
+/// An upstream that answers every connect with a redirect to `url`, and counts.
+fn redirect_all(listener: TcpListener, url: String) -> Arc<AtomicUsize> {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let Ok(mut socket) = socket else { return };
+            counted.fetch_add(1, Ordering::Relaxed);
+            let mut hello = [0; 1537];
+            if socket.read_exact(&mut hello).is_err() {
+                continue;
+            }
+            let _ = socket.write_all(&[&[3][..], &[0; 1536], &hello[1..]].concat());
+            let mut connect = [0; 1700];
+            let _ = socket.read_exact(&mut connect);
+            let _ = socket.write_all(&redirect_message(&url));
+            // To its end, or our last words are reset away.
+            while socket.read(&mut connect).is_ok_and(|length| length > 0) {}
+        }
+    });
+    count
+}
+
+/// `_error` of connect with `ex.code` 302, in chunks of 128 bytes.
+fn redirect_message(url: &str) -> Vec<u8> {
+    let text = |text: &str| [&(text.len() as u16).to_be_bytes()[..], text.as_bytes()].concat();
+    let string = |value: &str| [&[2][..], &text(value)].concat();
+    let number = |value: f64| [&[0][..], &value.to_be_bytes()].concat();
+    let end = [0, 0, 9];
+    let body = [
+        string("_error"),
+        number(1.0),
+        vec![5, 3],
+        text("level"),
+        string("error"),
+        text("code"),
+        string("NetConnection.Connect.Rejected"),
+        text("ex"),
+        vec![3],
+        text("code"),
+        number(302.0),
+        text("redirect"),
+        string(url),
+        end.to_vec(),
+        end.to_vec(),
+    ]
+    .concat();
+    let [_, a, b, c] = (body.len() as u32).to_be_bytes();
+    let mut bytes = vec![3, 0, 0, 0, a, b, c, 20, 0, 0, 0, 0];
+    for (n, chunk) in body.chunks(128).enumerate() {
+        if n > 0 {
+            bytes.push(0xc3);
+        }
+        bytes.extend_from_slice(chunk);
+    }
+    bytes
+}
+
+#[test]
+fn a_redirect_is_followed_once_the_gateway_has_judged_the_new_host() {
+    let (mut core, mut upstream) = (Core::start(1), Core::start(1));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    redirect_all(listener, format!("rtmp://moved.test:{}/live", upstream.port()));
+    let mut publisher =
+        core.publisher("cam", 1, &[format!("rtmp://home.test:{port}/live/out?k=1")]);
+    let wanted = core.address_wanted();
+    assert_eq!(wanted.host, "home.test");
+    core.ingest.dial(wanted.push, vec![LOOPBACK]);
+    let moved = core.address_wanted();
+    assert_eq!((moved.host.as_str(), moved.port), ("moved.test", upstream.port()));
+    core.ingest.dial(moved.push, vec![LOOPBACK]);
+    let request = upstream.request();
+    assert_eq!((&request.name[..], request.arguments.as_deref()), (&b"out"[..], Some(&b"k=1"[..])));
+    upstream.ingest.allow(request.request, 7, Vec::new());
+    publisher.send_frame(0, 10);
+    while upstream.ingest.snapshot(7).is_some_and(|s| s.bytes_in < Peer::FRAME_BYTES) {
+        publisher.step();
+    }
+    publisher.say_goodbye();
+    assert_eq!(upstream.ended(7).bytes_in, Peer::FRAME_BYTES);
+    core.ended(1);
+}
+
+#[test]
+fn an_upstream_that_redirects_in_a_circle_is_left_after_three_hops() {
+    let mut core = Core::start(1);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let count = redirect_all(listener, format!("rtmp://round.test:{port}/live"));
+    let _publisher = core.publisher("cam", 1, &[format!("rtmp://home.test:{port}/live/out")]);
+    for host in ["home.test", "round.test", "round.test", "round.test"] {
+        let wanted = core.address_wanted();
+        assert_eq!(wanted.host, host);
+        core.ingest.dial(wanted.push, vec![LOOPBACK]);
+    }
+    let lost = core.wait_for(|event| match event {
+        Event::UpstreamChanged(changed) => Some(changed.detail.clone()),
+        Event::PublishRequested(_) | Event::PublishEnded(_) | Event::AddressWanted(_) => None,
+    });
+    assert_eq!((lost.as_str(), count.load(Ordering::Relaxed)), ("redirected", 4));
+    // The next try begins at home again.
+    assert_eq!(core.address_wanted().host, "home.test");
 }
