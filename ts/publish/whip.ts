@@ -10,7 +10,7 @@ import { foreignUrl, readStreamUrl, type StreamUrlRules } from "./stream-url.ts"
 /** The app a WHIP publish has in the webhook: `stream_url` ends in `/live` (P2). */
 const APP = "live";
 /** What a browser begins with: below this it starts with a small picture. And what it may rise to. kbit/s. */
-const START_BITRATE_KBPS = 3_000;
+const START_BITRATE_KBPS = 2_500;
 const MAX_BITRATE_KBPS = 6_000;
 
 export interface WhipRequest {
