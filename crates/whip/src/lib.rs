@@ -5,6 +5,7 @@ pub mod clock;
 pub mod credentials;
 pub mod depacketizer;
 pub mod jitter;
+mod opening;
 mod reception;
 mod reporter;
 pub mod rtp;

@@ -8,6 +8,7 @@ use headgate_media::Frame;
 
 use crate::clock::Clock;
 use crate::credentials::Credentials;
+use crate::opening::Opening;
 use crate::reporter::Reporter;
 use crate::rtp::{RtpHeader, extension_u16};
 use crate::sdp::{Offer, is_dtls_client};
@@ -81,6 +82,7 @@ pub struct WhipSession {
     reporter: Reporter,
     transmits: VecDeque<(SocketAddr, Vec<u8>)>,
     frames: VecDeque<Frame>,
+    opening: Opening,
     events: VecDeque<WhipEvent>,
     opened_at: Instant,
     last_packet: Option<Instant>,
@@ -106,6 +108,7 @@ impl WhipSession {
         let video = offer.video.as_ref().map(|section| VideoTrack::new(section, now));
         let has_transport_cc = offer.audio.as_ref().is_some_and(|audio| audio.has_transport_cc)
             || offer.video.as_ref().is_some_and(|video| video.has_transport_cc);
+        let opening = Opening::new(audio.is_some() && video.is_some());
         Self {
             identity: identity.clone(),
             ice: IceLite::new(ufrag, password, identity.provider()),
@@ -118,6 +121,7 @@ impl WhipSession {
             reporter: Reporter::new(ssrc, has_transport_cc, now),
             transmits: VecDeque::new(),
             frames: VecDeque::new(),
+            opening,
             events: VecDeque::new(),
             opened_at: now,
             last_packet: None,
@@ -191,7 +195,7 @@ impl WhipSession {
 
     /// The next frame.
     pub fn poll_frame(&mut self) -> Option<Frame> {
-        self.frames.pop_front()
+        self.opening.poll(&mut self.frames)
     }
 
     /// The next event.
