@@ -119,6 +119,7 @@ describe("a setting", () => {
       ["webhook.update_s", "HEADGATE_WEBHOOK_UPDATE_S", 30],
       ["webhook.ca", "HEADGATE_WEBHOOK_CA", null],
       ["bootstrap.api_key", "HEADGATE_BOOTSTRAP_API_KEY", null],
+      ["bootstrap.admin_password", "HEADGATE_BOOTSTRAP_ADMIN_PASSWORD", null],
       ["dev", "HEADGATE_DEV", false],
       ["log.level", "HEADGATE_LOG_LEVEL", "info"],
       ["log.format", "HEADGATE_LOG_FORMAT", "auto"],

@@ -44,7 +44,7 @@ export interface Config {
     /** PEM certificates trusted beside the public ones, or null. */
     readonly ca: string | null;
   };
-  readonly bootstrap: { readonly apiKey: string | null };
+  readonly bootstrap: { readonly apiKey: string | null; readonly adminPassword: string | null };
   readonly dev: boolean;
   readonly log: { readonly level: SettingValue<"log.level">; readonly format: SettingValue<"log.format"> };
 }
@@ -135,7 +135,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       updateS: value("webhook.update_s"),
       ca: caFile === null ? null : readCertificates(caFile, faults),
     },
-    bootstrap: { apiKey },
+    bootstrap: { apiKey, adminPassword: value("bootstrap.admin_password") },
     dev: value("dev"),
     log: { level: value("log.level"), format: value("log.format") },
   };

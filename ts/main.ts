@@ -11,7 +11,7 @@ import { type Listening, listen } from "./listen.ts";
 import { createLog } from "./log.ts";
 import { type Media, MediaStartError, startMedia } from "./media.ts";
 import { createMetrics } from "./metrics.ts";
-import { ensureFirstOrganisation } from "./organisation/organisations.ts";
+import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
 import { checkWebhookUrl, withoutBrackets } from "./publish/address-guard.ts";
 import { createPublishing } from "./publish/lifecycle.ts";
 import { createWhip } from "./publish/whip.ts";
@@ -42,10 +42,11 @@ export interface Service {
 }
 
 /** Starts everything. Rejects with `ConfigInvalid`, `PortTaken` or `StoreUnavailable`, and leaves nothing behind.
- *  `announceKey` shows the first administrator key to the person who starts a new store; it is never logged. */
+ *  `announceKey` and `announcePassword` show the first administrator's key and password to the person who starts a new
+ *  store; they are never logged. */
 export async function serve(
   config: Config,
-  terminal: { readonly isTerminal: boolean; announceKey(key: string): void },
+  terminal: { readonly isTerminal: boolean; announceKey(key: string): void; announcePassword(password: string): void },
 ): Promise<Service> {
   const clock = { now: () => Date.now() };
   const log = createLog(config.log, terminal.isTerminal);
@@ -60,6 +61,7 @@ export async function serve(
     if (first.outcome === "bootstrap_key_unused") {
       log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
     }
+    const password = await ensureFirstPerson(store.db, config.bootstrap.adminPassword, clock.now());
     const { alg, issuer } = config.token;
     const keys = await loadTokenKeys(store.db, openSecretBox(config.dataDir), { alg, now: clock.now() });
 
@@ -114,6 +116,7 @@ export async function serve(
 
     // Last: whoever starts a new store sees the key only when everything runs.
     if (first.outcome === "created" && first.key !== null) terminal.announceKey(first.key);
+    if (password !== null) terminal.announcePassword(password);
     ready = true;
     log.info("ready");
     let hurry = (): void => {};

@@ -3,6 +3,7 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Media } from "../media.ts";
+import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { type Denied, denied } from "./denials.ts";
@@ -82,7 +83,7 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
     const found = await findStream(db, check.name);
     if (found === null) return denied("unknown_stream");
     if (found.state === "locked") return denied("locked_stream");
-    if (found.enabled === 0) return denied("organisation_disabled");
+    if (!isEnabled(found, clock.now())) return denied("organisation_disabled");
 
     // From here to the reservation nothing is awaited: of two requests exactly one gets the name.
     const running = names.live(check.name);
@@ -196,6 +197,8 @@ function withoutMapping(address: string): string {
 
 interface FoundStream extends Pick<StreamTable, "id" | "organisation_id" | "state"> {
   readonly enabled: OrganisationTable["enabled"];
+  readonly plan: OrganisationTable["plan"];
+  readonly trial_ends_at: OrganisationTable["trial_ends_at"];
   readonly webhook: OrganisationTable["webhook"];
 }
 
@@ -205,6 +208,7 @@ async function findStream(db: Kysely<Schema>, name: string): Promise<FoundStream
     .selectFrom("stream")
     .innerJoin("organisation", "organisation.id", "stream.organisation_id")
     .select(["stream.id", "stream.organisation_id", "stream.state", "organisation.enabled", "organisation.webhook"])
+    .select(["organisation.plan", "organisation.trial_ends_at"])
     .where("stream.name", "=", name)
     .where("stream.state", "<>", "deleted")
     .executeTakeFirst();

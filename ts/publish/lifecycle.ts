@@ -264,6 +264,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     await recordBytes(
       db,
       snapshots.filter((snapshot) => snapshot !== null),
+      clock.now(),
     );
   }
 
