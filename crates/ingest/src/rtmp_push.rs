@@ -15,7 +15,7 @@ use crate::directory::StreamId;
 use crate::hub::SoundForm;
 use crate::link::{Link, Received};
 use crate::mailbox::{AddressWanted, Event, UpstreamChanged};
-use crate::pump::{PushWriter, Pumped, pump};
+use crate::pump::{Pumped, PushWriter, pump};
 use crate::retry::{GOOD_SENDING, Retry};
 use crate::rtmp_frames::sound_form;
 use crate::seat::{After, Entry, Ready};
@@ -172,7 +172,8 @@ impl Push {
 
     pub(crate) fn handle_ready(&mut self, worker: &mut Worker, key: usize, ready: Ready) -> After {
         let is_accepted = matches!(self.state, State::Talking { ready_since: Some(_), .. });
-        if matches!(self.state, State::Closing { .. }) || self.is_late(worker, key) && !is_accepted {
+        if matches!(self.state, State::Closing { .. }) || self.is_late(worker, key) && !is_accepted
+        {
             return self.wind_up(worker, key, ready);
         }
         let outcome = match &mut self.state {
@@ -370,7 +371,8 @@ impl Push {
             if now >= since + GOOD_SENDING {
                 self.retry.reset();
             }
-            let mut writer = PushWriter { session: &mut **session, silence: &mut self.silence, now };
+            let mut writer =
+                PushWriter { session: &mut **session, silence: &mut self.silence, now };
             match pump(worker, key, link, &mut writer, now) {
                 Pumped::Waiting => {}
                 Pumped::Finished => {

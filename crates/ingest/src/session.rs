@@ -1,8 +1,8 @@
 //! The life of one publish from allowed to ended, and the one table of endings.
 //! Not who is asked (the gateway), not the wire (`rtmp_server`). Pure: it is told the time.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use headgate_media::{Frame, FrameKind};

@@ -137,7 +137,8 @@ mod tests {
             let frame = Frame { codec, kind, timestamp, composition_ms: 0, data };
             let now = self.start + Duration::from_millis(at_ms);
             let wrote = &mut self.wrote;
-            self.is_needed = self.silence.handle_frame(&frame, now, |frame| wrote.push(frame.clone()));
+            self.is_needed =
+                self.silence.handle_frame(&frame, now, |frame| wrote.push(frame.clone()));
         }
 
         fn pictures(&mut self, from_ms: i64, to_ms: i64) {

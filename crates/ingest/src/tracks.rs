@@ -81,8 +81,8 @@ mod tests {
         assert_eq!(tracks.audio.and_then(|audio| audio.form), Some((44_100, 2)));
         // 1280x720 Main profile by x264.
         let sps = [
-            0x67, 0x4d, 0x40, 0x1f, 0xec, 0xa0, 0x28, 0x02, 0xdd, 0x80, 0x88, 0x00, 0x00, 0x03, 0x00,
-            0x08, 0x00, 0x00, 0x03, 0x01, 0x90, 0x78, 0xc1, 0x8c, 0xb0,
+            0x67, 0x4d, 0x40, 0x1f, 0xec, 0xa0, 0x28, 0x02, 0xdd, 0x80, 0x88, 0x00, 0x00, 0x03,
+            0x00, 0x08, 0x00, 0x00, 0x03, 0x01, 0x90, 0x78, 0xc1, 0x8c, 0xb0,
         ];
         let record = [&[1, 0x4d, 0x40, 0x1f, 0xff, 0xe1, 0, 25][..], &sps, &[0]].concat();
         tracks.handle_configuration(&configuration(Codec::H264, &record));
@@ -92,7 +92,10 @@ mod tests {
     #[test]
     fn what_is_cut_short_leaves_the_size_unknown() {
         let mut tracks = Tracks::default();
-        tracks.handle_configuration(&configuration(Codec::H264, &[1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 9]));
+        tracks.handle_configuration(&configuration(
+            Codec::H264,
+            &[1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 9],
+        ));
         tracks.handle_configuration(&configuration(Codec::Opus, b"Opus"));
         let video = VideoTrack { codec: Codec::H264, size: None };
         let audio = AudioTrack { codec: Codec::Opus, form: None };

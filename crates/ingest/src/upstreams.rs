@@ -279,7 +279,9 @@ mod tests {
         let shown = format!("{:?}", upstreams.status());
         assert!(shown.contains("rtmps://host:443/live"), "{shown}");
         for secret in ["me", "word", "key", "token"] {
-            assert!(!shown.contains(&format!("{secret}:")) && !shown.contains(&format!("/{secret}")));
+            assert!(
+                !shown.contains(&format!("{secret}:")) && !shown.contains(&format!("/{secret}"))
+            );
         }
     }
 
