@@ -55,8 +55,8 @@ export interface AppDeps {
   readonly tokens: Tokens;
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
-  readonly whip: Whip;
   readonly sessions: LiveSessions;
+  readonly whip: Whip;
   /** Of this gateway. */
   readonly version: string;
   /** The port RTMP is served on. */

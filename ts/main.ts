@@ -14,6 +14,7 @@ import { createMetrics } from "./metrics.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
 import { checkWebhookUrl, withoutBrackets } from "./publish/address-guard.ts";
 import { createPublishing } from "./publish/lifecycle.ts";
+import { createLiveSessions } from "./publish/sessions.ts";
 import { createWhip } from "./publish/whip.ts";
 import { openStore } from "./store/open.ts";
 import { openSecretBox } from "./store/secret-box.ts";
@@ -102,6 +103,7 @@ export async function serve(
       tokens: createTokens({ keys, issuer, clock }),
       metrics,
       checkWebhookUrl: (url) => checkWebhookUrl(url, { dev: config.dev }),
+      sessions: createLiveSessions({ publishing, media: running, dev: config.dev }),
       rtmpPort: media.rtmpPort,
       version: readVersion(),
       whip: createWhip({

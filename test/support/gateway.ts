@@ -16,6 +16,7 @@ import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
 import { loadTokenKeys, type TokenKeys } from "../../ts/token/keys.ts";
 import { createTokens } from "../../ts/token/tokens.ts";
+import { createRecordedSessions, type RecordedSessions } from "./live-sessions.ts";
 
 /** 2026-01-01T00:00:00Z, epoch ms. */
 export const START_MS = 1_767_225_600_000;
@@ -49,6 +50,8 @@ export interface Member {
 
 export interface Gateway extends Member {
   readonly app: ReturnType<typeof createApp>;
+  /** What is live; nothing at first. */
+  readonly live: RecordedSessions;
   readonly db: Kysely<Schema>;
   /** The given clock; tests move it. */
   readonly clock: { ms: number };
@@ -74,6 +77,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   const lines: string[] = [];
   const { alg, issuer } = config.token;
   const tokenKeys = await loadTokenKeys(store.db, openSecretBox(folder), { alg, now: clock.now() });
+  const recorded = createRecordedSessions();
   const app = createApp({
     db: store.db,
     config,
@@ -82,6 +86,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     tokens: createTokens({ keys: tokenKeys, issuer, clock }),
     metrics: createMetrics(),
     checkWebhookUrl: (url, { dev }) => checkWebhookUrl(url, { dev, resolve }),
+    sessions: recorded.sessions,
     rtmpPort: RTMP_PORT,
     version: "0.0.0-test",
     // WHIP has tests of its own.
@@ -105,6 +110,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     organisation: first.organisation,
     keys: first.keys,
     app,
+    live: recorded,
     db: store.db,
     clock,
     tokenKeys,

@@ -14,6 +14,7 @@ import { openSecretBox } from "../../ts/store/secret-box.ts";
 import { loadTokenKeys } from "../../ts/token/keys.ts";
 import { createTokens, type Tokens } from "../../ts/token/tokens.ts";
 import { type Customer, startCustomer } from "./customer.ts";
+import { createRecordedSessions } from "./live-sessions.ts";
 import { openStage, STREAM, type Stage, type StageOptions } from "./publishing.ts";
 
 export const ENDPOINT = "/p/webrtc";
@@ -94,6 +95,7 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
     tokens,
     metrics: createMetrics(),
     checkWebhookUrl: async () => null,
+    sessions: createRecordedSessions().sessions,
     rtmpPort: rules.rtmpPort,
     version: VERSION,
     whip: createWhip({ media, publishing: stage.publishing, rules, dev: options.dev ?? false }),

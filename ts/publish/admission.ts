@@ -2,7 +2,7 @@
 // customer's answer; it knows no protocol, and it starts no media.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import type { Media } from "../media.ts";
+import type { Media, Upstream } from "../media.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import type { ClientIds } from "./client-ids.ts";
@@ -36,8 +36,8 @@ export type Admission =
       readonly clientId: number;
       /** What the customer was told, and where; `webhook` is null when nobody was asked. */
       readonly intent: Intent;
-      /** The operator's upstreams for this publish: complete RTMP URLs. */
-      readonly upstreams: readonly string[];
+      /** The operator's upstreams for this publish, and the stream's. */
+      readonly upstreams: readonly Upstream[];
       /** Epoch ms. */
       readonly acceptedAt: number;
     }
@@ -50,6 +50,8 @@ export interface AdmissionDeps {
   readonly webhook: Webhook;
   readonly outbox: Outbox;
   readonly media: () => Media;
+  /** Complete RTMP URLs that a stream is pushed to. */
+  readonly streamUpstreams: (streamId: string) => Promise<readonly string[]>;
   readonly clock: { now(): number };
   readonly log: Logger;
   readonly settings: {
@@ -78,8 +80,8 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
   async function decide(request: PublishRequest): Promise<Admission> {
     const check = checkStreamName(request.name, request.arguments);
     if (check.outcome === "refused") return denied(check.cause, check.description);
-    const upstreams = writeUpstreams(settings.upstreamPush, check.name, request.arguments);
-    if (upstreams === null) return denied("malformed_name", "Custom arguments are not UTF-8");
+    const configured = writeUpstreams(settings.upstreamPush, check.name, request.arguments);
+    if (configured === null) return denied("malformed_name", "Custom arguments are not UTF-8");
     const found = await findStream(db, check.name);
     if (found === null) return denied("unknown_stream");
     if (found.state === "locked") return denied("locked_stream");
@@ -101,8 +103,9 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
         streamId: found.id,
         webhook: found.webhook,
       };
-      const refusal = await accept(intent);
-      if (refusal !== null) return refusal;
+      const accepted = await accept(intent);
+      if (accepted.outcome === "denied") return accepted;
+      const upstreams = [...configured.map(upstreamOf("deployment")), ...accepted.upstreams.map(upstreamOf("stream"))];
       allowed = intent.clientId;
       return { outcome: "allowed", clientId: allowed, intent, upstreams, acceptedAt: clock.now() };
     } finally {
@@ -117,14 +120,17 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
     return snapshot !== null && snapshot.silentMs >= SILENT_FOR_REPLACEMENT_MS;
   }
 
-  /** Null when the publish is live: the customer said 200, the intent is on disk (W17a), the name is free. */
-  async function accept(intent: Intent): Promise<Denied | null> {
+  /** Live: the customer said 200, the intent is on disk (W17a), the name is free. With the stream's own upstreams. */
+  async function accept(
+    intent: Intent,
+  ): Promise<{ readonly outcome: "live"; readonly upstreams: readonly string[] } | Denied> {
     const refusal = await ask(intent);
     if (refusal !== null) return refusal;
     try {
       if (await recordLive(db, intent, clock.now())) {
         await replaceRunning(intent.name);
-        return null;
+        // Last, so that none is missed that is stored from now on: those go to the running publish.
+        return { outcome: "live", upstreams: await deps.streamUpstreams(intent.streamId) };
       }
     } catch (err) {
       await withdraw(intent, "internal_error");
@@ -181,6 +187,10 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
     deps.media().end(running, "replaced", "Replaced by a new publish of the same name");
     await names.ended(name, REPLACEMENT_LIMIT_MS);
   }
+}
+
+function upstreamOf(source: Upstream["source"]): (url: string) => Upstream {
+  return (url) => ({ url, source });
 }
 
 /** Exactly 200 allows (W10); no usable answer denies (W12). */
