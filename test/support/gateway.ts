@@ -21,6 +21,8 @@ import { createRecordedSessions, type RecordedSessions } from "./live-sessions.t
 /** 2026-01-01T00:00:00Z, epoch ms. */
 export const START_MS = 1_767_225_600_000;
 export const RTMP_PORT = 1935;
+/** Whom requests come from. */
+const PEER = "203.0.113.7";
 
 /** The addresses of a name; every other name does not resolve. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
@@ -117,7 +119,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     log: () => lines.join(""),
     newOrganisation,
     async call(method, path, { key = first.keys.administrator, body, headers } = {}) {
-      const response = await app.request(`http://gateway.example${path}`, {
+      const init = {
         method,
         headers: {
           ...(key === null ? {} : { "x-service-apikey": key }),
@@ -125,7 +127,9 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
           ...headers,
         },
         ...(body === undefined ? {} : { body: bytesOf(body) }),
-      });
+      };
+      const peer = { incoming: { socket: { remoteAddress: PEER, remotePort: 1, remoteFamily: "IPv4" } } };
+      const response = await app.request(`http://gateway.example${path}`, init, peer);
       const text = await response.text();
       return { status: response.status, headers: response.headers, body: text === "" ? null : JSON.parse(text) };
     },
