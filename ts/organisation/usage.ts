@@ -18,7 +18,7 @@ export interface UsageOfDay extends Usage {
   readonly streamname: string;
 }
 
-/** Bytes of the days `from` to `to` (both counted), by day and stream name; `stream`, `tag`: only of that stream, of
+/** Bytes of the days `from` to `to` (both counted), by day and stream; `stream`, `tag`: only of that stream, of
  *  streams with that tag. */
 export async function readUsage(
   db: Kysely<Schema>,
@@ -39,7 +39,7 @@ export async function readUsage(
     .where("usage.day", "<=", span.to);
   if (span.stream !== null) query = query.where("usage.stream_id", "=", span.stream);
   if (span.tag !== null) query = query.where(hasTag(span.tag));
-  const rows = await query.orderBy("usage.day").orderBy("stream.name").execute();
+  const rows = await query.orderBy("usage.day").orderBy("usage.stream_id").execute();
   const days = rows.map((row) => ({
     day: row.day,
     stream: row.stream_id,
