@@ -24,12 +24,15 @@ import { jwksRoutes } from "./http/jwks.ts";
 import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { streamRoutes } from "./http/stream.ts";
+import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
 import { WHIP_PATH, whipRoutes } from "./http/whip.ts";
 import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
+import type { StreamUpstreams } from "./organisation/upstreams.ts";
 import { problemResponse, WhipProblem } from "./problems.ts";
+import type { LiveSessions } from "./publish/sessions.ts";
 import type { Whip } from "./publish/whip.ts";
 import { BODY_LIMIT_BYTES } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
@@ -45,6 +48,9 @@ export interface AppDeps {
   readonly tokens: Tokens;
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
+  readonly checkUpstreamUrl: CheckUpstreamUrl;
+  readonly streamUpstreams: StreamUpstreams;
+  readonly sessions: LiveSessions;
   readonly whip: Whip;
   /** Of this gateway. */
   readonly version: string;
@@ -87,6 +93,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   const authorise = createAuthorise(apiKeys);
   app.route("/", organisationRoutes({ ...deps, authorise }));
   app.route("/", streamRoutes({ ...deps, authorise }));
+  app.route("/", upstreamRoutes({ ...deps, authorise }));
   app.route("/", webcasterRoutes({ ...deps, authorise }));
   app.route("/", jwksRoutes({ ...deps, authorise }));
   app.route("/", whipRoutes(deps));

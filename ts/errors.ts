@@ -85,6 +85,11 @@ export class UnknownStream extends ServiceError {
   readonly code = "unknown_stream";
 }
 
+/** The stream has no such upstream. */
+export class UnknownUpstream extends ServiceError {
+  readonly code = "unknown_upstream";
+}
+
 /** A web token that does not hold, in the words of T3. */
 export type TokenFault = "jwt expired" | "jwt not active" | "invalid signature" | "jwt malformed";
 
@@ -143,6 +148,7 @@ export type HttpError =
   | RoleRequired
   | OrganisationNotEnabled
   | UnknownStream
+  | UnknownUpstream
   | BadToken
   | UnknownAddress
   | MethodNotAllowed
@@ -211,6 +217,7 @@ const TABLE: Table = {
   },
   organisation_not_enabled: { status: 403, numbers: [2001, 1001], message: "Organisation is not enabled" },
   unknown_stream: { status: 404, numbers: [3001, 3001], message: "Unknown stream" },
+  unknown_upstream: { status: 404, numbers: [9420, 9420], message: "Unknown upstream" },
   bad_token: { status: 403, numbers: [2001, 1002], message: ({ fault }) => fault },
   unknown_address: { status: 404, numbers: [9404, 9404], message: "Unknown address" },
   method_not_allowed: { status: 405, numbers: [9405, 9405], message: "Method not allowed" },

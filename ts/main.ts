@@ -12,8 +12,11 @@ import { createLog } from "./log.ts";
 import { type Media, MediaStartError, startMedia } from "./media.ts";
 import { createMetrics } from "./metrics.ts";
 import { ensureFirstOrganisation } from "./organisation/organisations.ts";
+import { createStreamUpstreams } from "./organisation/upstreams.ts";
 import { checkWebhookUrl, withoutBrackets } from "./publish/address-guard.ts";
 import { createPublishing } from "./publish/lifecycle.ts";
+import { createLiveSessions } from "./publish/sessions.ts";
+import { checkUpstreamUrl } from "./publish/upstream-url.ts";
 import { createWhip } from "./publish/whip.ts";
 import { openStore } from "./store/open.ts";
 import { openSecretBox } from "./store/secret-box.ts";
@@ -61,7 +64,9 @@ export async function serve(
       log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
     }
     const { alg, issuer } = config.token;
-    const keys = await loadTokenKeys(store.db, openSecretBox(config.dataDir), { alg, now: clock.now() });
+    const secretBox = openSecretBox(config.dataDir);
+    const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox });
+    const keys = await loadTokenKeys(store.db, secretBox, { alg, now: clock.now() });
 
     let media: Media | null = null;
     const running = (): Media => {
@@ -71,6 +76,7 @@ export async function serve(
     const publishing = createPublishing({
       db: store.db,
       media: running,
+      streamUpstreams: streamUpstreams.urls,
       clock,
       log,
       settings: {
@@ -100,6 +106,9 @@ export async function serve(
       tokens: createTokens({ keys, issuer, clock }),
       metrics,
       checkWebhookUrl: (url) => checkWebhookUrl(url, { dev: config.dev }),
+      checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev }),
+      streamUpstreams,
+      sessions: createLiveSessions({ publishing, media: running, dev: config.dev }),
       rtmpPort: media.rtmpPort,
       version: readVersion(),
       whip: createWhip({
@@ -171,7 +180,7 @@ async function openMedia(
   try {
     const { address: rtmpHost } = await lookup(host);
     const { address: mediaHost } = await lookup(config.media.host);
-    const { port: mediaPort, workers, audioWorkers, gopCache } = config.media;
+    const { port: mediaPort, workers, audioWorkers, gopCache, pushSilence } = config.media;
     const publicAddresses = publicAddressesOf(config, mediaHost);
     const { tls } = config.rtmp;
     const rtmpTls = tls && { port: tls.port, ...readCertificate(tls) };
@@ -188,6 +197,7 @@ async function openMedia(
         workers,
         audioWorkers,
         gopCache,
+        pushSilence,
       },
       handle,
       failed,

@@ -10,7 +10,10 @@ import { loadConfig } from "../../ts/config.ts";
 import { createMetrics } from "../../ts/metrics.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
 import { addOrganisation } from "../../ts/organisation/organisations.ts";
+import { createStreamUpstreams } from "../../ts/organisation/upstreams.ts";
 import { checkWebhookUrl } from "../../ts/publish/address-guard.ts";
+import type { LiveSessions } from "../../ts/publish/sessions.ts";
+import { checkUpstreamUrl } from "../../ts/publish/upstream-url.ts";
 import { openStore } from "../../ts/store/open.ts";
 import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
@@ -25,6 +28,17 @@ export const RTMP_PORT = 1935;
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   "customer.example": ["93.184.216.34"],
   "inside.example": ["10.0.0.1"],
+};
+
+/** Nothing is live here. */
+const NO_SESSIONS: LiveSessions = {
+  list: () => [],
+  show: () => undefined,
+  kick: () => false,
+  kickStream: () => false,
+  addUpstream: async () => false,
+  removeUpstream: () => false,
+  followStream: () => {},
 };
 
 export interface Answer {
@@ -82,6 +96,9 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     tokens: createTokens({ keys: tokenKeys, issuer, clock }),
     metrics: createMetrics(),
     checkWebhookUrl: (url, { dev }) => checkWebhookUrl(url, { dev, resolve }),
+    checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev, resolve }),
+    streamUpstreams: createStreamUpstreams({ db: store.db, secretBox: openSecretBox(folder) }),
+    sessions: NO_SESSIONS,
     rtmpPort: RTMP_PORT,
     version: "0.0.0-test",
     // WHIP has tests of its own.

@@ -11,6 +11,7 @@ const LEAST_ROLE = {
   view: "readonly",
   create_stream: "user",
   change_tags: "user",
+  change_upstreams: "user",
   create_token: "user",
   control_stream: "administrator",
   change_webhook: "administrator",
@@ -31,6 +32,9 @@ export const ROUTES = {
   "POST /stream": "create_stream",
   "GET /stream": "view",
   "GET /stream/{id}": "view",
+  "GET /stream/{id}/upstream": "view",
+  "POST /stream/{id}/upstream": "change_upstreams",
+  "DELETE /stream/{id}/upstream/{upstream_id}": "change_upstreams",
 
   "POST /webcaster": "create_token",
   "POST /webcaster/verify": "anyone",

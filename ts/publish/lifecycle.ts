@@ -194,11 +194,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   }
 
   /** The publish is live from here on; false when the core would not have it, and then it has ended. */
-  async function begin(
-    admission: Allowed,
-    protocol: RunningPublish["protocol"],
-    start: () => void,
-  ): Promise<boolean> {
+  async function begin(admission: Allowed, protocol: RunningPublish["protocol"], start: () => void): Promise<boolean> {
     const { clientId, intent } = admission;
     // Known before the core is told: the end may come in the same turn (W12a).
     running.set(clientId, { ...admission, protocol, updates: updatesOf(admission), ended: [] });

@@ -1,0 +1,96 @@
+// /stream/{id}/upstream: where a stream is always pushed to. A running publish of it follows at once.
+import { InvalidValue, ParameterRequired, WrongDataType } from "../errors.ts";
+import type { Authorise } from "../organisation/callers.ts";
+import type { StreamUpstream, StreamUpstreams } from "../organisation/upstreams.ts";
+import type { LiveSessions } from "../publish/sessions.ts";
+import { shownUpstream } from "../publish/upstream-url.ts";
+import { readJson } from "../request.ts";
+import { newRoutes, type Routes, Time, z } from "./openapi.ts";
+
+/** Judges a URL at save (W21): null, or why not. */
+export type CheckUpstreamUrl = (url: string) => Promise<null | { readonly reason: string }>;
+
+interface UpstreamDeps {
+  readonly clock: { now(): number };
+  readonly authorise: Authorise;
+  readonly streamUpstreams: StreamUpstreams;
+  readonly checkUpstreamUrl: CheckUpstreamUrl;
+  readonly sessions: Pick<LiveSessions, "followStream">;
+}
+
+const Upstream = z
+  .object({
+    id: z.uuid(),
+    url: z.string().openapi({
+      description: "Scheme, host, port and app; stream key, arguments and credentials are never shown again",
+      example: "rtmps://live.example:443/app",
+    }),
+    created_at: Time,
+  })
+  .openapi("Upstream");
+
+export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
+  const { clock, streamUpstreams, sessions } = deps;
+  const routes = newRoutes(deps.authorise);
+
+  routes.guarded(
+    "GET /stream/{id}/upstream",
+    { tag: "Streams", summary: "List a stream's upstreams", answer: z.array(Upstream), errors: [404] },
+    async (c, { organisation }) => {
+      const upstreams = await streamUpstreams.list(organisation.id, c.req.param("id"));
+      return c.json(upstreams.map(record));
+    },
+  );
+
+  routes.guarded(
+    "POST /stream/{id}/upstream",
+    {
+      tag: "Streams",
+      summary: "Push a stream to one more upstream",
+      description: "Every publish of the stream is pushed there from now on, a running one at once.",
+      body: z.object({
+        url: z.string().max(2048).openapi({ example: "rtmps://live.example/app/stream-key?token=1" }),
+      }),
+      bodyRequired: true,
+      answer: Upstream,
+      errors: [404],
+    },
+    async (c, { organisation }) => {
+      const url = urlOf(await readJson(c));
+      const refusal = await deps.checkUpstreamUrl(url);
+      if (refusal !== null) throw new InvalidValue("url", refusal.reason);
+      const added = await streamUpstreams.add(organisation.id, c.req.param("id"), url, clock.now());
+      sessions.followStream(organisation.id, c.req.param("id"), { added: url });
+      return c.json(record(added));
+    },
+  );
+
+  routes.guarded(
+    "DELETE /stream/{id}/upstream/{upstream_id}",
+    {
+      tag: "Streams",
+      summary: "Push a stream to an upstream no longer",
+      description: "A running publish leaves it at once. The answer is the upstream as it was.",
+      answer: Upstream,
+      errors: [404],
+    },
+    async (c, { organisation }) => {
+      const { id, upstream_id } = c.req.param();
+      const removed = await streamUpstreams.remove(organisation.id, id, upstream_id);
+      sessions.followStream(organisation.id, id, { removed: removed.url });
+      return c.json(record(removed));
+    },
+  );
+
+  return routes.hono;
+}
+
+function urlOf({ url }: Readonly<Record<string, unknown>>): string {
+  if (url === undefined || url === null || url === "") throw new ParameterRequired("url");
+  if (typeof url !== "string") throw new WrongDataType("url", "string");
+  return url;
+}
+
+function record({ id, url, createdAt }: StreamUpstream) {
+  return { id, url: shownUpstream(url), created_at: new Date(createdAt).toISOString() };
+}
