@@ -10,12 +10,22 @@ const READONLY = [
   "GET /organisation/usage",
   "GET /stream",
   "GET /stream/{id}",
+  "GET /stream/{id}/upstream",
   "GET /session",
   "GET /session/{client_id}",
   "GET /me",
   "PUT /me/password",
 ];
-const USER = [...READONLY, "POST /stream", "PUT /stream/{id}/tag", "POST /webcaster"];
+const USER = [
+  ...READONLY,
+  "POST /stream",
+  "PUT /stream/{id}/tag",
+  "POST /stream/{id}/upstream",
+  "DELETE /stream/{id}/upstream/{upstream_id}",
+  "POST /session/{client_id}/upstream",
+  "DELETE /session/{client_id}/upstream/{id}",
+  "POST /webcaster",
+];
 
 const guarded = Object.entries(ROUTES).flatMap(([route, action]) => (action === "anyone" ? [] : [route]));
 const leastRole = (route: string): Role =>

@@ -165,7 +165,7 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
   expect(await add({ url: 1 })).toMatchObject({ status: 400, body: { error: { code: 1004 } } });
   expect(await add({ url: "http://b" })).toMatchObject({ status: 400, body: { error: { code: 9002 } } });
   expect(await gateway.call("DELETE", "/session/41/upstream/7")).toMatchObject({ status: 200, body: record });
-  const noUpstream = { status: 404, body: failure(9004, "Unknown upstream") };
+  const noUpstream = { status: 404, body: failure(9420, "Unknown upstream") };
   expect(await gateway.call("DELETE", "/session/41/upstream/8")).toMatchObject(noUpstream);
   expect(await gateway.call("POST", "/session/41/kick")).toMatchObject({ status: 200, body: record });
   const kick = (reason: unknown) => gateway.call("POST", "/session/41/kick", { body: { reason } });

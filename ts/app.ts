@@ -29,6 +29,7 @@ import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { sessionRoutes } from "./http/sessions.ts";
 import { streamRoutes } from "./http/stream.ts";
+import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
 import { usageRoutes } from "./http/usage.ts";
 import { userRoutes } from "./http/users.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
@@ -38,6 +39,7 @@ import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
 import { createLoginThrottle } from "./organisation/login-throttle.ts";
 import { createLogins } from "./organisation/logins.ts";
+import type { StreamUpstreams } from "./organisation/upstreams.ts";
 import { problemResponse, WhipProblem } from "./problems.ts";
 import type { LiveSessions } from "./publish/sessions.ts";
 import type { Whip } from "./publish/whip.ts";
@@ -55,6 +57,8 @@ export interface AppDeps {
   readonly tokens: Tokens;
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
+  readonly checkUpstreamUrl: CheckUpstreamUrl;
+  readonly streamUpstreams: StreamUpstreams;
   readonly sessions: LiveSessions;
   readonly whip: Whip;
   /** Of this gateway. */
@@ -105,6 +109,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", auditRoutes({ ...deps, authorise }));
   app.route("/", usageRoutes({ ...deps, authorise }));
   app.route("/", loginRoutes({ ...deps, authorise, logins }));
+  app.route("/", upstreamRoutes({ ...deps, authorise }));
   app.route("/", webcasterRoutes({ ...deps, authorise }));
   app.route("/", jwksRoutes({ ...deps, authorise }));
   app.route("/", whipRoutes(deps));

@@ -31,6 +31,7 @@ export interface Config {
     readonly workers: number;
     readonly audioWorkers: number;
     readonly gopCache: boolean;
+    readonly pushSilence: boolean;
   };
   readonly publish: { readonly duplicate: SettingValue<"publish.duplicate"> };
   readonly token: { readonly alg: SettingValue<"token.alg">; readonly issuer: string };
@@ -123,6 +124,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       workers: value("media.workers"),
       audioWorkers: value("media.audio_workers"),
       gopCache: value("media.gop_cache"),
+      pushSilence: value("media.push_silence") === "auto",
     },
     publish: { duplicate: value("publish.duplicate") },
     token: { alg: value("token.alg"), issuer: value("token.issuer") },

@@ -103,7 +103,7 @@ export class NotUnique extends ServiceError {
 /** No such thing in the caller's organisation. */
 export class UnknownRecord extends ServiceError {
   readonly code = "unknown_record";
-  readonly kind: "user" | "API key" | "session" | "upstream";
+  readonly kind: "user" | "API key" | "session";
   constructor(kind: UnknownRecord["kind"]) {
     super(`Unknown ${kind}`);
     this.kind = kind;
@@ -129,6 +129,11 @@ export class OrganisationNotEnabled extends ServiceError {
 /** No such stream in the caller's organisation (M10). */
 export class UnknownStream extends ServiceError {
   readonly code = "unknown_stream";
+}
+
+/** The stream has no such upstream. */
+export class UnknownUpstream extends ServiceError {
+  readonly code = "unknown_upstream";
 }
 
 /** A web token that does not hold, in the words of T3. */
@@ -195,6 +200,7 @@ export type HttpError =
   | TooManyRequests
   | OrganisationNotEnabled
   | UnknownStream
+  | UnknownUpstream
   | BadToken
   | UnknownAddress
   | MethodNotAllowed
@@ -284,6 +290,7 @@ const TABLE: Table = {
   too_many_requests: { status: 429, numbers: [9429, 9429], message: "Too many requests" },
   organisation_not_enabled: { status: 403, numbers: [2001, 1001], message: "Organisation is not enabled" },
   unknown_stream: { status: 404, numbers: [3001, 3001], message: "Unknown stream" },
+  unknown_upstream: { status: 404, numbers: [9420, 9420], message: "Unknown upstream" },
   bad_token: { status: 403, numbers: [2001, 1002], message: ({ fault }) => fault },
   unknown_address: { status: 404, numbers: [9404, 9404], message: "Unknown address" },
   method_not_allowed: { status: 405, numbers: [9405, 9405], message: "Method not allowed" },

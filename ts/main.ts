@@ -12,9 +12,11 @@ import { createLog } from "./log.ts";
 import { type Media, MediaStartError, startMedia } from "./media.ts";
 import { createMetrics } from "./metrics.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
+import { createStreamUpstreams } from "./organisation/upstreams.ts";
 import { checkWebhookUrl, withoutBrackets } from "./publish/address-guard.ts";
 import { createPublishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/sessions.ts";
+import { checkUpstreamUrl } from "./publish/upstream-url.ts";
 import { createWhip } from "./publish/whip.ts";
 import { openStore } from "./store/open.ts";
 import { openSecretBox } from "./store/secret-box.ts";
@@ -64,7 +66,9 @@ export async function serve(
     }
     const password = await ensureFirstPerson(store.db, config.bootstrap.adminPassword, clock.now());
     const { alg, issuer } = config.token;
-    const keys = await loadTokenKeys(store.db, openSecretBox(config.dataDir), { alg, now: clock.now() });
+    const secretBox = openSecretBox(config.dataDir);
+    const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox });
+    const keys = await loadTokenKeys(store.db, secretBox, { alg, now: clock.now() });
 
     let media: Media | null = null;
     const running = (): Media => {
@@ -74,6 +78,7 @@ export async function serve(
     const publishing = createPublishing({
       db: store.db,
       media: running,
+      streamUpstreams: streamUpstreams.urls,
       clock,
       log,
       settings: {
@@ -103,6 +108,8 @@ export async function serve(
       tokens: createTokens({ keys, issuer, clock }),
       metrics,
       checkWebhookUrl: (url) => checkWebhookUrl(url, { dev: config.dev }),
+      checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev }),
+      streamUpstreams,
       sessions: createLiveSessions({ publishing, media: running, dev: config.dev }),
       rtmpPort: media.rtmpPort,
       version: readVersion(),
@@ -176,7 +183,7 @@ async function openMedia(
   try {
     const { address: rtmpHost } = await lookup(host);
     const { address: mediaHost } = await lookup(config.media.host);
-    const { port: mediaPort, workers, audioWorkers, gopCache } = config.media;
+    const { port: mediaPort, workers, audioWorkers, gopCache, pushSilence } = config.media;
     const publicAddresses = publicAddressesOf(config, mediaHost);
     const { tls } = config.rtmp;
     const rtmpTls = tls && { port: tls.port, ...readCertificate(tls) };
@@ -193,6 +200,7 @@ async function openMedia(
         workers,
         audioWorkers,
         gopCache,
+        pushSilence,
       },
       handle,
       failed,

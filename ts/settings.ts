@@ -110,6 +110,12 @@ export const SETTINGS = {
     fallback: true,
     meaning: "start players and pushes with the last keyframe at once",
   },
+  "media.push_silence": {
+    ...oneOf("auto", "off"),
+    env: "HEADGATE_MEDIA_PUSH_SILENCE",
+    fallback: "auto",
+    meaning: "silence for upstreams whose stream has no sound: auto or off",
+  },
   "publish.duplicate": {
     ...oneOf("reject_if_active", "replace"),
     env: "HEADGATE_PUBLISH_DUPLICATE",

@@ -10,7 +10,9 @@ import { loadConfig } from "../../ts/config.ts";
 import { createMetrics } from "../../ts/metrics.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
 import { addOrganisation } from "../../ts/organisation/organisations.ts";
+import { createStreamUpstreams } from "../../ts/organisation/upstreams.ts";
 import { checkWebhookUrl } from "../../ts/publish/address-guard.ts";
+import { checkUpstreamUrl } from "../../ts/publish/upstream-url.ts";
 import { openStore } from "../../ts/store/open.ts";
 import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
@@ -88,6 +90,8 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     tokens: createTokens({ keys: tokenKeys, issuer, clock }),
     metrics: createMetrics(),
     checkWebhookUrl: (url, { dev }) => checkWebhookUrl(url, { dev, resolve }),
+    checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev, resolve }),
+    streamUpstreams: createStreamUpstreams({ db: store.db, secretBox: openSecretBox(folder) }),
     sessions: recorded.sessions,
     rtmpPort: RTMP_PORT,
     version: "0.0.0-test",

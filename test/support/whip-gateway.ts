@@ -8,13 +8,13 @@ import { expect } from "vitest";
 import { createApp } from "../../ts/app.ts";
 import { loadConfig } from "../../ts/config.ts";
 import { createMetrics } from "../../ts/metrics.ts";
+import { createLiveSessions } from "../../ts/publish/sessions.ts";
 import type { StreamUrlRules } from "../../ts/publish/stream-url.ts";
 import { createWhip } from "../../ts/publish/whip.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
 import { loadTokenKeys } from "../../ts/token/keys.ts";
 import { createTokens, type Tokens } from "../../ts/token/tokens.ts";
 import { type Customer, startCustomer } from "./customer.ts";
-import { createRecordedSessions } from "./live-sessions.ts";
 import { openStage, STREAM, type Stage, type StageOptions } from "./publishing.ts";
 
 export const ENDPOINT = "/p/webrtc";
@@ -95,7 +95,9 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
     tokens,
     metrics: createMetrics(),
     checkWebhookUrl: async () => null,
-    sessions: createRecordedSessions().sessions,
+    checkUpstreamUrl: async () => null,
+    streamUpstreams: stage.streamUpstreams,
+    sessions: createLiveSessions({ publishing: stage.publishing, media, dev: options.dev ?? false }),
     rtmpPort: rules.rtmpPort,
     version: VERSION,
     whip: createWhip({ media, publishing: stage.publishing, rules, dev: options.dev ?? false }),

@@ -1,6 +1,6 @@
 // /session: publishes that run now, in this process: list, show, kick, upstreams for as long as they run.
 import type { Kysely } from "kysely";
-import { InvalidValue, ParameterRequired, UnknownRecord, WrongDataType } from "../errors.ts";
+import { InvalidValue, ParameterRequired, UnknownRecord, UnknownUpstream, WrongDataType } from "../errors.ts";
 import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import { streamsWithTag } from "../organisation/streams.ts";
@@ -129,10 +129,8 @@ export function sessionRoutes(deps: {
     async (c, caller) => {
       const session = await find(caller, c.req.param("client_id"));
       const upstream = session.upstreams.find(({ id }) => String(id) === c.req.param("id"));
-      if (upstream === undefined) throw new UnknownRecord("upstream");
-      if (!sessions.removeUpstream(session.organisationId, session.clientId, upstream.url)) {
-        throw new UnknownRecord("upstream");
-      }
+      if (upstream === undefined) throw new UnknownUpstream();
+      if (!sessions.removeUpstream(session.organisationId, session.clientId, upstream.url)) throw new UnknownUpstream();
       await record(caller, { action: "session.upstream.remove", subject: session.streamId, detail: detailOf(session) });
       return c.json(sessionRecord(sessions.show(session.organisationId, session.clientId) ?? session));
     },

@@ -11,6 +11,7 @@ const LEAST_ROLE = {
   view: "readonly",
   create_stream: "user",
   change_tags: "user",
+  change_upstreams: "user",
   create_token: "user",
   control_stream: "administrator",
   change_webhook: "administrator",
@@ -24,7 +25,14 @@ const LEAST_ROLE = {
 export type Action = keyof typeof LEAST_ROLE;
 
 /** What a key that is limited to the streams of one tag may do, its role permitting. */
-const SCOPED: ReadonlySet<Action> = new Set(["view", "create_stream", "change_tags", "create_token", "control_stream"]);
+const SCOPED: ReadonlySet<Action> = new Set([
+  "view",
+  "create_stream",
+  "change_tags",
+  "change_upstreams",
+  "create_token",
+  "control_stream",
+]);
 
 /** What every route asks of its caller; `anyone`: no key, no session. */
 export const ROUTES = {
@@ -56,8 +64,11 @@ export const ROUTES = {
   "GET /session": "view",
   "GET /session/{client_id}": "view",
   "POST /session/{client_id}/kick": "control_stream",
-  "POST /session/{client_id}/upstream": "control_stream",
-  "DELETE /session/{client_id}/upstream/{id}": "control_stream",
+  "POST /session/{client_id}/upstream": "change_upstreams",
+  "DELETE /session/{client_id}/upstream/{id}": "change_upstreams",
+  "GET /stream/{id}/upstream": "view",
+  "POST /stream/{id}/upstream": "change_upstreams",
+  "DELETE /stream/{id}/upstream/{upstream_id}": "change_upstreams",
 
   "POST /webcaster": "create_token",
   "POST /webcaster/verify": "anyone",

@@ -1,8 +1,8 @@
 // Publish sessions that run now, as an operator sees and steers them: list, show, kick, upstreams while live.
 import { InvalidValue } from "../errors.ts";
 import type { Media, PublishTracks, UpstreamStatus } from "../media.ts";
-import { checkUpstreamUrl } from "./address-guard.ts";
 import type { Publishing, RunningPublish } from "./lifecycle.ts";
+import { checkUpstreamUrl } from "./upstream-url.ts";
 
 /** One running publish session of an organisation. */
 export interface LiveSession {

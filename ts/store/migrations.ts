@@ -11,6 +11,7 @@ interface Migration {
 const MIGRATIONS: readonly Migration[] = [
   { name: "0001-first-tables", up: firstTables },
   { name: "0003-management", up: managementTables },
+  { name: "0005-stream-upstreams", up: streamUpstreams },
 ];
 
 /** The bookkeeping table, not part of the schema the service works with. */
@@ -135,4 +136,16 @@ async function firstTables(db: Kysely<unknown>): Promise<void> {
     .addColumn("state", "text", (column) => column.notNull().check(sql`state in ('next', 'active', 'retired')`))
     .addColumn("created_at", "bigint", (column) => column.notNull())
     .execute();
+}
+
+/** URLs hold stream keys, so they are sealed (secret-box.ts). */
+async function streamUpstreams(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("stream_upstream")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("stream_id", "text", (column) => column.notNull().references("stream.id"))
+    .addColumn("url", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema.createIndex("upstream_of_stream").on("stream_upstream").column("stream_id").execute();
 }

@@ -160,10 +160,20 @@ export interface UsageTable {
   bytes_out: number;
 }
 
+/** Where a stream is always pushed to. */
+export interface StreamUpstreamTable {
+  id: string;
+  stream_id: string;
+  /** A complete RTMP URL, encrypted with the key file of the data directory (AES-256-GCM, base64url). */
+  url: string;
+  created_at: number;
+}
+
 export interface Schema {
   organisation: OrganisationTable;
   api_key: ApiKeyTable;
   stream: StreamTable;
+  stream_upstream: StreamUpstreamTable;
   publish: PublishTable;
   outbox: OutboxTable;
   sequence: SequenceTable;
