@@ -11,7 +11,9 @@ import { type Listening, listen } from "./listen.ts";
 import { createLog } from "./log.ts";
 import { type Media, MediaStartError, startMedia } from "./media.ts";
 import { createMetrics } from "./metrics.ts";
+import { createCustomers } from "./organisation/customers.ts";
 import { ensureFirstOrganisation } from "./organisation/organisations.ts";
+import { createWebhookSecrets } from "./organisation/webhook-secret.ts";
 import { checkWebhookUrl, withoutBrackets } from "./publish/address-guard.ts";
 import { createPublishing } from "./publish/lifecycle.ts";
 import { createWhip } from "./publish/whip.ts";
@@ -61,7 +63,11 @@ export async function serve(
       log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
     }
     const { alg, issuer } = config.token;
-    const keys = await loadTokenKeys(store.db, openSecretBox(config.dataDir), { alg, now: clock.now() });
+    const box = openSecretBox(config.dataDir);
+    const keys = await loadTokenKeys(store.db, box, { alg, now: clock.now() });
+    const secrets = createWebhookSecrets({ db: store.db, box, clock });
+    const customers = createCustomers({ db: store.db, secrets, clock });
+    const metrics = createMetrics();
 
     let media: Media | null = null;
     const running = (): Media => {
@@ -73,6 +79,8 @@ export async function serve(
       media: running,
       clock,
       log,
+      customers,
+      metrics,
       settings: {
         deadlineMs: config.webhook.deadlineMs,
         updateSeconds: config.webhook.updateS,
@@ -88,7 +96,6 @@ export async function serve(
     started.push(() => running().stop());
     if (config.rtmp.tls !== null) started.push(reloading(config.rtmp.tls, running, log));
 
-    const metrics = createMetrics();
     const health = healthApp({ registry: metrics.registry, ready: () => ready });
     const metricsPort = await listen(health.fetch, { ...config.metrics, name: "metrics.port" });
     started.push(() => metricsPort.stop());

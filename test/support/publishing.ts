@@ -5,9 +5,14 @@ import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { pino } from "pino";
 import type { EndReason, EndRequest, Media, OfferJudgement, PublishSnapshot, WhipPublish } from "../../ts/media.ts";
+import { createMetrics, type Metrics } from "../../ts/metrics.ts";
+import { createCustomers } from "../../ts/organisation/customers.ts";
+import { changeSettings, type OrganisationSettings } from "../../ts/organisation/settings.ts";
+import { createWebhookSecrets, type WebhookSecrets } from "../../ts/organisation/webhook-secret.ts";
 import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
 import { openStore } from "../../ts/store/open.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
+import { openSecretBox } from "../../ts/store/secret-box.ts";
 
 /** How long a wait lasts before it fails the test, ms. */
 const WAIT_LIMIT_MS = 8_000;
@@ -77,6 +82,10 @@ export interface Stage {
   readonly db: Kysely<Schema>;
   readonly media: RecordingMedia;
   readonly publishing: Publishing;
+  readonly secrets: WebhookSecrets;
+  readonly metrics: Metrics;
+  /** Changes switches of the organisation. */
+  change(settings: Partial<OrganisationSettings>): Promise<void>;
   /** Everything logged so far, as text. */
   log(): string;
   /** The given clock; tests move it. */
@@ -139,10 +148,16 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
   const media = new RecordingMedia();
   const clock = { ms: 1_767_225_600_000 };
   const lines: string[] = [];
+  const now = { now: () => clock.ms };
+  const secrets = createWebhookSecrets({ db: store.db, box: openSecretBox(folder), clock: now });
+  const customers = createCustomers({ db: store.db, secrets, clock: now });
+  const metrics = createMetrics();
   const publishing = createPublishing({
     db: store.db,
     media: () => media,
-    clock: { now: () => clock.ms },
+    customers,
+    metrics,
+    clock: now,
     log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
     settings: {
       deadlineMs: 2_000,
@@ -159,6 +174,12 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     db: store.db,
     media,
     publishing,
+    secrets,
+    metrics,
+    async change(settings) {
+      await changeSettings(store.db, "org1", settings, clock.ms);
+      customers.forget("org1");
+    },
     log: () => lines.join(""),
     clock,
     ask(name, { arguments: custom = null, address = "203.0.113.7" } = {}) {

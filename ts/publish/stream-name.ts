@@ -16,11 +16,7 @@ export type StreamNameCheck =
 
 /** Judges a stream name and its custom arguments as they came off the wire.
  *  The descriptions are for the broadcaster and never repeat what was sent. */
-export function checkStreamName(
-  name: Uint8Array,
-  customArguments: Uint8Array | null,
-  options: { readonly strictArguments: boolean } = { strictArguments: false },
-): StreamNameCheck {
+export function checkStreamName(name: Uint8Array, customArguments: Uint8Array | null): StreamNameCheck {
   const refused = (description: string) => ({ outcome: "refused", cause: "malformed_name", description }) as const;
   if (name.length === 0) return refused("Stream name is missing");
   if (name.length > NAME_LIMIT_BYTES) return refused(`Stream name is longer than ${NAME_LIMIT_BYTES} bytes`);
@@ -32,7 +28,7 @@ export function checkStreamName(
       return refused(`Custom arguments are longer than ${ARGUMENTS_LIMIT_BYTES} bytes`);
     }
     if (hasControlCharacter(customArguments)) return refused("Custom arguments contain control characters");
-    const field = reservedField(customArguments, options.strictArguments);
+    const field = reservedField(customArguments, RESERVED_FIELDS);
     if (field !== null) {
       return { outcome: "refused", cause: "reserved_field", description: `Custom arguments must not contain ${field}` };
     }
@@ -40,10 +36,20 @@ export function checkStreamName(
   return { outcome: "accepted", name: text };
 }
 
-/** The reserved field that some form parser would find in `customArguments`, or null (W3). Without this check a
+/** Fields that an organisation's settings reserve besides: `time` and `timestamp` when it is strict (W3), and what it
+ *  asked to have in update_publish. Judged once the organisation is known. */
+export function alsoReservedField(
+  customArguments: Uint8Array | null,
+  settings: { readonly strict_arguments: boolean; readonly update_fields: readonly string[] },
+): string | null {
+  const strictly = settings.strict_arguments ? STRICTLY_RESERVED_FIELDS : [];
+  const reserved = [...strictly, ...settings.update_fields];
+  return customArguments === null || reserved.length === 0 ? null : reservedField(customArguments, reserved);
+}
+
+/** The first of `reserved` that some form parser would find in `customArguments`, or null (W3). Without this check a
  *  broadcaster could make a customer's first-wins parser authorise another stream than the one that goes live. */
-export function reservedField(customArguments: Uint8Array, strict: boolean): string | null {
-  const reserved = strict ? [...RESERVED_FIELDS, ...STRICTLY_RESERVED_FIELDS] : RESERVED_FIELDS;
+function reservedField(customArguments: Uint8Array, reserved: readonly string[]): string | null {
   for (const pair of Buffer.from(customArguments).toString("latin1").split(/[&;]/)) {
     const field = fieldAsParsersSeeIt(pair.split("=", 1)[0] ?? "");
     if (reserved.includes(field)) return field;

@@ -1,13 +1,17 @@
 // How the tables of schema.ts came to be, oldest first. Forward only: a migration that has been released never changes.
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
+import { webhookTables } from "./webhook-tables.ts";
 
 interface Migration {
   readonly name: string;
   readonly up: (db: Kysely<unknown>) => Promise<void>;
 }
 
-const MIGRATIONS: readonly Migration[] = [{ name: "0001-first-tables", up: firstTables }];
+const MIGRATIONS: readonly Migration[] = [
+  { name: "0001-first-tables", up: firstTables },
+  { name: "0002-webhook", up: webhookTables },
+];
 
 /** The bookkeeping table, not part of the schema the service works with. */
 interface Bookkeeping {
