@@ -96,7 +96,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** A body cut short does not change the status; what came of its first line is used. */
   #settle(): void {
-    if (this.#status === null) return this.#answer({ outcome: "unreachable", cause: "connection" });
+    if (this.#status === null) {
+      this.#answer({ outcome: "unreachable", cause: "connection" });
+      return;
+    }
     const reason = this.#chunks === null ? null : firstLine(Buffer.concat(this.#chunks));
     this.#chunks = null;
     this.#answer({ outcome: "answered", status: this.#status, reason, retryAfter: this.#retryAfter });
