@@ -25,12 +25,16 @@ import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { streamRoutes } from "./http/stream.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
+import { webhookRoutes } from "./http/webhook.ts";
 import { WHIP_PATH, whipRoutes } from "./http/whip.ts";
 import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
+import type { Customers } from "./organisation/customers.ts";
+import type { WebhookSecrets } from "./organisation/webhook-secret.ts";
 import { problemResponse, WhipProblem } from "./problems.ts";
 import type { Whip } from "./publish/whip.ts";
+import type { Workbench } from "./publish/workbench.ts";
 import { BODY_LIMIT_BYTES } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
 import type { Tokens } from "./token/tokens.ts";
@@ -45,6 +49,9 @@ export interface AppDeps {
   readonly tokens: Tokens;
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
+  readonly secrets: WebhookSecrets;
+  readonly customers: Pick<Customers, "forget">;
+  readonly workbench: Workbench;
   readonly whip: Whip;
   /** Of this gateway. */
   readonly version: string;
@@ -86,6 +93,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   const apiKeys = createApiKeys(deps);
   const authorise = createAuthorise(apiKeys);
   app.route("/", organisationRoutes({ ...deps, authorise }));
+  app.route("/", webhookRoutes({ ...deps, authorise }));
   app.route("/", streamRoutes({ ...deps, authorise }));
   app.route("/", webcasterRoutes({ ...deps, authorise }));
   app.route("/", jwksRoutes({ ...deps, authorise }));

@@ -3,6 +3,7 @@ import type { Kysely } from "kysely";
 import { BadWebhookUrl, ParameterRequired, WrongDataType } from "../errors.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import { setWebhook } from "../organisation/organisations.ts";
+import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import type { checkWebhookUrl } from "../publish/address-guard.ts";
 import { readJson } from "../request.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
@@ -16,15 +17,18 @@ export function organisationRoutes(deps: {
   readonly clock: { now(): number };
   readonly authorise: Authorise;
   readonly checkWebhookUrl: CheckWebhookUrl;
+  readonly secrets: Pick<WebhookSecrets, "ensure" | "isSet">;
   readonly config: { readonly dev: boolean };
 }): Routes["hono"] {
-  const { db, clock, config } = deps;
+  const { db, clock, config, secrets } = deps;
   const routes = newRoutes(deps.authorise);
+  const record = async (organisation: OrganisationTable) =>
+    organisationRecord(organisation, await secrets.isSet(organisation.id));
 
   routes.guarded(
     "GET /organisation",
     { tag: "Organisation", summary: "The organisation", answer: Organisation },
-    (c, { organisation }) => c.json(organisationRecord(organisation)),
+    async (c, { organisation }) => c.json(await record(organisation)),
   );
 
   routes.guarded(
@@ -43,7 +47,8 @@ export function organisationRoutes(deps: {
       const webhook = webhookOf(await readJson(c));
       const refusal = webhook === null ? null : await deps.checkWebhookUrl(webhook, { dev: config.dev });
       if (refusal !== null) throw new BadWebhookUrl(refusal.reason);
-      return c.json(organisationRecord(await setWebhook(db, organisation.id, webhook, clock.now())));
+      if (webhook !== null) await secrets.ensure(organisation.id);
+      return c.json(await record(await setWebhook(db, organisation.id, webhook, clock.now())));
     },
   );
 
@@ -55,7 +60,7 @@ export function organisationRoutes(deps: {
       description: "From then on every publish of an existing, unlocked stream is allowed.",
       answer: Organisation,
     },
-    async (c, { organisation }) => c.json(organisationRecord(await setWebhook(db, organisation.id, null, clock.now()))),
+    async (c, { organisation }) => c.json(await record(await setWebhook(db, organisation.id, null, clock.now()))),
   );
 
   return routes.hono;
@@ -70,14 +75,14 @@ function webhookOf(body: Readonly<Record<string, unknown>>): string | null {
   return webhook;
 }
 
-/** The organisation as callers see it (M7). Webhook secrets do not exist yet, so none is set. */
-function organisationRecord(organisation: OrganisationTable) {
+/** The organisation as callers see it (M7). */
+function organisationRecord(organisation: OrganisationTable, isSecretSet: boolean) {
   return {
     id: organisation.id,
     hash: organisation.hash,
     name: organisation.name,
     webhook: organisation.webhook,
-    webhook_secret_set: false,
+    webhook_secret_set: isSecretSet,
     plan: organisation.plan,
     created_at: new Date(Number(organisation.created_at)).toISOString(),
     updated_at: new Date(Number(organisation.updated_at)).toISOString(),

@@ -27,6 +27,13 @@ export const ROUTES = {
   "GET /organisation": "view",
   "PUT /organisation/webhook": "change_webhook",
   "DELETE /organisation/webhook": "change_webhook",
+  "POST /organisation/webhook/secret": "change_webhook",
+  "POST /organisation/webhook/test": "change_webhook",
+  "GET /organisation/webhook/deliveries": "view",
+  "GET /organisation/webhook/deliveries/{id}": "view",
+  "POST /organisation/webhook/deliveries/{id}/replay": "change_webhook",
+  "GET /organisation/settings": "view",
+  "PUT /organisation/settings": "change_settings",
 
   "POST /stream": "create_stream",
   "GET /stream": "view",

@@ -14,6 +14,7 @@ export const ROTATION_MS = 24 * 3_600_000;
 export interface WebhookSecrets {
   /** Makes a secret unless there is one. */
   ensure(organisationId: string): Promise<void>;
+  isSet(organisationId: string): Promise<boolean>;
   /** Makes a new current secret and returns its text `whsec_…`, this once. */
   rotate(organisationId: string): Promise<string>;
   /** The keys to sign with, the current one first; there is one after this, whatever was before. */
@@ -54,18 +55,23 @@ export function createWebhookSecrets(deps: {
       .execute();
   }
 
-  async function ensure(organisationId: string): Promise<void> {
+  async function isSet(organisationId: string): Promise<boolean> {
     const current = await db
       .selectFrom("webhook_secret")
       .select("id")
       .where("organisation_id", "=", organisationId)
       .where("expires_at", "is", null)
       .executeTakeFirst();
-    if (current === undefined) await insert(db, organisationId);
+    return current !== undefined;
+  }
+
+  async function ensure(organisationId: string): Promise<void> {
+    if (!(await isSet(organisationId))) await insert(db, organisationId);
   }
 
   return {
     ensure,
+    isSet,
     async rotate(organisationId) {
       return await db.transaction().execute(async (trx) => {
         const now = clock.now();

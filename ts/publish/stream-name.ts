@@ -17,23 +17,29 @@ export type StreamNameCheck =
 /** Judges a stream name and its custom arguments as they came off the wire.
  *  The descriptions are for the broadcaster and never repeat what was sent. */
 export function checkStreamName(name: Uint8Array, customArguments: Uint8Array | null): StreamNameCheck {
-  const refused = (description: string) => ({ outcome: "refused", cause: "malformed_name", description }) as const;
   if (name.length === 0) return refused("Stream name is missing");
   if (name.length > NAME_LIMIT_BYTES) return refused(`Stream name is longer than ${NAME_LIMIT_BYTES} bytes`);
   if (hasControlCharacter(name)) return refused("Stream name contains control characters");
   const text = utf8(name);
   if (text === null) return refused("Stream name is not UTF-8");
-  if (customArguments !== null) {
-    if (customArguments.length > ARGUMENTS_LIMIT_BYTES) {
-      return refused(`Custom arguments are longer than ${ARGUMENTS_LIMIT_BYTES} bytes`);
-    }
-    if (hasControlCharacter(customArguments)) return refused("Custom arguments contain control characters");
-    const field = reservedField(customArguments, RESERVED_FIELDS);
-    if (field !== null) {
-      return { outcome: "refused", cause: "reserved_field", description: `Custom arguments must not contain ${field}` };
-    }
+  return (customArguments && checkCustomArguments(customArguments)) ?? { outcome: "accepted", name: text };
+}
+
+/** Why custom arguments are refused whatever the organisation, or null. */
+export function checkCustomArguments(
+  customArguments: Uint8Array,
+): Extract<StreamNameCheck, { outcome: "refused" }> | null {
+  if (customArguments.length > ARGUMENTS_LIMIT_BYTES) {
+    return refused(`Custom arguments are longer than ${ARGUMENTS_LIMIT_BYTES} bytes`);
   }
-  return { outcome: "accepted", name: text };
+  if (hasControlCharacter(customArguments)) return refused("Custom arguments contain control characters");
+  const field = reservedField(customArguments, RESERVED_FIELDS);
+  if (field === null) return null;
+  return { outcome: "refused", cause: "reserved_field", description: `Custom arguments must not contain ${field}` };
+}
+
+function refused(description: string) {
+  return { outcome: "refused", cause: "malformed_name", description } as const;
 }
 
 /** Fields that an organisation's settings reserve besides: `time` and `timestamp` when it is strict (W3), and what it

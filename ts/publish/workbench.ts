@@ -76,6 +76,7 @@ export function createWorkbench(deps: {
   const { db, webhook, deliveries, customers, clock, deadlineMs } = deps;
 
   async function rowOf(organisationId: string, id: string): Promise<Selectable<DeliveryTable>> {
+    if (id.includes("\0")) throw new UnknownDelivery(); // no id has one, and the store takes no NUL
     await deliveries.flush();
     const row = await db
       .selectFrom("delivery")
