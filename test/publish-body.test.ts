@@ -152,6 +152,9 @@ describe("a stream name", () => {
     "&&name",
     "a;b&c;app=1",
     "name==",
+    "?name=x",
+    "??name=x",
+    "?a=1&call",
   ])("with reserved arguments %s is refused", (custom) => {
     expect(checkStreamName(bytes("name"), bytes(custom))).toMatchObject({
       outcome: "refused",

@@ -73,7 +73,7 @@ export function createDeliveryLog(deps: {
     if (dropped > 0) log.warn({ dropped }, "deliveries not logged: too many at a time");
     dropped = 0;
     if (waiting.size === 0) return;
-    const rows = [...waiting.values()];
+    const rows = withoutFormerUpdates([...waiting.values()]);
     waiting = new Map();
     try {
       await db.transaction().execute(async (trx) => {
@@ -114,10 +114,17 @@ export function createDeliveryLog(deps: {
   }
 }
 
+const isGoodUpdate = (row: DeliveryTable) => row.call === "update_publish" && row.status === 200;
+
 /** Of good updates only the latest of each publish is kept. */
+function withoutFormerUpdates(rows: readonly DeliveryTable[]): DeliveryTable[] {
+  const latest = new Map(rows.filter(isGoodUpdate).map((row) => [row.client_id, row.id]));
+  return rows.filter((row) => !isGoodUpdate(row) || latest.get(row.client_id) === row.id);
+}
+
 async function dropFormerUpdates(trx: Kysely<Schema>, rows: readonly DeliveryTable[]): Promise<void> {
   for (const row of rows) {
-    if (row.call !== "update_publish" || row.status !== 200 || row.client_id === 0) continue;
+    if (!isGoodUpdate(row)) continue;
     await trx
       .deleteFrom("delivery")
       .where("client_id", "=", row.client_id)

@@ -159,6 +159,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
         log.warn({ clientId, reason: "gateway_restarted" }, "publish ended");
       }
       outbox.wake();
+      track(deliveries.prune());
     },
     async drain(limitMs) {
       stopping = true;

@@ -56,7 +56,9 @@ export function alsoReservedField(
 /** The first of `reserved` that some form parser would find in `customArguments`, or null (W3). Without this check a
  *  broadcaster could make a customer's first-wins parser authorise another stream than the one that goes live. */
 function reservedField(customArguments: Uint8Array, reserved: readonly string[]): string | null {
-  for (const pair of Buffer.from(customArguments).toString("latin1").split(/[&;]/)) {
+  // Some parsers, URLSearchParams among them, take a `?` off the front of the body.
+  const body = Buffer.from(customArguments).toString("latin1").replace(/^\?+/, "");
+  for (const pair of body.split(/[&;]/)) {
     const field = fieldAsParsersSeeIt(pair.split("=", 1)[0] ?? "");
     if (reserved.includes(field)) return field;
   }
