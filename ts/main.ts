@@ -22,6 +22,9 @@ import { openSecretBox } from "./store/secret-box.ts";
 import { loadTokenKeys } from "./token/keys.ts";
 import { createTokens } from "./token/tokens.ts";
 
+/** The time of day, epoch ms. */
+export const clock = { now: () => Date.now() };
+
 /** Where the running service is reached: the ready line of operations.md §2. */
 export interface Addresses {
   readonly http: string;
@@ -49,7 +52,6 @@ export async function serve(
   config: Config,
   terminal: { readonly isTerminal: boolean; announceKey(key: string): void },
 ): Promise<Service> {
-  const clock = { now: () => Date.now() };
   const log = createLog(config.log, terminal.isTerminal);
   /** What has been started, to be stopped in the reverse order. */
   const started: (() => Promise<void>)[] = [];
