@@ -42,6 +42,9 @@ export const toTest = [
   },
   { name: "chromium", package: "chromium", use: "publishes by WHIP", isThere: onPath("chromium") },
   { name: "openssl", package: "openssl", use: "test certificates", isThere: onPath("openssl") },
+  { name: "php", package: "php-cli", use: "reads webhook bodies", isThere: onPath("php") },
+  { name: "python3", package: "python3", use: "reads webhook bodies", isThere: onPath("python3") },
+  { name: "go", package: "golang-go", use: "reads webhook bodies", isThere: onPath("go") },
 ];
 
 /** Packages whose programs are missing, each once, in the order of the table.

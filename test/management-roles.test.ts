@@ -8,6 +8,9 @@ import { type Gateway, openGateway } from "./support/gateway.ts";
 const READONLY = [
   "GET /organisation",
   "GET /organisation/usage",
+  "GET /organisation/settings",
+  "GET /organisation/webhook/deliveries",
+  "GET /organisation/webhook/deliveries/{id}",
   "GET /stream",
   "GET /stream/{id}",
   "GET /stream/{id}/upstream",

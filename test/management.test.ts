@@ -26,14 +26,14 @@ function recordOf(answer: Answer): Record<string, unknown> & { id: string; tags:
 }
 type Ingest = { readonly rtmp: { url: string; streamname: string }; readonly whip: { url: string } };
 
-function organisationRecord(webhook: string | null, updatedAt = START) {
+function organisationRecord(webhook: string | null, updatedAt = START, secretSet = webhook !== null) {
   const { id, hash } = gateway.organisation;
   return {
     id,
     hash,
     name: "First",
     webhook,
-    webhook_secret_set: false,
+    webhook_secret_set: secretSet,
     plan: "paid",
     created_at: START,
     updated_at: updatedAt,
@@ -124,14 +124,14 @@ describe("the webhook", () => {
     ["an empty string", { body: { webhook: "" } }],
   ])("is removed by %s", async (_, { body }) => {
     await setWebhook({ webhook: URL_OF_CUSTOMER });
-    expect(await setWebhook(body)).toMatchObject({ status: 200, body: organisationRecord(null) });
+    expect(await setWebhook(body)).toMatchObject({ status: 200, body: organisationRecord(null, START, true) });
   });
 
   test("is removed by DELETE, also when there is none", async () => {
     await setWebhook({ webhook: URL_OF_CUSTOMER });
     for (const _ of ["set", "none"]) {
       const { status, body } = await gateway.call("DELETE", "/organisation/webhook");
-      expect({ status, body }).toStrictEqual({ status: 200, body: organisationRecord(null) });
+      expect({ status, body }).toStrictEqual({ status: 200, body: organisationRecord(null, START, true) });
     }
   });
 

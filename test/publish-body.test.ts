@@ -1,7 +1,7 @@
 // Webhook bodies, stream names and custom arguments: specification "Webhook request", decisions W1–W4 and W23.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checkStreamName } from "../ts/publish/stream-name.ts";
+import { alsoReservedField, checkStreamName } from "../ts/publish/stream-name.ts";
 import { isConfiguredUpstream, writeUpstreams } from "../ts/publish/upstreams.ts";
 import { doneBody, publishBody, updateBody } from "../ts/publish/webhook-body.ts";
 
@@ -152,6 +152,9 @@ describe("a stream name", () => {
     "&&name",
     "a;b&c;app=1",
     "name==",
+    "?name=x",
+    "??name=x",
+    "?a=1&call",
   ])("with reserved arguments %s is refused", (custom) => {
     expect(checkStreamName(bytes("name"), bytes(custom))).toMatchObject({
       outcome: "refused",
@@ -177,7 +180,15 @@ describe("a stream name", () => {
   });
 
   test("with time or timestamp is refused only when the arguments are judged strictly", () => {
-    expect(checkStreamName(bytes("name"), bytes("timestamp=1"), { strictArguments: true }).outcome).toBe("refused");
+    const settings = { strict_arguments: true, update_fields: [] };
+    expect(alsoReservedField(bytes("a=b&Timestamp=1"), settings)).toBe("timestamp");
+    expect(alsoReservedField(bytes("a=b&timestamp=1"), { ...settings, strict_arguments: false })).toBeNull();
+  });
+
+  test("with a field that the organisation has in its updates is refused", () => {
+    const settings = { strict_arguments: false, update_fields: ["bitrate", "rtt"] };
+    expect(alsoReservedField(bytes("x=1;%62itrate=9"), settings)).toBe("bitrate");
+    expect(alsoReservedField(bytes("fps=1"), settings)).toBeNull();
   });
 
   test("is never repeated in a refusal", () => {

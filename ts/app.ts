@@ -33,16 +33,20 @@ import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
 import { usageRoutes } from "./http/usage.ts";
 import { userRoutes } from "./http/users.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
+import { webhookRoutes } from "./http/webhook.ts";
 import { WHIP_PATH, whipRoutes } from "./http/whip.ts";
 import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
+import type { Customers } from "./organisation/customers.ts";
 import { createLoginThrottle } from "./organisation/login-throttle.ts";
 import { createLogins } from "./organisation/logins.ts";
 import type { StreamUpstreams } from "./organisation/upstreams.ts";
+import type { WebhookSecrets } from "./organisation/webhook-secret.ts";
 import { problemResponse, WhipProblem } from "./problems.ts";
 import type { LiveSessions } from "./publish/sessions.ts";
 import type { Whip } from "./publish/whip.ts";
+import type { Workbench } from "./publish/workbench.ts";
 import { BODY_LIMIT_BYTES } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
 import type { Tokens } from "./token/tokens.ts";
@@ -60,6 +64,9 @@ export interface AppDeps {
   readonly checkUpstreamUrl: CheckUpstreamUrl;
   readonly streamUpstreams: StreamUpstreams;
   readonly sessions: LiveSessions;
+  readonly secrets: WebhookSecrets;
+  readonly customers: Pick<Customers, "forget">;
+  readonly workbench: Workbench;
   readonly whip: Whip;
   /** Of this gateway. */
   readonly version: string;
@@ -102,6 +109,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   const logins = createLogins({ ...deps, throttle: createLoginThrottle(deps.clock) });
   const authorise = createAuthorise({ ...deps, apiKeys, logins });
   app.route("/", organisationRoutes({ ...deps, authorise }));
+  app.route("/", webhookRoutes({ ...deps, authorise }));
   app.route("/", streamRoutes({ ...deps, authorise }));
   app.route("/", sessionRoutes({ ...deps, authorise }));
   app.route("/", userRoutes({ ...deps, authorise }));

@@ -50,6 +50,21 @@ export interface Config {
   readonly log: { readonly level: SettingValue<"log.level">; readonly format: SettingValue<"log.format"> };
 }
 
+/** What the command line's client reads from the environment; no setting of the service. */
+const CLIENT_NAMES = ["HEADGATE_API_KEY", "HEADGATE_API_KEY_FILE"];
+
+/** The API key that commands use which ask a running service. Throws `ConfigInvalid` when there is none. */
+export function readApiKey(env: Readonly<Record<string, string | undefined>> = process.env): string {
+  const { HEADGATE_API_KEY: key, HEADGATE_API_KEY_FILE: file } = env;
+  if (key) return key;
+  if (!file) throw new ConfigInvalid("HEADGATE_API_KEY, or HEADGATE_API_KEY_FILE with its path, must hold an API key");
+  try {
+    return readFileSync(file, "utf8").trim();
+  } catch (cause) {
+    throw new ConfigInvalid(`HEADGATE_API_KEY_FILE: cannot read ${file}: ${reasonOf(cause)}`, { cause });
+  }
+}
+
 export type Source = "default" | "file" | "environment" | "flag";
 
 export interface LoadedConfig {
@@ -166,7 +181,8 @@ function readEnvironment(
   const texts: Text[] = [];
   for (const [name, text] of Object.entries(env)) {
     // An empty variable is how many tools write "not set".
-    if (!name.startsWith("HEADGATE_") || KUBERNETES.test(name) || text === undefined || text === "") continue;
+    if (CLIENT_NAMES.includes(name) || !name.startsWith("HEADGATE_") || KUBERNETES.test(name)) continue;
+    if (text === undefined || text === "") continue;
     const known = names.get(name);
     if (known === undefined)
       faults.push(`unknown environment variable ${name}; did you mean ${nearest(name, [...names.keys()])}?`);

@@ -52,6 +52,16 @@ export class BadWebhookUrl extends ServiceError {
   }
 }
 
+/** The organisation has no webhook that could be called. */
+export class WebhookMissing extends ServiceError {
+  readonly code = "webhook_missing";
+}
+
+/** No delivery of the organisation has this id, or it is too old. */
+export class UnknownDelivery extends ServiceError {
+  readonly code = "unknown_delivery";
+}
+
 export class MalformedJson extends ServiceError {
   readonly code = "malformed_json";
 }
@@ -188,6 +198,8 @@ export type HttpError =
   | WrongDataType
   | InvalidValue
   | BadWebhookUrl
+  | WebhookMissing
+  | UnknownDelivery
   | MalformedJson
   | BodyTooLarge
   | BadApiKey
@@ -252,6 +264,8 @@ const TABLE: Table = {
     message: "Invalid webhook URL",
     userinfo: ({ reason }) => ({ reason }),
   },
+  webhook_missing: { status: 404, numbers: [9003, 9003], message: "No webhook is set" },
+  unknown_delivery: { status: 404, numbers: [9004, 9004], message: "Unknown delivery" },
   malformed_json: { status: 400, numbers: [9000, 9000], message: "Malformed JSON" },
   body_too_large: { status: 413, numbers: [9413, 9413], message: "Body too large" },
   bad_api_key: {

@@ -11,8 +11,10 @@ import { type Listening, listen } from "./listen.ts";
 import { createLog } from "./log.ts";
 import { type Media, MediaStartError, startMedia } from "./media.ts";
 import { createMetrics } from "./metrics.ts";
+import { createCustomers } from "./organisation/customers.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
 import { createStreamUpstreams } from "./organisation/upstreams.ts";
+import { createWebhookSecrets } from "./organisation/webhook-secret.ts";
 import { checkWebhookUrl, withoutBrackets } from "./publish/address-guard.ts";
 import { createPublishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/sessions.ts";
@@ -22,6 +24,9 @@ import { openStore } from "./store/open.ts";
 import { openSecretBox } from "./store/secret-box.ts";
 import { loadTokenKeys } from "./token/keys.ts";
 import { createTokens } from "./token/tokens.ts";
+
+/** The time of day, epoch ms. */
+export const clock = { now: () => Date.now() };
 
 /** Where the running service is reached: the ready line of operations.md §2. */
 export interface Addresses {
@@ -51,7 +56,6 @@ export async function serve(
   config: Config,
   terminal: { readonly isTerminal: boolean; announceKey(key: string): void; announcePassword(password: string): void },
 ): Promise<Service> {
-  const clock = { now: () => Date.now() };
   const log = createLog(config.log, terminal.isTerminal);
   /** What has been started, to be stopped in the reverse order. */
   const started: (() => Promise<void>)[] = [];
@@ -66,9 +70,12 @@ export async function serve(
     }
     const password = await ensureFirstPerson(store.db, config.bootstrap.adminPassword, clock.now());
     const { alg, issuer } = config.token;
-    const secretBox = openSecretBox(config.dataDir);
-    const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox });
-    const keys = await loadTokenKeys(store.db, secretBox, { alg, now: clock.now() });
+    const box = openSecretBox(config.dataDir);
+    const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: box });
+    const keys = await loadTokenKeys(store.db, box, { alg, now: clock.now() });
+    const secrets = createWebhookSecrets({ db: store.db, box, clock });
+    const customers = createCustomers({ db: store.db, secrets, clock });
+    const metrics = createMetrics();
 
     let media: Media | null = null;
     const running = (): Media => {
@@ -81,6 +88,8 @@ export async function serve(
       streamUpstreams: streamUpstreams.urls,
       clock,
       log,
+      customers,
+      metrics,
       settings: {
         deadlineMs: config.webhook.deadlineMs,
         updateSeconds: config.webhook.updateS,
@@ -96,7 +105,6 @@ export async function serve(
     started.push(() => running().stop());
     if (config.rtmp.tls !== null) started.push(reloading(config.rtmp.tls, running, log));
 
-    const metrics = createMetrics();
     const health = healthApp({ registry: metrics.registry, ready: () => ready });
     const metricsPort = await listen(health.fetch, { ...config.metrics, name: "metrics.port" });
     started.push(() => metricsPort.stop());
@@ -107,6 +115,9 @@ export async function serve(
       log,
       tokens: createTokens({ keys, issuer, clock }),
       metrics,
+      secrets,
+      customers,
+      workbench: publishing.workbench,
       checkWebhookUrl: (url) => checkWebhookUrl(url, { dev: config.dev }),
       checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev }),
       streamUpstreams,

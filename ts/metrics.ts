@@ -1,5 +1,13 @@
 // What the gateway measures of itself, for Prometheus. Names are a contract with operators: add, never rename.
-import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+/** How a webhook call ended, as far as it is counted. */
+type WebhookOutcome =
+  | { readonly outcome: "answered"; readonly status: number }
+  | { readonly outcome: "unreachable"; readonly cause: string };
+
+/** A webhook answer that takes longer delays broadcasters noticeably, ms (W11). */
+const SLOW_ANSWER_MS = 300;
 
 export interface Metrics {
   readonly registry: Registry;
@@ -10,29 +18,100 @@ export interface Metrics {
     readonly status: number;
     readonly tookMs: number;
   }): void;
+  /** `call`: publish, update_publish or publish_done. */
+  observeWebhook(call: string, answer: WebhookOutcome, tookMs: number): void;
+  countDenial(cause: string): void;
+  /** What is asked at each scrape. */
+  watchPublishing(publishing: {
+    load(): { readonly inFlight: number; readonly waiting: number; readonly open: readonly string[] };
+    outbox(): Promise<{ readonly events: number; readonly oldestMs: number }>;
+  }): void;
 }
 
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  const registers = [registry];
   const requests = new Counter({
     name: "headgate_http_requests_total",
     help: "HTTP requests answered",
     labelNames: ["method", "route", "status"],
-    registers: [registry],
+    registers,
   });
   const seconds = new Histogram({
     name: "headgate_http_request_seconds",
     help: "Time from request to response",
     labelNames: ["method", "route"],
     buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10],
-    registers: [registry],
+    registers,
+  });
+  const calls = new Counter({
+    name: "headgate_webhook_calls_total",
+    help: "Webhook calls by how they ended: a status, or why there was none",
+    labelNames: ["call", "outcome"],
+    registers,
+  });
+  const answers = new Histogram({
+    name: "headgate_webhook_seconds",
+    help: "Time from a webhook call to its status, or to giving up",
+    labelNames: ["call"],
+    buckets: [0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 5, 10],
+    registers,
+  });
+  const slow = new Counter({
+    name: "headgate_webhook_slow_total",
+    help: "Webhook answers that took longer than 300 ms",
+    labelNames: ["call"],
+    registers,
+  });
+  const denials = new Counter({
+    name: "headgate_publish_denied_total",
+    help: "Publish requests denied, by cause",
+    labelNames: ["cause"],
+    registers,
   });
   return {
     registry,
     observeRequest({ method, route, status, tookMs }) {
       requests.inc({ method, route, status });
       seconds.observe({ method, route }, tookMs / 1000);
+    },
+    observeWebhook(call, answer, tookMs) {
+      calls.inc({ call, outcome: answer.outcome === "answered" ? String(answer.status) : answer.cause });
+      answers.observe({ call }, tookMs / 1000);
+      if (answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS) slow.inc({ call });
+    },
+    countDenial(cause) {
+      denials.inc({ cause });
+    },
+    watchPublishing({ load, outbox }) {
+      const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
+        new Gauge({
+          name,
+          help,
+          registers,
+          async collect() {
+            this.set(await read());
+          },
+        });
+      gauge("headgate_webhook_in_flight", "Webhook calls in flight", () => load().inFlight);
+      gauge("headgate_webhook_waiting", "Webhook calls that wait for a place", () => load().waiting);
+      gauge("headgate_outbox_events", "publish_done events not delivered yet", async () => (await outbox()).events);
+      gauge(
+        "headgate_outbox_oldest_seconds",
+        "Age of the oldest of them",
+        async () => (await outbox()).oldestMs / 1000,
+      );
+      new Gauge({
+        name: "headgate_webhook_breaker_open",
+        help: "1 for each organisation whose webhook only times out and is asked rarely",
+        labelNames: ["organisation"],
+        registers,
+        collect() {
+          this.reset();
+          for (const organisation of load().open) this.set({ organisation }, 1);
+        },
+      });
     },
   };
 }

@@ -9,10 +9,15 @@ import { createApp } from "../../ts/app.ts";
 import { loadConfig } from "../../ts/config.ts";
 import { createMetrics } from "../../ts/metrics.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
+import { createCustomers } from "../../ts/organisation/customers.ts";
 import { addOrganisation } from "../../ts/organisation/organisations.ts";
 import { createStreamUpstreams } from "../../ts/organisation/upstreams.ts";
+import { createWebhookSecrets } from "../../ts/organisation/webhook-secret.ts";
 import { checkWebhookUrl } from "../../ts/publish/address-guard.ts";
+import { createDeliveryLog } from "../../ts/publish/delivery-log.ts";
 import { checkUpstreamUrl } from "../../ts/publish/upstream-url.ts";
+import { createWebhook, type WebhookObserver } from "../../ts/publish/webhook.ts";
+import { createWorkbench } from "../../ts/publish/workbench.ts";
 import { openStore } from "../../ts/store/open.ts";
 import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
@@ -80,18 +85,29 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   const clock = { ms: START_MS, now: () => clock.ms };
   const lines: string[] = [];
   const { alg, issuer } = config.token;
-  const tokenKeys = await loadTokenKeys(store.db, openSecretBox(folder), { alg, now: clock.now() });
   const recorded = createRecordedSessions();
+  const box = openSecretBox(folder);
+  const tokenKeys = await loadTokenKeys(store.db, box, { alg, now: clock.now() });
+  const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
+  const secrets = createWebhookSecrets({ db: store.db, box, clock });
+  const customers = createCustomers({ db: store.db, secrets, clock });
+  const deliveries = createDeliveryLog({ db: store.db, clock, log });
+  const { deadlineMs, ca: webhookCa } = config.webhook;
+  const observe: WebhookObserver = (call, answer, tookMs) => deliveries.note(call, answer, tookMs);
+  const webhook = createWebhook({ webhookCa, dev: config.dev, log, clock, observe });
   const app = createApp({
     db: store.db,
     config,
     clock,
-    log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
+    log,
+    secrets,
+    customers,
+    workbench: createWorkbench({ db: store.db, webhook, deliveries, customers, clock, deadlineMs }),
     tokens: createTokens({ keys: tokenKeys, issuer, clock }),
     metrics: createMetrics(),
     checkWebhookUrl: (url, { dev }) => checkWebhookUrl(url, { dev, resolve }),
     checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev, resolve }),
-    streamUpstreams: createStreamUpstreams({ db: store.db, secretBox: openSecretBox(folder) }),
+    streamUpstreams: createStreamUpstreams({ db: store.db, secretBox: box }),
     sessions: recorded.sessions,
     rtmpPort: RTMP_PORT,
     version: "0.0.0-test",
@@ -138,10 +154,13 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
       return { status: response.status, headers: response.headers, body: text === "" ? null : JSON.parse(text) };
     },
     async restart(other) {
+      await deliveries.stop();
       await store.close();
       return await open(folder, other, first);
     },
     async close() {
+      await webhook.close();
+      await deliveries.stop();
       await store.close();
       rmSync(folder, { recursive: true, force: true });
     },

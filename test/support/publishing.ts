@@ -13,7 +13,11 @@ import type {
   Upstream,
   WhipPublish,
 } from "../../ts/media.ts";
+import { createMetrics, type Metrics } from "../../ts/metrics.ts";
+import { createCustomers } from "../../ts/organisation/customers.ts";
+import { changeSettings, type OrganisationSettings } from "../../ts/organisation/settings.ts";
 import { createStreamUpstreams, type StreamUpstreams } from "../../ts/organisation/upstreams.ts";
+import { createWebhookSecrets, type WebhookSecrets } from "../../ts/organisation/webhook-secret.ts";
 import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
 import { openStore } from "../../ts/store/open.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
@@ -107,6 +111,10 @@ export interface Stage {
   readonly media: RecordingMedia;
   readonly publishing: Publishing;
   readonly streamUpstreams: StreamUpstreams;
+  readonly secrets: WebhookSecrets;
+  readonly metrics: Metrics;
+  /** Changes switches of the organisation. */
+  change(settings: Partial<OrganisationSettings>): Promise<void>;
   /** Everything logged so far, as text. */
   log(): string;
   /** The given clock; tests move it. */
@@ -169,12 +177,19 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
   const media = new RecordingMedia();
   const clock = { ms: 1_767_225_600_000 };
   const lines: string[] = [];
-  const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: openSecretBox(folder) });
+  const now = { now: () => clock.ms };
+  const box = openSecretBox(folder);
+  const secrets = createWebhookSecrets({ db: store.db, box, clock: now });
+  const customers = createCustomers({ db: store.db, secrets, clock: now });
+  const metrics = createMetrics();
+  const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: box });
   const publishing = createPublishing({
     db: store.db,
     media: () => media,
     streamUpstreams: streamUpstreams.urls,
-    clock: { now: () => clock.ms },
+    customers,
+    metrics,
+    clock: now,
     log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
     settings: {
       deadlineMs: 2_000,
@@ -192,6 +207,12 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     media,
     publishing,
     streamUpstreams,
+    secrets,
+    metrics,
+    async change(settings) {
+      await changeSettings(store.db, "org1", settings, clock.ms);
+      customers.forget("org1");
+    },
     log: () => lines.join(""),
     clock,
     ask(name, { arguments: custom = null, address = "203.0.113.7" } = {}) {

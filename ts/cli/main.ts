@@ -5,6 +5,7 @@ import { exitCodeOf, ServiceError } from "../errors.ts";
 import { checkConfig, printConfig } from "./config.ts";
 import { settingFlags } from "./flags.ts";
 import { runService } from "./serve.ts";
+import { runWebhook, webhookFlags } from "./webhook.ts";
 
 /** Runs one command line, without the program's own name. Exits the process with the documented codes. */
 export async function run(argv: readonly string[]): Promise<void> {
@@ -22,12 +23,19 @@ export async function run(argv: readonly string[]): Promise<void> {
     strictFlags: true,
     help: { description: "Check the configuration, or print it with the source of each value" },
   });
+  const webhook = command({
+    name: "webhook",
+    parameters: ["<test, deliveries, replay or simulate>", "[id]"],
+    flags: webhookFlags,
+    strictFlags: true,
+    help: { description: "Try the webhook, see what it was sent, send it again, or stand in for it" },
+  });
   const words = argv.length === 0 || (argv[0]?.startsWith("-") && !isTopLevel(argv[0])) ? ["serve", ...argv] : argv;
   const parsed = cli(
     {
       name: "headgate",
       version: readVersion(),
-      commands: [serve, config],
+      commands: [serve, config, webhook],
       strictFlags: true,
       help: { description: "Live ingest: RTMP in, the customer's webhook decides, RTMP out" },
     },
@@ -43,6 +51,9 @@ export async function run(argv: readonly string[]): Promise<void> {
         if (parsed._[0] === "check") checkConfig(parsed.flags);
         else if (parsed._[0] === "print") printConfig(parsed.flags);
         else fail(`config ${parsed._[0]} is not known: headgate config check, headgate config print`, 2);
+        break;
+      case "webhook":
+        await runWebhook(parsed._, parsed.flags);
         break;
       case undefined:
         fail(`${words[0]} is not a command: see headgate --help`, 2);

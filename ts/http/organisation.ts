@@ -4,6 +4,7 @@ import { BadWebhookUrl, ParameterRequired, WrongDataType } from "../errors.ts";
 import { type Actor, changed } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import { setWebhook } from "../organisation/organisations.ts";
+import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import type { checkWebhookUrl } from "../publish/address-guard.ts";
 import { readJson } from "../request.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
@@ -17,15 +18,18 @@ export function organisationRoutes(deps: {
   readonly clock: { now(): number };
   readonly authorise: Authorise;
   readonly checkWebhookUrl: CheckWebhookUrl;
+  readonly secrets: Pick<WebhookSecrets, "ensure" | "isSet">;
   readonly config: { readonly dev: boolean };
 }): Routes["hono"] {
-  const { db, clock, config } = deps;
+  const { db, clock, config, secrets } = deps;
   const routes = newRoutes(deps.authorise);
+  const record = async (organisation: OrganisationTable) =>
+    organisationRecord(organisation, await secrets.isSet(organisation.id));
 
   routes.guarded(
     "GET /organisation",
     { tag: "Organisation", summary: "The organisation", answer: Organisation },
-    (c, { organisation }) => c.json(organisationRecord(organisation)),
+    async (c, { organisation }) => c.json(await record(organisation)),
   );
 
   routes.guarded(
@@ -44,6 +48,7 @@ export function organisationRoutes(deps: {
       const webhook = webhookOf(await readJson(c));
       const refusal = webhook === null ? null : await deps.checkWebhookUrl(webhook, { dev: config.dev });
       if (refusal !== null) throw new BadWebhookUrl(refusal.reason);
+      if (webhook !== null) await secrets.ensure(caller.organisation.id);
       return c.json(await change(caller, webhook));
     },
   );
@@ -67,7 +72,7 @@ export function organisationRoutes(deps: {
     // The URL's query may hold a secret of the customer's.
     const told = webhook === null ? null : new URL(webhook).origin;
     const what = { action: told === null ? "webhook.remove" : "webhook.set", subject: id, detail: { origin: told } };
-    return organisationRecord(await changed(db, caller, now, what, (trx) => setWebhook(trx, id, webhook, now)));
+    return await record(await changed(db, caller, now, what, (trx) => setWebhook(trx, id, webhook, now)));
   }
 }
 
@@ -80,14 +85,14 @@ function webhookOf(body: Readonly<Record<string, unknown>>): string | null {
   return webhook;
 }
 
-/** The organisation as callers see it (M7). Webhook secrets do not exist yet, so none is set. */
-function organisationRecord(organisation: OrganisationTable) {
+/** The organisation as callers see it (M7). */
+function organisationRecord(organisation: OrganisationTable, isSecretSet: boolean) {
   return {
     id: organisation.id,
     hash: organisation.hash,
     name: organisation.name,
     webhook: organisation.webhook,
-    webhook_secret_set: false,
+    webhook_secret_set: isSecretSet,
     plan: organisation.plan,
     created_at: new Date(Number(organisation.created_at)).toISOString(),
     updated_at: new Date(Number(organisation.updated_at)).toISOString(),

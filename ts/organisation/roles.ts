@@ -9,6 +9,7 @@ const ROLES: readonly Role[] = ["readonly", "user", "administrator"];
 /** The least role that may do it. */
 const LEAST_ROLE = {
   view: "readonly",
+  view_deliveries: "readonly",
   create_stream: "user",
   change_tags: "user",
   change_upstreams: "user",
@@ -39,6 +40,13 @@ export const ROUTES = {
   "GET /organisation": "view",
   "PUT /organisation/webhook": "change_webhook",
   "DELETE /organisation/webhook": "change_webhook",
+  "POST /organisation/webhook/secret": "change_webhook",
+  "POST /organisation/webhook/test": "change_webhook",
+  "GET /organisation/webhook/deliveries": "view_deliveries",
+  "GET /organisation/webhook/deliveries/{id}": "view_deliveries",
+  "POST /organisation/webhook/deliveries/{id}/replay": "change_webhook",
+  "GET /organisation/settings": "view",
+  "PUT /organisation/settings": "change_settings",
   "GET /organisation/usage": "view",
   "GET /organisation/audit": "view_audit",
 

@@ -3,6 +3,7 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Media, Upstream } from "../media.ts";
+import type { Customer, Customers } from "../organisation/customers.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import type { ClientIds } from "./client-ids.ts";
@@ -10,10 +11,11 @@ import { type Denied, denied } from "./denials.ts";
 import type { NamesInUse } from "./names-in-use.ts";
 import type { Outbox } from "./outbox.ts";
 import { type Intent, type RecordedEndReason, recordDenied, recordEnd, recordIntent, recordLive } from "./record.ts";
-import { checkStreamName } from "./stream-name.ts";
+import { alsoReservedField, checkStreamName } from "./stream-name.ts";
 import { writeUpstreams } from "./upstreams.ts";
-import { newWebhookId, type Webhook, type WebhookAnswer } from "./webhook.ts";
+import type { Webhook, WebhookAnswer } from "./webhook.ts";
 import { publishBody } from "./webhook-body.ts";
+import { newWebhookId } from "./webhook-signature.ts";
 
 /** A running publish that has been silent this long gives way to a new one of its name (W20), ms. */
 const SILENT_FOR_REPLACEMENT_MS = 5_000;
@@ -48,6 +50,7 @@ export interface AdmissionDeps {
   readonly ids: ClientIds;
   readonly names: NamesInUse;
   readonly webhook: Webhook;
+  readonly customers: Pick<Customers, "of">;
   readonly outbox: Outbox;
   readonly media: () => Media;
   /** Complete RTMP URLs that a stream is pushed to. */
@@ -86,6 +89,9 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
     if (found === null) return denied("unknown_stream");
     if (found.state === "locked") return denied("locked_stream");
     if (!isEnabled(found, clock.now())) return denied("organisation_disabled");
+    const customer = await deps.customers.of(found.organisation_id);
+    const field = alsoReservedField(request.arguments, customer.settings);
+    if (field !== null) return denied("reserved_field", `Custom arguments must not contain ${field}`);
 
     // From here to the reservation nothing is awaited: of two requests exactly one gets the name.
     const running = names.live(check.name);
@@ -103,7 +109,7 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
         streamId: found.id,
         webhook: found.webhook,
       };
-      const accepted = await accept(intent);
+      const accepted = await accept(intent, customer);
       if (accepted.outcome === "denied") return accepted;
       const upstreams = [...configured.map(upstreamOf("deployment")), ...accepted.upstreams.map(upstreamOf("stream"))];
       allowed = intent.clientId;
@@ -123,8 +129,9 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
   /** Live: the customer said 200, the intent is on disk (W17a), the name is free. With the stream's own upstreams. */
   async function accept(
     intent: Intent,
+    customer: Customer,
   ): Promise<{ readonly outcome: "live"; readonly upstreams: readonly string[] } | Denied> {
-    const refusal = await ask(intent);
+    const refusal = await ask(intent, customer);
     if (refusal !== null) return refusal;
     try {
       if (await recordLive(db, intent, clock.now())) {
@@ -142,7 +149,7 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
   }
 
   /** Asks the customer and writes the intent at the same time. */
-  async function ask(intent: Intent): Promise<Denied | null> {
+  async function ask(intent: Intent, customer: Customer): Promise<Denied | null> {
     const { clientId } = intent;
     const [recorded, answer] = await Promise.all([
       recordIntent(db, intent, clock.now()).then(
@@ -152,9 +159,9 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
           return false;
         },
       ),
-      intent.webhook === null ? null : askCustomer(intent, intent.webhook),
+      intent.webhook === null ? null : askCustomer(intent, intent.webhook, customer),
     ]);
-    const refusal = answer === null ? null : refusalOf(answer);
+    const refusal = answer === null ? null : refusalOf(answer, customer.settings);
     if (!recorded) return refusal ?? denied("internal_error");
     if (refusal !== null) {
       // If this is lost the answer counts as unknown: recovery rather sends one publish_done too many than too few.
@@ -171,13 +178,16 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
     deps.outbox.wake();
   }
 
-  async function askCustomer(intent: Intent, url: string): Promise<WebhookAnswer> {
+  async function askCustomer(intent: Intent, url: string, { keys }: Customer): Promise<WebhookAnswer> {
     return await deps.webhook.post({
+      organisationId: intent.organisationId,
       url,
       id: newWebhookId(),
       body: publishBody(intent),
+      keys,
       deadlineMs: settings.deadlineMs,
       retryConnection: true,
+      event: { call: "publish", clientId: intent.clientId, name: intent.name, attempt: 1 },
     });
   }
 
@@ -193,11 +203,13 @@ function upstreamOf(source: Upstream["source"]): (url: string) => Upstream {
   return (url) => ({ url, source });
 }
 
-/** Exactly 200 allows (W10); no usable answer denies (W12). */
-function refusalOf(answer: WebhookAnswer): Denied | null {
-  if (answer.outcome === "unreachable") return denied("customer_unreachable");
+/** Exactly 200 allows (W10); no usable answer denies unless the organisation wants it otherwise (W12). */
+function refusalOf(answer: WebhookAnswer, settings: Customer["settings"]): Denied | null {
+  if (answer.outcome === "unreachable") {
+    return settings.publish_on_hook_unreachable === "allow" ? null : denied("customer_unreachable");
+  }
   if (answer.status === 200) return null;
-  return denied("rejected_by_customer", answer.reason);
+  return denied("rejected_by_customer", settings.reason_to_broadcaster ? answer.reason : null);
 }
 
 /** An IPv4 broadcaster on a dual-stack socket is told as IPv4 (W5). */

@@ -3,18 +3,21 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { AddressWanted, Media, MediaEvent, PublishEnded, PublishRequested } from "../media.ts";
+import type { Metrics } from "../metrics.ts";
+import type { Customers } from "../organisation/customers.ts";
 import type { Schema } from "../store/schema.ts";
 import { resolveUpstream } from "./address-guard.ts";
 import { type Admission, createAdmission, type PublishRequest } from "./admission.ts";
 import { createClientIds } from "./client-ids.ts";
+import { createDeliveryLog } from "./delivery-log.ts";
 import { type Denied, denied } from "./denials.ts";
 import { NamesInUse } from "./names-in-use.ts";
 import { createOutbox } from "./outbox.ts";
 import { openPublishes, recordBytes, recordEnd } from "./record.ts";
-import { startUpdates, type Updates } from "./updates.ts";
+import { createUpdate, startUpdates, type Updates } from "./updates.ts";
 import { isConfiguredUpstream } from "./upstreams.ts";
-import { createWebhook, newWebhookId } from "./webhook.ts";
-import { updateBody } from "./webhook-body.ts";
+import { createWebhook } from "./webhook.ts";
+import { createWorkbench, type Workbench } from "./workbench.ts";
 
 /** How often the counters of running publishes are persisted (W8), and unrecorded ends tried again, ms. */
 const PERSIST_INTERVAL_MS = 10_000;
@@ -30,6 +33,9 @@ export interface PublishingDeps {
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
+  /** Keys and switches of the organisations. */
+  readonly customers: Pick<Customers, "of">;
+  readonly metrics: Pick<Metrics, "observeWebhook" | "countDenial" | "watchPublishing">;
   readonly settings: {
     /** Total deadline of one webhook call (W11), ms. */
     readonly deadlineMs: number;
@@ -47,6 +53,8 @@ export interface PublishingDeps {
 }
 
 export interface Publishing {
+  /** What the customer's developers look at. */
+  readonly workbench: Workbench;
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
   /** Decides a WHIP publish request; when it is allowed, `open` makes the media and its answer at once. */
@@ -86,12 +94,24 @@ interface Running extends RunningPublish {
 }
 
 export function createPublishing(deps: PublishingDeps): Publishing {
-  const { db, clock, log, settings } = deps;
+  const { db, clock, log, settings, customers, metrics } = deps;
+  const { deadlineMs } = settings;
   const names = new NamesInUse();
-  const webhook = createWebhook({ webhookCa: settings.webhookCa, dev: settings.dev, log });
-  const outbox = createOutbox({ db, webhook, clock, log, deadlineMs: settings.deadlineMs });
+  const deliveries = createDeliveryLog({ db, clock, log });
+  const webhook = createWebhook({
+    webhookCa: settings.webhookCa,
+    dev: settings.dev,
+    log,
+    clock,
+    observe(call, answer, tookMs) {
+      deliveries.note(call, answer, tookMs);
+      metrics.observeWebhook(call.event.call, answer, tookMs);
+    },
+  });
+  const outbox = createOutbox({ db, webhook, customers, clock, log, deadlineMs });
   const ids = createClientIds(db);
   const { admit } = createAdmission({ ...deps, ids, names, webhook, outbox });
+  metrics.watchPublishing({ load: webhook.load, outbox: outbox.depth });
   const running = new Map<number, Running>();
   /** Ends the store could not take yet. */
   const unrecorded = new Map<number, PublishEnded>();
@@ -102,6 +122,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   let onEmpty: (() => void) | null = null;
 
   return {
+    workbench: createWorkbench({ db, webhook, deliveries, customers, clock, deadlineMs }),
     handle(event) {
       switch (event.kind) {
         case "publish_requested":
@@ -121,7 +142,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     async openWhip(request, open) {
       const admission = stopping ? denied("stopping") : await admit(request);
       if (admission.outcome === "denied") {
-        log.info({ cause: admission.cause, address: request.address }, "publish denied");
+        tellDenied(admission, request.address);
         return admission;
       }
       const { clientId } = admission;
@@ -148,6 +169,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
         log.warn({ clientId, reason: "gateway_restarted" }, "publish ended");
       }
       outbox.wake();
+      track(deliveries.prune());
     },
     async drain(limitMs) {
       stopping = true;
@@ -166,6 +188,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       await within(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay]));
       await outbox.stop(STOP_LIMIT_MS);
       await webhook.close();
+      await deliveries.stop();
     },
   };
 
@@ -185,7 +208,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     }
     const admission = await admit(event);
     if (admission.outcome === "denied") {
-      log.info({ cause: admission.cause, address: event.address }, "publish denied");
+      tellDenied(admission, event.address);
       media.deny(event.request, admission);
       return;
     }
@@ -212,28 +235,16 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     }
   }
 
-  function updatesOf(publish: Allowed): Updates | null {
-    const { webhook: url } = publish.intent;
-    if (url === null) return null;
-    return startUpdates(settings.updateSeconds * 1_000, () => postUpdate(publish, url));
+  function tellDenied({ cause }: Denied, address: string): void {
+    log.info({ cause, address }, "publish denied");
+    metrics.countDenial(cause);
   }
 
-  async function postUpdate(publish: Allowed, url: string): Promise<"continue" | "stop"> {
-    const { clientId } = publish;
-    const snapshot = deps.media().snapshot(clientId);
-    if (snapshot === null) return "continue"; // not started yet, or its end is on the way
-    const time = Math.max(0, Math.floor((clock.now() - publish.acceptedAt) / 1_000));
-    const body = updateBody(publish.intent, { time, timestamp: Math.floor(snapshot.timestampMs) });
-    const { deadlineMs } = settings;
-    const answer = await webhook.post({ url, id: newWebhookId(), body, deadlineMs, retryConnection: false });
-    if (answer.outcome === "unreachable") {
-      log.warn({ clientId, cause: answer.cause }, "update_publish had no answer");
-      return "continue"; // W16: the next tick tries again
-    }
-    if (answer.status === 200) return "continue";
-    log.warn({ clientId, status: answer.status }, "update_publish was rejected");
-    deps.media().end(clientId, "rejected_by_customer", answer.reason ?? "Publish ended by the customer");
-    return "stop";
+  function updatesOf({ intent, acceptedAt }: Allowed): Updates | null {
+    if (intent.webhook === null) return null;
+    const publish = { ...intent, url: intent.webhook, acceptedAt };
+    const update = createUpdate(publish, { media: deps.media, webhook, customers, clock, log, deadlineMs });
+    return startUpdates(settings.updateSeconds * 1_000, update);
   }
 
   async function end(event: PublishEnded): Promise<void> {

@@ -3,8 +3,9 @@
 // Invariant: a client id has at most one row (its publish_done), so order within a client id needs no more than `hold`.
 import type { Kysely, Selectable } from "kysely";
 import type { Logger } from "pino";
+import type { Customers } from "../organisation/customers.ts";
 import type { OutboxTable, Schema } from "../store/schema.ts";
-import { judgeDelivery } from "./retry-schedule.ts";
+import { judgeDelivery, wasTried } from "./retry-schedule.ts";
 import type { Webhook, WebhookAnswer } from "./webhook.ts";
 
 /** Deliveries in flight: more wait in the store, and one organisation's slow customer cannot take all places. */
@@ -23,11 +24,14 @@ export interface Outbox {
   wake(): void;
   /** Tries everything due once more for at most `limitMs`, then sleeps for good. What is left stays in the store. */
   stop(limitMs: number): Promise<void>;
+  /** Events neither delivered nor given up, and the age of the oldest, ms. */
+  depth(): Promise<{ readonly events: number; readonly oldestMs: number }>;
 }
 
 export interface OutboxDeps {
   readonly db: Kysely<Schema>;
-  readonly webhook: Webhook;
+  readonly webhook: Pick<Webhook, "post">;
+  readonly customers: Pick<Customers, "of">;
   readonly clock: { now(): number };
   readonly log: Logger;
   /** For one delivery, ms. */
@@ -69,6 +73,15 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       clearTimeout(late);
       closed = true;
     },
+    async depth() {
+      const { events, oldest } = await db
+        .selectFrom("outbox")
+        .select((eb) => [eb.fn.countAll().as("events"), eb.fn.min("created_at").as("oldest")])
+        .where("delivered_at", "is", null)
+        .where("given_up_at", "is", null)
+        .executeTakeFirstOrThrow();
+      return { events: Number(events), oldestMs: oldest === null ? 0 : Math.max(0, clock.now() - Number(oldest)) };
+    },
   };
 
   async function flush(): Promise<void> {
@@ -108,14 +121,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       if (inFlight.size >= IN_FLIGHT_LIMIT) break;
       if (held.has(Number(row.client_id)) || placesTaken(row.organisation_id) >= IN_FLIGHT_PER_ORGANISATION_LIMIT)
         continue;
-      const attempts = Number(row.attempts) + 1;
-      // Claimed before it is posted: a failing store stops deliveries instead of repeating them without end.
-      await db
-        .updateTable("outbox")
-        .set({ attempts, next_attempt_at: now + deps.deadlineMs })
-        .where("id", "=", row.id)
-        .execute();
-      const done = deliver(row, attempts).finally(() => {
+      const done = deliver(row, now).finally(() => {
         inFlight.delete(row.id);
         void look();
       });
@@ -155,15 +161,23 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     return [...inFlight.values()].filter((delivery) => delivery.organisation === organisation).length;
   }
 
-  async function deliver(row: Row, attempts: number): Promise<void> {
+  async function deliver(row: Row, now: number): Promise<void> {
     const clientId = Number(row.client_id);
+    const attempts = Number(row.attempts) + 1;
     try {
+      // Claimed before it is posted: a failing store stops deliveries instead of repeating them without end.
+      const claim = { attempts, next_attempt_at: now + deps.deadlineMs };
+      await db.updateTable("outbox").set(claim).where("id", "=", row.id).execute();
+      const { keys } = await deps.customers.of(row.organisation_id);
       const answer = await deps.webhook.post({
+        organisationId: row.organisation_id,
         url: row.url,
         id: row.id,
         body: Buffer.from(row.body, "latin1"),
+        keys,
         deadlineMs: deps.deadlineMs,
         retryConnection: false,
+        event: { call: "publish_done", clientId, name: nameIn(row.body), attempt: attempts },
       });
       await settle(row, attempts, answer);
     } catch (err) {
@@ -184,6 +198,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       .updateTable("outbox")
       .set({
         last_status,
+        attempts: wasTried(answer) ? attempts : attempts - 1,
         ...(verdict.next === "delivered" ? { delivered_at: now } : {}),
         ...(verdict.next === "given_up" ? { given_up_at: now } : {}),
         ...(verdict.next === "retry" ? { next_attempt_at: verdict.at } : {}),
@@ -191,4 +206,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       .where("id", "=", row.id)
       .execute();
   }
+}
+
+/** Our fields come last, so the last `name` is the stream's. */
+function nameIn(body: string): string {
+  return new URLSearchParams(body).getAll("name").at(-1) ?? "";
 }

@@ -3,8 +3,8 @@ import type { Kysely, Transaction } from "kysely";
 import type { EndReason } from "../media.ts";
 import type { Schema } from "../store/schema.ts";
 import { addUsage } from "./usage.ts";
-import { newWebhookId } from "./webhook.ts";
 import { doneBody, type WebhookSubject } from "./webhook-body.ts";
+import { newWebhookId } from "./webhook-signature.ts";
 
 /** A publish request that the customer is about to be asked about. */
 export interface Intent extends WebhookSubject {

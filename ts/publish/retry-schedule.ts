@@ -15,12 +15,19 @@ const REFUSED_LIFETIME_MS = HOUR;
 /** Longest Retry-After that is honoured: a customer cannot park an event beyond its lifetime. */
 const RETRY_AFTER_LIMIT_MS = 24 * HOUR;
 const JITTER = 0.1;
+/** When the customer's gate let nothing through: as often as it probes (W25), ms. It counts as no attempt. */
+const NOT_TRIED_DELAY_MS = 5 * SECOND;
 
 export type Verdict =
   | { readonly next: "delivered" }
   | { readonly next: "given_up" }
   /** Epoch ms. */
   | { readonly next: "retry"; readonly at: number };
+
+/** False when the gate of the customer let the call not even out. */
+export function wasTried(answer: WebhookAnswer): boolean {
+  return answer.outcome === "answered" || (answer.cause !== "breaker_open" && answer.cause !== "no_place");
+}
 
 /** `attempts`: made so far, this one included. `createdAt` and `now` in epoch ms; `random` in [0, 1). */
 export function judgeDelivery(
@@ -34,7 +41,8 @@ export function judgeDelivery(
   const refused = status !== null && status >= 400 && status < 500 && status !== 408 && status !== 429;
   if (refused && event.attempts >= REFUSED_ATTEMPTS_LIMIT) return { next: "given_up" };
   const delays = refused ? REFUSED_DELAYS_MS : DELAYS_MS;
-  const delay = delays[Math.min(event.attempts, delays.length) - 1] ?? SECOND;
+  const scheduled = delays[Math.min(event.attempts, delays.length) - 1] ?? SECOND;
+  const delay = wasTried(answer) ? scheduled : NOT_TRIED_DELAY_MS;
   const jittered = delay * (1 + JITTER * (2 * random - 1));
   const asked = answer.outcome === "answered" ? retryAfterMs(answer.retryAfter, now) : 0;
   const at = Math.round(now + Math.max(jittered, asked));

@@ -16,35 +16,49 @@ export type StreamNameCheck =
 
 /** Judges a stream name and its custom arguments as they came off the wire.
  *  The descriptions are for the broadcaster and never repeat what was sent. */
-export function checkStreamName(
-  name: Uint8Array,
-  customArguments: Uint8Array | null,
-  options: { readonly strictArguments: boolean } = { strictArguments: false },
-): StreamNameCheck {
-  const refused = (description: string) => ({ outcome: "refused", cause: "malformed_name", description }) as const;
+export function checkStreamName(name: Uint8Array, customArguments: Uint8Array | null): StreamNameCheck {
   if (name.length === 0) return refused("Stream name is missing");
   if (name.length > NAME_LIMIT_BYTES) return refused(`Stream name is longer than ${NAME_LIMIT_BYTES} bytes`);
   if (hasControlCharacter(name)) return refused("Stream name contains control characters");
   const text = utf8(name);
   if (text === null) return refused("Stream name is not UTF-8");
-  if (customArguments !== null) {
-    if (customArguments.length > ARGUMENTS_LIMIT_BYTES) {
-      return refused(`Custom arguments are longer than ${ARGUMENTS_LIMIT_BYTES} bytes`);
-    }
-    if (hasControlCharacter(customArguments)) return refused("Custom arguments contain control characters");
-    const field = reservedField(customArguments, options.strictArguments);
-    if (field !== null) {
-      return { outcome: "refused", cause: "reserved_field", description: `Custom arguments must not contain ${field}` };
-    }
-  }
-  return { outcome: "accepted", name: text };
+  return (customArguments && checkCustomArguments(customArguments)) ?? { outcome: "accepted", name: text };
 }
 
-/** The reserved field that some form parser would find in `customArguments`, or null (W3). Without this check a
+/** Why custom arguments are refused whatever the organisation, or null. */
+export function checkCustomArguments(
+  customArguments: Uint8Array,
+): Extract<StreamNameCheck, { outcome: "refused" }> | null {
+  if (customArguments.length > ARGUMENTS_LIMIT_BYTES) {
+    return refused(`Custom arguments are longer than ${ARGUMENTS_LIMIT_BYTES} bytes`);
+  }
+  if (hasControlCharacter(customArguments)) return refused("Custom arguments contain control characters");
+  const field = reservedField(customArguments, RESERVED_FIELDS);
+  if (field === null) return null;
+  return { outcome: "refused", cause: "reserved_field", description: `Custom arguments must not contain ${field}` };
+}
+
+function refused(description: string) {
+  return { outcome: "refused", cause: "malformed_name", description } as const;
+}
+
+/** Fields that an organisation's settings reserve besides: `time` and `timestamp` when it is strict (W3), and what it
+ *  asked to have in update_publish. Judged once the organisation is known. */
+export function alsoReservedField(
+  customArguments: Uint8Array | null,
+  settings: { readonly strict_arguments: boolean; readonly update_fields: readonly string[] },
+): string | null {
+  const strictly = settings.strict_arguments ? STRICTLY_RESERVED_FIELDS : [];
+  const reserved = [...strictly, ...settings.update_fields];
+  return customArguments === null || reserved.length === 0 ? null : reservedField(customArguments, reserved);
+}
+
+/** The first of `reserved` that some form parser would find in `customArguments`, or null (W3). Without this check a
  *  broadcaster could make a customer's first-wins parser authorise another stream than the one that goes live. */
-export function reservedField(customArguments: Uint8Array, strict: boolean): string | null {
-  const reserved = strict ? [...RESERVED_FIELDS, ...STRICTLY_RESERVED_FIELDS] : RESERVED_FIELDS;
-  for (const pair of Buffer.from(customArguments).toString("latin1").split(/[&;]/)) {
+function reservedField(customArguments: Uint8Array, reserved: readonly string[]): string | null {
+  // Some parsers, URLSearchParams among them, take a `?` off the front of the body.
+  const body = Buffer.from(customArguments).toString("latin1").replace(/^\?+/, "");
+  for (const pair of body.split(/[&;]/)) {
     const field = fieldAsParsersSeeIt(pair.split("=", 1)[0] ?? "");
     if (reserved.includes(field)) return field;
   }

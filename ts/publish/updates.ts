@@ -1,4 +1,11 @@
-// The rhythm of update_publish for one publish (W14). What an answer means is decided elsewhere.
+// update_publish: its rhythm (W14), what it says, and what its answers mean for the publish (W15, W16).
+import type { Logger } from "pino";
+import type { Media } from "../media.ts";
+import type { Customers } from "../organisation/customers.ts";
+import { updateExtras } from "./update-extras.ts";
+import type { Webhook, WebhookAnswer } from "./webhook.ts";
+import { updateBody, type WebhookSubject } from "./webhook-body.ts";
+import { newWebhookId } from "./webhook-signature.ts";
 
 /** The first update comes up to this share earlier or later, so that publishes accepted together drift apart. */
 const FIRST_JITTER = 0.1;
@@ -28,4 +35,89 @@ export function startUpdates(intervalMs: number, post: () => Promise<"continue" 
       await inFlight;
     },
   };
+}
+
+export interface UpdatedPublish extends WebhookSubject {
+  readonly organisationId: string;
+  readonly url: string;
+  /** Epoch ms. */
+  readonly acceptedAt: number;
+}
+
+/** What `startUpdates` calls for one publish: asks the customer, and ends the publish when that is the answer. */
+export function createUpdate(
+  publish: UpdatedPublish,
+  deps: {
+    readonly media: () => Pick<Media, "snapshot" | "end">;
+    readonly webhook: Pick<Webhook, "post">;
+    readonly customers: Pick<Customers, "of">;
+    readonly clock: { now(): number };
+    readonly log: Logger;
+    readonly deadlineMs: number;
+  },
+): () => Promise<"continue" | "stop"> {
+  const { clock, log } = deps;
+  const { clientId, organisationId, url } = publish;
+  const extras = updateExtras(publish.acceptedAt);
+  let rejections = 0;
+  let unreachable = 0;
+
+  return async () => {
+    try {
+      return await update();
+    } catch (err) {
+      log.error({ err, clientId }, "update_publish could not be sent");
+      return "continue";
+    }
+  };
+
+  async function update(): Promise<"continue" | "stop"> {
+    const snapshot = deps.media().snapshot(clientId);
+    if (snapshot === null) return "continue"; // not started yet, or its end is on the way
+    const now = clock.now();
+    const { keys, settings } = await deps.customers.of(organisationId);
+    const answer = await deps.webhook.post({
+      organisationId,
+      url,
+      id: newWebhookId(),
+      body: updateBody(publish, {
+        time: Math.max(0, Math.floor((now - publish.acceptedAt) / 1_000)),
+        timestamp: Math.floor(snapshot.timestampMs),
+        extras: extras(snapshot, settings.update_fields, now),
+      }),
+      keys,
+      deadlineMs: deps.deadlineMs,
+      retryConnection: false,
+      event: { call: "update_publish", clientId, name: publish.name, attempt: 1 },
+    });
+    return judge(answer, settings);
+  }
+
+  function judge(
+    answer: WebhookAnswer,
+    settings: Awaited<ReturnType<Customers["of"]>>["settings"],
+  ): "continue" | "stop" {
+    if (answer.outcome === "unreachable") {
+      unreachable += 1;
+      log.warn({ clientId, cause: answer.cause, inARow: unreachable }, "update_publish had no answer");
+      const limit = settings.update_max_unreachable;
+      if (limit === 0 || unreachable < limit) return "continue"; // W16: the next tick tries again
+      return end("The customer could not be reached");
+    }
+    unreachable = 0;
+    if (answer.status === 200) {
+      rejections = 0;
+      return "continue";
+    }
+    rejections += 1;
+    log.warn({ clientId, status: answer.status, inARow: rejections }, "update_publish was rejected");
+    if (answer.status !== 403 && rejections < settings.update_reject_after) return "continue";
+    const reason = settings.reason_to_broadcaster ? answer.reason : null;
+    return end(reason ?? "Publish ended by the customer");
+  }
+
+  function end(description: string): "stop" {
+    deps.media().end(clientId, "rejected_by_customer", description);
+    return "stop";
+  }
 }

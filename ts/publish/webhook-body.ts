@@ -17,10 +17,15 @@ export function publishBody(subject: WebhookSubject): Uint8Array {
   return withArguments(subject, [["call", "publish"], ["name", name], ["app", app], ...origin(subject)]);
 }
 
-/** Body of `update_publish`. `time`: whole seconds since acceptance; `timestamp`: newest packet time in ms (W7). */
+/** Body of `update_publish`. `time`: whole seconds since acceptance; `timestamp`: newest packet time in ms (W7).
+ *  `extras`: fields that the organisation asked for, behind the documented ones. */
 export function updateBody(
   subject: WebhookSubject,
-  progress: { readonly time: number; readonly timestamp: number },
+  progress: {
+    readonly time: number;
+    readonly timestamp: number;
+    readonly extras?: readonly (readonly [name: string, value: string])[];
+  },
 ): Uint8Array {
   return withArguments(subject, [
     ["call", "update_publish"],
@@ -29,6 +34,7 @@ export function updateBody(
     ["name", subject.name],
     ["app", subject.app],
     ...origin(subject),
+    ...(progress.extras ?? []).map(([name, value]): Field => [name, value]),
   ]);
 }
 

@@ -1,36 +1,42 @@
-// Posts one event to a customer's webhook and says what came back. Knows HTTP, deadlines and the address guard;
-// not what an answer means for a publish.
-import { randomBytes } from "node:crypto";
-import { createSecureContext, rootCertificates } from "node:tls";
+// Posts one event to a customer's webhook and says what came back. Knows deadlines, signatures, the gate of each
+// customer and the one retry; not what an answer means for a publish.
 import type { Logger } from "pino";
-import { Agent, buildConnector, type Dispatcher, request } from "undici";
-import { AddressRefused, guardConnector, guardedLookup } from "./address-guard.ts";
+import type { Resolve } from "./address-guard.ts";
+import { CustomerGate } from "./customer-gate.ts";
+import { Deadline } from "./deadline.ts";
+import { createConnections } from "./webhook-connections.ts";
+import { Exchange } from "./webhook-exchange.ts";
+import { signatureHeaders } from "./webhook-signature.ts";
 
-/** Most body bytes read from an answer before its connection is dropped (W10). */
-const ANSWER_BODY_LIMIT_BYTES = 64 * 1024;
-/** Longest reason taken from a 403 for the broadcaster, in characters (W26). */
-const REASON_LIMIT_CHARACTERS = 200;
-/** Most connections to one origin; further calls wait within their deadline (W25). */
-const CONNECTIONS_LIMIT = 100;
-/** How long an idle connection is kept when the customer does not say otherwise, ms. */
-const KEEP_ALIVE_MS = 30_000;
-/** Bounds connection attempts whose call has already given up, ms. */
-const CONNECT_LIMIT_MS = 10_000;
 /** Pause before the one retry of W13, ms: a customer's server that restarts is back soon. */
 const RETRY_PAUSE_MS = 100;
 /** Answers slower than this delay broadcasters noticeably (specification, "Limits"), ms. */
-const SLOW_ANSWER_MS = 300;
+export const SLOW_ANSWER_MS = 300;
 
 export interface WebhookCall {
+  readonly organisationId: string;
   readonly url: string;
   /** The webhook-id: the same over all attempts for one event. */
   readonly id: string;
   readonly body: Uint8Array;
-  /** For everything together: DNS, TCP, TLS, request, status (W11), ms. */
+  /** What signs, the current key first (W9). */
+  readonly keys: readonly Uint8Array[];
+  /** For everything together: the wait for a place, DNS, TCP, TLS, request, status (W11), ms. */
   readonly deadlineMs: number;
   /** Try a second time when the connection failed before any request byte was written (W13). */
   readonly retryConnection: boolean;
+  /** What it is about, for whoever observes. */
+  readonly event: {
+    readonly call: "publish" | "update_publish" | "publish_done";
+    readonly clientId: number;
+    readonly name: string;
+    /** Which attempt for this id it is, from 1. */
+    readonly attempt: number;
+  };
 }
+
+/** `breaker_open`, `no_place`: the customer was not even tried (W25). */
+export type UnreachableCause = "deadline" | "connection" | "address_refused" | "breaker_open" | "no_place";
 
 export type WebhookAnswer =
   | {
@@ -42,27 +48,18 @@ export type WebhookAnswer =
       /** The Retry-After header as it came, or null. */
       readonly retryAfter: string | null;
     }
-  | { readonly outcome: "unreachable"; readonly cause: "deadline" | "connection" | "address_refused" };
+  | { readonly outcome: "unreachable"; readonly cause: UnreachableCause };
+
+/** Told of every call when its answer is known. Must not throw. */
+export type WebhookObserver = (call: WebhookCall, answer: WebhookAnswer, tookMs: number) => void;
 
 export interface Webhook {
   /** Never rejects: no usable answer is a value. Resolves `deadlineMs` after the call at the latest. */
   post(call: WebhookCall): Promise<WebhookAnswer>;
+  /** Calls in flight and waiting now, and the organisations whose breaker is open. */
+  load(): { readonly inFlight: number; readonly waiting: number; readonly open: readonly string[] };
   /** Closes every connection; calls still in flight become unreachable. */
   close(): Promise<void>;
-}
-
-/** A connection that failed before a request byte could be written on it. */
-class NotConnected extends Error {
-  readonly code = "not_connected";
-  constructor(cause: Error) {
-    super("webhook connection failed", { cause });
-    this.name = "NotConnected";
-  }
-}
-
-/** A fresh webhook-id. */
-export function newWebhookId(): string {
-  return `msg_${randomBytes(16).toString("hex")}`;
 }
 
 /** `webhookCa`: PEM certificates trusted beside the public ones, or null. `dev` allows private addresses. */
@@ -70,128 +67,97 @@ export function createWebhook(options: {
   readonly webhookCa: string | null;
   readonly dev: boolean;
   readonly log: Logger;
+  /** Epoch ms. */
+  readonly clock: { now(): number };
+  readonly observe?: WebhookObserver;
+  readonly resolve?: Resolve;
 }): Webhook {
-  const agent = new Agent({
-    connect: connector(options),
-    connections: CONNECTIONS_LIMIT,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-  });
+  const { log, clock } = options;
+  const agent = createConnections(options);
+  /** By organisation and origin: an organisation that moves its webhook starts anew. */
+  const gates = new Map<string, { readonly organisationId: string; readonly gate: CustomerGate }>();
+
   return {
     async post(call) {
-      const signal = AbortSignal.timeout(call.deadlineMs);
-      const first = await attempt(agent, call, signal);
-      const answer = call.retryConnection && first === "not_connected" ? await retry(agent, call, signal) : first;
-      return answer === "not_connected" ? { outcome: "unreachable", cause: "connection" } : answer;
+      const startedAt = performance.now(); // durations, not the time of day: the given clock may be set back
+      const answer = await postWithin(new Deadline(call.deadlineMs), call, startedAt);
+      const tookMs = performance.now() - startedAt;
+      if (answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS) {
+        log.warn({ host: new URL(call.url).host, tookMs: Math.round(tookMs) }, "webhook answered slowly");
+      }
+      options.observe?.(call, answer, tookMs);
+      return answer;
+    },
+    load() {
+      const all = [...gates.values()];
+      return {
+        inFlight: all.reduce((sum, { gate }) => sum + gate.inFlight, 0),
+        waiting: all.reduce((sum, { gate }) => sum + gate.waiting, 0),
+        open: all.filter(({ gate }) => gate.isOpen).map(({ organisationId }) => organisationId),
+      };
     },
     async close() {
       await agent.destroy();
     },
   };
 
-  async function retry(dispatcher: Dispatcher, call: WebhookCall, signal: AbortSignal) {
-    await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
-    return await attempt(dispatcher, call, signal);
-  }
-
-  async function attempt(
-    dispatcher: Dispatcher,
-    call: WebhookCall,
-    signal: AbortSignal,
-  ): Promise<WebhookAnswer | "not_connected"> {
-    const startedAt = performance.now(); // a duration, not the time of day: the given clock may be set back
-    try {
-      const posting = request(call.url, {
-        dispatcher,
-        method: "POST",
-        headers: headers(call),
-        body: call.body,
-        signal,
-      });
-      // undici lets a call wait for its connection beyond its signal (it only never writes it then).
-      const response = await Promise.race([posting, rejectedBy(signal)]);
-      const tookMs = performance.now() - startedAt;
-      if (tookMs > SLOW_ANSWER_MS) {
-        options.log.warn({ host: new URL(call.url).host, tookMs: Math.round(tookMs) }, "webhook answered slowly");
+  /** Clears the deadline when the connection is free again. */
+  async function postWithin(deadline: Deadline, call: WebhookCall, startedAt: number): Promise<WebhookAnswer> {
+    const url = new URL(call.url);
+    const key = `${call.organisationId} ${url.origin}`;
+    const { gate } = gateOf(key, call.organisationId);
+    const entry = await gate.enter(startedAt, deadline);
+    if (entry !== "entered") {
+      deadline.clear();
+      forget(key, gate);
+      return { outcome: "unreachable", cause: entry };
+    }
+    let exchange = new Exchange(agent, requestOf(call, url, clock.now()), deadline);
+    let answer = await exchange.answer;
+    if (answer === "not_connected" && call.retryConnection) {
+      await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
+      if (deadline.over) answer = { outcome: "unreachable", cause: "deadline" };
+      else {
+        exchange = new Exchange(agent, requestOf(call, url, clock.now()), deadline);
+        answer = await exchange.answer;
       }
-      return {
-        outcome: "answered",
-        status: response.statusCode,
-        reason: await reasonOf(response, signal),
-        retryAfter: single(response.headers["retry-after"]),
-      };
-    } catch (error) {
-      if (signal.aborted) return { outcome: "unreachable", cause: "deadline" };
-      if (!(error instanceof NotConnected)) return { outcome: "unreachable", cause: "connection" };
-      return error.cause instanceof AddressRefused
-        ? { outcome: "unreachable", cause: "address_refused" }
-        : "not_connected";
     }
-  }
-}
-
-/** Rejects when `signal` aborts. */
-function rejectedBy(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  });
-}
-
-/** Every header of a call. Signatures (W9) belong here: they cover the id, a timestamp and the raw body. */
-function headers(call: WebhookCall): Record<string, string> {
-  return {
-    "content-type": "application/x-www-form-urlencoded",
-    "user-agent": "headgate-webhook/1",
-    "webhook-id": call.id,
-  };
-}
-
-function connector(options: { readonly webhookCa: string | null; readonly dev: boolean }): buildConnector.connector {
-  // One context for all connections: parsing the public roots anew costs milliseconds each time.
-  const trust =
-    options.webhookCa === null
-      ? {}
-      : { secureContext: createSecureContext({ ca: [...rootCertificates, options.webhookCa] }) };
-  const guard = options.dev ? {} : { lookup: guardedLookup() };
-  const plain = buildConnector({ timeout: CONNECT_LIMIT_MS, ...trust, ...guard });
-  const connect = options.dev ? plain : guardConnector(plain);
-  return (target, callback) =>
-    connect(target, (...[error, socket]: buildConnector.CallbackArgs) => {
-      if (error === null) callback(null, socket);
-      else callback(new NotConnected(error), null);
+    const known: WebhookAnswer = answer === "not_connected" ? { outcome: "unreachable", cause: "connection" } : answer;
+    void exchange.ended.then(() => {
+      deadline.clear();
+      leave(key, gate, known, url);
     });
-}
-
-/** Reads what W26 allows of the answer's body and drops the rest. Only a 403 is waited for. */
-async function reasonOf(response: Dispatcher.ResponseData, signal: AbortSignal): Promise<string | null> {
-  const type = single(response.headers["content-type"]) ?? "";
-  const readable = /^text\/plain\s*(;|$)/i.test(type) && response.headers["content-encoding"] === undefined;
-  if (response.statusCode !== 403 || !readable) {
-    // In the background: the connection is kept for the next call when the body ends in time.
-    response.body.dump({ limit: ANSWER_BODY_LIMIT_BYTES, signal }).catch(() => {});
-    return null;
+    return known;
   }
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  try {
-    for await (const chunk of response.body as AsyncIterable<Buffer>) {
-      chunks.push(chunk);
-      bytes += chunk.length;
-      if (bytes > ANSWER_BODY_LIMIT_BYTES) break; // leaving the loop destroys the body and its connection
-    }
-  } catch {
-    // A body cut short does not change the status; what came of its first line is used.
+
+  function gateOf(key: string, organisationId: string) {
+    const known = gates.get(key);
+    if (known !== undefined) return known;
+    const fresh = { organisationId, gate: new CustomerGate() };
+    gates.set(key, fresh);
+    return fresh;
   }
-  return firstLine(Buffer.concat(chunks));
+
+  function leave(key: string, gate: CustomerGate, answer: WebhookAnswer, url: URL): void {
+    const wasOpen = gate.isOpen;
+    gate.leave(answer.outcome === "unreachable" && answer.cause === "deadline", performance.now());
+    if (gate.isOpen && !wasOpen) log.warn({ host: url.host }, "webhook only times out: asked rarely from now on");
+    if (!gate.isOpen && wasOpen) log.info({ host: url.host }, "webhook answers again");
+    forget(key, gate);
+  }
+
+  function forget(key: string, gate: CustomerGate): void {
+    if (gate.isIdle) gates.delete(key);
+  }
 }
 
-function firstLine(body: Buffer): string | null {
-  const line = body.toString("utf8").split(/[\r\n]/, 1)[0] ?? "";
-  const printable = line.replace(/[\p{C}\p{Zl}\p{Zp}\ufffd]/gu, "").trim();
-  const short = [...printable].slice(0, REASON_LIMIT_CHARACTERS).join("").trim();
-  return short === "" ? null : short;
-}
-
-function single(header: string | string[] | undefined): string | null {
-  return (Array.isArray(header) ? header[0] : header) ?? null;
+/** What goes over the wire (W9). */
+function requestOf(call: WebhookCall, url: URL, now: number): ConstructorParameters<typeof Exchange>[1] {
+  const signed = signatureHeaders(call, call.keys, now);
+  const headers = [
+    ["content-type", "application/x-www-form-urlencoded"],
+    ["user-agent", "headgate-webhook/1"],
+    ...Object.entries(signed),
+  ];
+  return { url, headers: headers.flat(), body: call.body };
 }

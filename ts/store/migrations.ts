@@ -2,6 +2,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { managementTables } from "./management-tables.ts";
+import { webhookTables } from "./webhook-tables.ts";
 
 interface Migration {
   readonly name: string;
@@ -10,6 +11,7 @@ interface Migration {
 
 const MIGRATIONS: readonly Migration[] = [
   { name: "0001-first-tables", up: firstTables },
+  { name: "0002-webhook", up: webhookTables },
   { name: "0003-management", up: managementTables },
   { name: "0005-stream-upstreams", up: streamUpstreams },
 ];

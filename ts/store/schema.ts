@@ -169,6 +169,51 @@ export interface StreamUpstreamTable {
   created_at: number;
 }
 
+/** What webhook calls are signed with (W9). */
+export interface WebhookSecretTable {
+  id: string;
+  organisation_id: string;
+  /** The text `whsec_…`, encrypted with the key file of the data directory. */
+  sealed: string;
+  created_at: number;
+  /** null for the current one; a former one signs along until then. */
+  expires_at: number | null;
+}
+
+/** The switches of an organisation (M7); without a row all of them have their defaults. */
+export interface OrganisationSettingTable {
+  organisation_id: string;
+  /** JSON object with what differs from the defaults. */
+  settings: string;
+  updated_at: number;
+}
+
+/** One row per event that a customer was sent, whatever came of it. */
+export interface DeliveryTable {
+  /** The webhook-id. */
+  id: string;
+  organisation_id: string;
+  /** 0 for a test. */
+  client_id: number;
+  call: "publish" | "update_publish" | "publish_done";
+  /** Stream name. */
+  name: string;
+  url: string;
+  /** The exact body, one character per byte (latin1). */
+  body: string;
+  /** `answered`, or why there was no answer. */
+  outcome: string;
+  status: number | null;
+  reason: string | null;
+  /** Of the last attempt. */
+  latency_ms: number;
+  attempts: number;
+  first_at: number;
+  last_at: number;
+  /** About what the row takes, for the limit of the log. */
+  bytes: number;
+}
+
 export interface Schema {
   organisation: OrganisationTable;
   api_key: ApiKeyTable;
@@ -182,4 +227,7 @@ export interface Schema {
   person_session: PersonSessionTable;
   audit: AuditTable;
   usage: UsageTable;
+  webhook_secret: WebhookSecretTable;
+  organisation_setting: OrganisationSettingTable;
+  delivery: DeliveryTable;
 }

@@ -1,0 +1,188 @@
+// The switches of an organisation at work: W3, W12, W15, W16, W26, and the fields that updates may carry besides.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type Customer, type CustomerAnswer, startCustomer } from "./support/customer.ts";
+import { openStage, STREAM, type Stage, type StageOptions, until } from "./support/publishing.ts";
+
+let customer: Customer;
+let stage: Stage;
+
+async function open(settings: Parameters<Stage["change"]>[0], options: Partial<StageOptions["settings"]> = {}) {
+  stage = await openStage({ webhook: customer.url, ca: customer.ca, settings: { updateSeconds: 0.05, ...options } });
+  await stage.change(settings);
+}
+
+beforeEach(async () => {
+  customer = await startCustomer();
+});
+afterEach(async () => {
+  await stage.close();
+  await customer.close();
+});
+
+const ends = () => stage.media.told.filter((told) => told.told === "end");
+const ended = () => until(() => ends()[0]);
+/** Answers 200 to publish, and one after the other to updates; then 200. */
+function answerUpdates(...answers: CustomerAnswer[]): void {
+  customer.answer((request) =>
+    request.call === "update_publish" ? (answers.shift() ?? { status: 200 }) : { status: 200 },
+  );
+}
+
+describe("a publish whose customer gives no usable answer", () => {
+  test.each(["hang", "reset"] as const)("is let through when the organisation wants so (%s)", async (answer) => {
+    await open({ publish_on_hook_unreachable: "allow" }, { deadlineMs: 500 });
+    customer.answer(answer);
+    const clientId = await stage.allowed(STREAM, { arguments: "a=b" });
+    customer.answer({ status: 200 });
+    stage.end(clientId);
+    expect((await customer.received("publish_done")).body).toContain(`clientid=${clientId}`);
+  });
+
+  test("is denied all the same by an answer that is not 200", async () => {
+    await open({ publish_on_hook_unreachable: "allow" });
+    customer.answer({ status: 503 });
+    expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "denied" });
+  });
+});
+
+describe("updates that are rejected", () => {
+  test("end the publish only when there are so many in a row", async () => {
+    await open({ update_reject_after: 3 });
+    answerUpdates({ status: 500 }, { status: 404 }, { status: 200 }, { status: 500 }, { status: 500 }, { status: 204 });
+    await stage.allowed(STREAM);
+    await ended();
+    expect(customer.calls("update_publish")).toHaveLength(6);
+  });
+
+  test("end it at once by 403", async () => {
+    await open({ update_reject_after: 3 });
+    answerUpdates({ status: 403 });
+    await stage.allowed(STREAM);
+    expect(await ended()).toMatchObject({ reason: "rejected_by_customer" });
+    expect(customer.calls("update_publish")).toHaveLength(1);
+  });
+});
+
+describe("updates without an answer", () => {
+  test("end the publish when there are so many in a row and the organisation wants so", async () => {
+    await open({ update_max_unreachable: 3 });
+    answerUpdates("reset", "reset", { status: 200 }, "reset", "reset", "reset");
+    await stage.allowed(STREAM);
+    expect(await ended()).toMatchObject({ description: "The customer could not be reached" });
+    expect(customer.calls("update_publish")).toHaveLength(6);
+  });
+
+  test("count for nothing otherwise", async () => {
+    await open({});
+    answerUpdates("reset", "reset", "reset", "reset", { status: 200 });
+    await stage.allowed(STREAM);
+    await customer.received("update_publish", 6);
+    expect(ends()).toEqual([]);
+  });
+});
+
+describe("the customer's reason", () => {
+  const reason: CustomerAnswer = { status: 403, headers: { "content-type": "text/plain" }, body: "Plan expired" };
+
+  test("stays here when the organisation wants so", async () => {
+    await open({ reason_to_broadcaster: false });
+    customer.answer(reason);
+    expect(await stage.request(STREAM)).toMatchObject({ description: "Publish denied" });
+    answerUpdates(reason);
+    await stage.allowed(STREAM);
+    expect(await ended()).toMatchObject({ description: "Publish ended by the customer" });
+    expect(await stage.publishing.workbench.list("org1", everything)).toContainEqual(
+      expect.objectContaining({ call: "publish", reason: "Plan expired" }),
+    );
+  });
+});
+
+const everything = { call: null, clientId: null, name: null, failed: false, before: null, quantity: 500 };
+
+test("time and timestamp in custom arguments are refused when the organisation is strict", async () => {
+  await open({ strict_arguments: true });
+  const refused = await stage.request(STREAM, { arguments: "sig=x&time=1" });
+  expect(refused).toMatchObject({ told: "deny", code: "bad_name", description: /time/ });
+  expect(customer.requests).toHaveLength(0);
+});
+
+describe("an update", () => {
+  test("carries what the organisation asked for, behind the documented fields", async () => {
+    await open({ update_fields: ["bytes_in", "bitrate", "dropped_frames", "rtt"] });
+    const clientId = await stage.allowed(STREAM);
+    stage.media.measure(clientId, { bytesIn: 500_000, droppedFrames: 2 });
+    stage.clock.ms += 2_000;
+    const request = await until(() => customer.calls("update_publish").find(({ body }) => body.includes("time=2")));
+    expect(request.body).toMatch(
+      /^call=update_publish&time=2&timestamp=0&name=.*&clientid=\d+&bytes_in=500000&bitrate=2000000&dropped_frames=2$/,
+    );
+    expect(await stage.request(STREAM, { arguments: "bitrate=1" })).toMatchObject({ told: "deny", code: "bad_name" });
+  });
+});
+
+describe("the delivery log", () => {
+  test("keeps publish, publish_done, failures, and the latest good update of a publish", async () => {
+    await open({ update_reject_after: 9 });
+    answerUpdates({ status: 200 }, { status: 500 }, { status: 200 }, { status: 200 });
+    const clientId = await stage.allowed(STREAM, { arguments: "passcode=s3cret" });
+    await customer.received("update_publish", 4);
+    stage.end(clientId, "unpublished", { bytesIn: 5, bytesOut: 6 });
+    await customer.received("publish_done");
+    const found = await until(async () => {
+      const list = await stage.publishing.workbench.list("org1", everything);
+      return list.some(({ call }) => call === "publish_done") && list;
+    });
+    const count = (call: string, status: number) =>
+      found.filter((entry) => entry.call === call && entry.status === status).length;
+    expect([count("publish", 200), count("publish_done", 200), count("update_publish", 500)]).toEqual([1, 1, 1]);
+    expect(count("update_publish", 200)).toBe(1);
+    expect(found.every((entry) => entry.clientId === clientId)).toBe(true);
+    expect(JSON.stringify(found)).not.toContain("s3cret");
+  });
+
+  test("forgets what is older than 30 days", async () => {
+    await open({});
+    await stage.publishing.workbench.test("org1", null);
+    expect(await stage.publishing.workbench.list("org1", everything)).toHaveLength(1);
+    stage = await stage.crash();
+    stage.clock.ms += 31 * 24 * 3_600_000;
+    await stage.publishing.recover();
+    expect(await until(async () => (await stage.publishing.workbench.list("org1", everything)).length === 0)).toBe(
+      true,
+    );
+  });
+
+  test("shows a publish_done that a replay delivered as delivered", async () => {
+    await open({});
+    customer.answer((request) => ({ status: request.call === "publish_done" ? 503 : 200 }));
+    stage.end(await stage.allowed(STREAM));
+    await customer.received("publish_done");
+    const [failed] = await until(async () => {
+      const list = await stage.publishing.workbench.list("org1", { ...everything, failed: true });
+      return list.length === 1 && list;
+    });
+    customer.answer({ status: 200 });
+    const { answer } = await stage.publishing.workbench.replay("org1", failed?.id ?? "");
+    expect(answer).toMatchObject({ outcome: "answered", status: 200 });
+    const [row] = await stage.db.selectFrom("outbox").selectAll().execute();
+    expect(row).toMatchObject({ id: failed?.id, last_status: 200 });
+    expect(row?.delivered_at).not.toBeNull();
+  });
+});
+
+test("the metrics tell of calls, denials, the outbox and open breakers", async () => {
+  await open({}, { deadlineMs: 300 });
+  customer.answer("hang");
+  await Promise.all(
+    Array.from({ length: 10 }, () => stage.publishing.workbench.test("org1", null)), // ten time-outs open the breaker
+  );
+  expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });
+  const text = await stage.metrics.registry.metrics();
+  expect(text).toContain('headgate_webhook_calls_total{call="publish",outcome="deadline"} 10');
+  expect(text).toContain('headgate_webhook_calls_total{call="publish",outcome="breaker_open"} 1');
+  expect(text).toContain('headgate_publish_denied_total{cause="customer_unreachable"} 1');
+  expect(text).toContain('headgate_webhook_breaker_open{organisation="org1"} 1');
+  expect(text).toMatch(/^headgate_outbox_events 0$/m);
+  expect(text).toMatch(/^headgate_webhook_in_flight 0$/m);
+  expect(text).toContain('headgate_webhook_seconds_bucket{le="0.3",call="publish"}');
+});

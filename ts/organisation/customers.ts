@@ -1,0 +1,57 @@
+// What a call to a customer needs to know of its organisation: keys to sign with, and switches. Read at most once in a
+// while: a burst of publishes asks the store once.
+import type { Kysely } from "kysely";
+import type { Schema } from "../store/schema.ts";
+import { type OrganisationSettings, readSettings } from "./settings.ts";
+import type { WebhookSecrets } from "./webhook-secret.ts";
+
+/** How long another node's change may take to be seen here, ms. A former secret holds for a day. */
+const FRESH_MS = 10_000;
+/** Organisations remembered; the one that was read first goes. */
+const REMEMBERED_LIMIT = 10_000;
+
+export interface Customer {
+  /** The current key first. */
+  readonly keys: readonly Uint8Array[];
+  readonly settings: OrganisationSettings;
+}
+
+export interface Customers {
+  of(organisationId: string): Promise<Customer>;
+  /** After a change made here: the next call sees it. */
+  forget(organisationId: string): void;
+}
+
+export function createCustomers(deps: {
+  readonly db: Kysely<Schema>;
+  readonly secrets: Pick<WebhookSecrets, "keys">;
+  readonly clock: { now(): number };
+}): Customers {
+  const { db, secrets, clock } = deps;
+  const remembered = new Map<string, { readonly customer: Promise<Customer>; readonly until: number }>();
+
+  async function read(organisationId: string): Promise<Customer> {
+    const [keys, settings] = await Promise.all([secrets.keys(organisationId), readSettings(db, organisationId)]);
+    return { keys, settings };
+  }
+
+  return {
+    async of(organisationId) {
+      const now = clock.now();
+      const known = remembered.get(organisationId);
+      if (known !== undefined && now < known.until) return await known.customer;
+      const entry = { customer: read(organisationId), until: now + FRESH_MS };
+      remembered.delete(organisationId);
+      if (remembered.size >= REMEMBERED_LIMIT) remembered.delete(remembered.keys().next().value ?? "");
+      remembered.set(organisationId, entry);
+      // A failure is not remembered.
+      entry.customer.catch(() => {
+        if (remembered.get(organisationId) === entry) remembered.delete(organisationId);
+      });
+      return await entry.customer;
+    },
+    forget(organisationId) {
+      remembered.delete(organisationId);
+    },
+  };
+}

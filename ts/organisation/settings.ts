@@ -1,0 +1,89 @@
+// The switches of an organisation (M7, §1 of the decisions): what they are called, what they may be, and their defaults.
+import type { Kysely } from "kysely";
+import { z } from "zod";
+import { InvalidValue, WrongDataType } from "../errors.ts";
+import type { Schema } from "../store/schema.ts";
+
+/** What update_publish may tell beside the fields of the specification. */
+export const UPDATE_FIELDS = ["bitrate", "bytes_in", "bytes_out", "dropped_frames", "fps", "loss", "rtt"] as const;
+export type UpdateField = (typeof UPDATE_FIELDS)[number];
+
+/** Highest number of rejected or unanswered updates in a row that can be asked for. */
+const ROW_LIMIT = 1_000;
+
+const SWITCHES = {
+  publish_on_hook_unreachable: z
+    .enum(["deny", "allow"])
+    .describe("What a publish meets when the webhook gives no usable answer (W12)"),
+  strict_arguments: z.boolean().describe("Refuse custom arguments named time or timestamp as well (W3)"),
+  update_reject_after: z
+    .int()
+    .min(1)
+    .max(ROW_LIMIT)
+    .describe("How many rejected update_publish in a row end the publish; a 403 always does at once (W15)"),
+  update_max_unreachable: z
+    .int()
+    .min(0)
+    .max(ROW_LIMIT)
+    .describe("How many unanswered update_publish in a row end the publish; 0: none (W16)"),
+  reason_to_broadcaster: z.boolean().describe("Show the first line of a 403's text to the broadcaster (W26)"),
+  update_fields: z
+    .array(z.enum(UPDATE_FIELDS))
+    .max(UPDATE_FIELDS.length)
+    .describe("Fields that update_publish carries in addition, after the documented ones"),
+};
+
+/** Every switch, as callers see it. */
+export const organisationSettings = z.object(SWITCHES);
+export type OrganisationSettings = z.output<typeof organisationSettings>;
+
+export const DEFAULT_SETTINGS: OrganisationSettings = {
+  publish_on_hook_unreachable: "deny",
+  strict_arguments: false,
+  update_reject_after: 1,
+  update_max_unreachable: 0,
+  reason_to_broadcaster: true,
+  update_fields: [],
+};
+
+/** What a PUT may change: any of the switches, and nothing else. */
+export const settingsChange = organisationSettings.partial().strict();
+
+/** Reads a PUT's body. Throws `WrongDataType` or `InvalidValue` with the member's name. */
+export function readSettingsChange(body: unknown): Partial<OrganisationSettings> {
+  const { data, error } = settingsChange.safeParse(body);
+  if (data !== undefined) return Object.fromEntries(Object.entries(data).filter(([, value]) => value !== undefined));
+  const issue = error.issues[0];
+  if (issue?.code === "unrecognized_keys") throw new InvalidValue(issue.keys[0] ?? "body", "is no setting");
+  const name = String(issue?.path[0] ?? "body");
+  if (issue?.code === "invalid_type" && issue.path.length === 1) throw new WrongDataType(name, issue.expected);
+  throw new InvalidValue(name, issue?.message ?? "is not accepted");
+}
+
+export async function readSettings(db: Kysely<Schema>, organisationId: string): Promise<OrganisationSettings> {
+  const row = await db
+    .selectFrom("organisation_setting")
+    .select("settings")
+    .where("organisation_id", "=", organisationId)
+    .executeTakeFirst();
+  return { ...DEFAULT_SETTINGS, ...(row === undefined ? {} : JSON.parse(row.settings)) };
+}
+
+/** Changes the named switches, leaves the others, and returns all. */
+export async function changeSettings(
+  db: Kysely<Schema>,
+  organisationId: string,
+  change: Partial<OrganisationSettings>,
+  now: number,
+): Promise<OrganisationSettings> {
+  return await db.transaction().execute(async (trx) => {
+    const settings = { ...(await readSettings(trx, organisationId)), ...change };
+    const row = { settings: JSON.stringify(settings), updated_at: now };
+    await trx
+      .insertInto("organisation_setting")
+      .values({ organisation_id: organisationId, ...row })
+      .onConflict((conflict) => conflict.column("organisation_id").doUpdateSet(row))
+      .execute();
+    return settings;
+  });
+}

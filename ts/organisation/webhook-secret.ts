@@ -1,0 +1,116 @@
+// The secrets that webhook calls are signed with (W9): made when they are first needed, shown once, and for a day after
+// a rotation the former one signs along. Kept encrypted.
+import { randomBytes, randomUUID } from "node:crypto";
+import type { Kysely } from "kysely";
+import type { Schema } from "../store/schema.ts";
+import type { SecretBox } from "../store/secret-box.ts";
+
+/** Random bytes of a secret; Standard Webhooks wants 24 to 64. */
+const SECRET_BYTES = 32;
+const PREFIX = "whsec_";
+/** How long the former secret signs along, ms (M7). */
+export const ROTATION_MS = 24 * 3_600_000;
+
+export interface WebhookSecrets {
+  /** Makes a secret unless there is one. */
+  ensure(organisationId: string): Promise<void>;
+  isSet(organisationId: string): Promise<boolean>;
+  /** Makes a new current secret and returns its text `whsec_…`, this once. */
+  rotate(organisationId: string): Promise<string>;
+  /** The keys to sign with, the current one first; there is one after this, whatever was before. */
+  keys(organisationId: string): Promise<readonly Uint8Array[]>;
+}
+
+export function createWebhookSecrets(deps: {
+  readonly db: Kysely<Schema>;
+  readonly box: SecretBox;
+  readonly clock: { now(): number };
+}): WebhookSecrets {
+  const { db, box, clock } = deps;
+
+  async function insert(into: Kysely<Schema>, organisationId: string): Promise<string> {
+    const id = randomUUID();
+    const text = PREFIX + randomBytes(SECRET_BYTES).toString("base64");
+    await into
+      .insertInto("webhook_secret")
+      .values({
+        id,
+        organisation_id: organisationId,
+        sealed: box.seal(text, purposeOf(id)),
+        created_at: clock.now(),
+        expires_at: null,
+      })
+      .onConflict((conflict) => conflict.doNothing()) // another request was first: one current secret at a time
+      .execute();
+    return text;
+  }
+
+  async function read(organisationId: string) {
+    return await db
+      .selectFrom("webhook_secret")
+      .select(["id", "sealed"])
+      .where("organisation_id", "=", organisationId)
+      .where((eb) => eb.or([eb("expires_at", "is", null), eb("expires_at", ">", clock.now())]))
+      .orderBy("created_at", "desc")
+      .execute();
+  }
+
+  async function isSet(organisationId: string): Promise<boolean> {
+    const current = await db
+      .selectFrom("webhook_secret")
+      .select("id")
+      .where("organisation_id", "=", organisationId)
+      .where("expires_at", "is", null)
+      .executeTakeFirst();
+    return current !== undefined;
+  }
+
+  async function ensure(organisationId: string): Promise<void> {
+    if (!(await isSet(organisationId))) await insert(db, organisationId);
+  }
+
+  return {
+    ensure,
+    isSet,
+    async rotate(organisationId) {
+      return await db.transaction().execute(async (trx) => {
+        const now = clock.now();
+        // Two that rotate at once wait for each other here: the second retires the first one's secret.
+        await trx
+          .updateTable("organisation")
+          .set({ updated_at: now })
+          .where("id", "=", organisationId)
+          .executeTakeFirstOrThrow();
+        await trx
+          .deleteFrom("webhook_secret")
+          .where("organisation_id", "=", organisationId)
+          .where("expires_at", "is not", null)
+          .execute();
+        await trx
+          .updateTable("webhook_secret")
+          .set({ expires_at: now + ROTATION_MS })
+          .where("organisation_id", "=", organisationId)
+          .where("expires_at", "is", null)
+          .execute();
+        return await insert(trx, organisationId);
+      });
+    },
+    async keys(organisationId) {
+      let rows = await read(organisationId);
+      if (rows.length === 0) {
+        await ensure(organisationId);
+        rows = await read(organisationId);
+      }
+      return rows.map(({ id, sealed }) => keyOf(box.open(sealed, purposeOf(id))));
+    },
+  };
+}
+
+/** `whsec_…` → the bytes that sign. */
+function keyOf(text: string): Uint8Array {
+  return Buffer.from(text.slice(PREFIX.length), "base64");
+}
+
+function purposeOf(id: string): string {
+  return `webhook secret ${id}`;
+}

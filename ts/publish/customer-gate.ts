@@ -1,0 +1,83 @@
+// Keeps one slow customer from costing anybody else (W25): at most so many calls in flight, and none at all, but for a
+// probe now and then, once it only times out. One gate per organisation and origin. It opens no connection.
+import type { Deadline } from "./deadline.ts";
+
+/** Calls in flight to one customer; further ones wait within their own deadline. */
+export const IN_FLIGHT_LIMIT = 100;
+/** Calls that wait; one more is refused at once, it would hardly be reached in time. */
+const WAITING_LIMIT = 2_000;
+/** So many time-outs in a row open the breaker. */
+export const OPEN_AFTER = 10;
+/** While it is open one call is let through this often, ms. */
+export const PROBE_EVERY_MS = 5_000;
+
+export type Entry = "entered" | "breaker_open" | "no_place" | "deadline";
+
+/** `now` is a time that never goes back, ms. */
+export class CustomerGate {
+  #inFlight = 0;
+  #lateInARow = 0;
+  /** null: the breaker is closed. */
+  #nextProbeAt: number | null = null;
+  /** In order of arrival. */
+  readonly #waiting = new Set<(entry: Entry) => void>();
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** The breaker is open. */
+  get isOpen(): boolean {
+    return this.#nextProbeAt !== null;
+  }
+
+  /** Nothing is remembered that a fresh gate would not have. */
+  get isIdle(): boolean {
+    return this.#inFlight === 0 && this.#waiting.size === 0 && this.#lateInARow === 0 && !this.isOpen;
+  }
+
+  /** `entered`: there is a place, give it back with `leave`. */
+  async enter(now: number, deadline: Deadline): Promise<Entry> {
+    if (this.#nextProbeAt !== null) {
+      if (now < this.#nextProbeAt || this.#inFlight >= IN_FLIGHT_LIMIT) return "breaker_open";
+      this.#nextProbeAt = now + PROBE_EVERY_MS;
+      this.#inFlight += 1;
+      return "entered";
+    }
+    if (this.#inFlight < IN_FLIGHT_LIMIT) {
+      this.#inFlight += 1;
+      return "entered";
+    }
+    if (this.#waiting.size >= WAITING_LIMIT) return "no_place";
+    return await new Promise<Entry>((resolve) => {
+      const settle = (entry: Entry): void => {
+        this.#waiting.delete(settle);
+        deadline.forget(late);
+        resolve(entry);
+      };
+      const late = (): void => settle("deadline");
+      this.#waiting.add(settle);
+      deadline.whenOver(late);
+    });
+  }
+
+  /** A call has ended; `late`: by its deadline, without a status. */
+  leave(late: boolean, now: number): void {
+    this.#inFlight -= 1;
+    this.#lateInARow = late ? this.#lateInARow + 1 : 0;
+    if (!late) this.#nextProbeAt = null;
+    else if (this.#nextProbeAt === null && this.#lateInARow >= OPEN_AFTER) {
+      this.#nextProbeAt = now + PROBE_EVERY_MS;
+      for (const settle of [...this.#waiting]) settle("breaker_open");
+    }
+    if (this.isOpen || this.#inFlight >= IN_FLIGHT_LIMIT) return;
+    const [next] = this.#waiting;
+    if (next === undefined) return;
+    this.#inFlight += 1;
+    next("entered");
+  }
+}

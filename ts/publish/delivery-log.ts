@@ -1,0 +1,176 @@
+// What was sent to customers and what they said, for the people who build the customer's side: publish, publish_done,
+// failures, and the latest update of each publish. Written behind the calls, never before them; bounded in age and size.
+// It is a log, not the outbox: a crash may lose its last second.
+import { type Kysely, sql } from "kysely";
+import type { Logger } from "pino";
+import type { DeliveryTable, Schema } from "../store/schema.ts";
+import type { WebhookAnswer, WebhookCall } from "./webhook.ts";
+
+/** How long rows are kept, ms, and what they may take together, bytes. */
+export const DELIVERY_AGE_LIMIT_MS = 30 * 24 * 3_600_000;
+export const DELIVERY_SIZE_LIMIT_BYTES = 1_000_000_000;
+/** Pause between two writes, and between two looks for what is too old or too much, ms. */
+const WRITE_INTERVAL_MS = 1_000;
+const PRUNE_INTERVAL_MS = 3_600_000;
+/** Entries that wait for the next write; further ones are dropped and counted. */
+const WAITING_LIMIT = 10_000;
+/** Rows in one statement: few enough for every store's limit of parameters. */
+const ROWS_PER_STATEMENT = 25;
+/** What a row takes beside its texts, indexes included, bytes. */
+const ROW_BYTES = 400;
+/** Of the rows, how many go at a time when there are too many: the oldest tenth. */
+const PRUNED_SHARE = 0.1;
+
+export interface DeliveryLog {
+  /** Returns at once. */
+  note(call: WebhookCall, answer: WebhookAnswer, tookMs: number): void;
+  /** Writes what waits. Rejects when the store fails; nothing is lost then. */
+  flush(): Promise<void>;
+  /** Removes what is too old or too much. */
+  prune(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function createDeliveryLog(deps: {
+  readonly db: Kysely<Schema>;
+  /** Epoch ms. */
+  readonly clock: { now(): number };
+  readonly log: Logger;
+  /** For tests; the limits above otherwise. */
+  readonly sizeLimitBytes?: number;
+}): DeliveryLog {
+  const { db, clock, log, sizeLimitBytes = DELIVERY_SIZE_LIMIT_BYTES } = deps;
+  /** By webhook-id: a retry before the write replaces its entry. */
+  let waiting = new Map<string, DeliveryTable>();
+  let dropped = 0;
+  let writing: Promise<void> = Promise.resolve();
+  const failed = (err: unknown) => log.warn({ err }, "delivery log could not be written");
+  const timers = [
+    setInterval(() => void flush().catch(failed), WRITE_INTERVAL_MS),
+    setInterval(() => void prune().catch(failed), PRUNE_INTERVAL_MS),
+  ];
+  for (const timer of timers) timer.unref();
+
+  return {
+    note(call, answer, tookMs) {
+      if (waiting.size >= WAITING_LIMIT && !waiting.has(call.id)) dropped += 1;
+      else waiting.set(call.id, rowOf(call, answer, tookMs, clock.now()));
+    },
+    flush,
+    prune,
+    async stop() {
+      for (const timer of timers) clearInterval(timer);
+      await flush().catch(failed);
+    },
+  };
+
+  function flush(): Promise<void> {
+    writing = writing.catch(() => {}).then(write);
+    return writing;
+  }
+
+  async function write(): Promise<void> {
+    if (dropped > 0) log.warn({ dropped }, "deliveries not logged: too many at a time");
+    dropped = 0;
+    if (waiting.size === 0) return;
+    const rows = withoutFormerUpdates([...waiting.values()]);
+    waiting = new Map();
+    try {
+      await db.transaction().execute(async (trx) => {
+        await dropFormerUpdates(trx, rows);
+        for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT) {
+          await upsert(trx, rows.slice(at, at + ROWS_PER_STATEMENT));
+        }
+      });
+    } catch (error) {
+      // Newer entries of the same event stay.
+      waiting = new Map([...rows.map((row) => [row.id, row] as const), ...waiting]);
+      throw error;
+    }
+  }
+
+  async function prune(): Promise<void> {
+    const old = clock.now() - DELIVERY_AGE_LIMIT_MS;
+    await db.deleteFrom("delivery").where("last_at", "<", old).execute();
+    // The outbox keeps what was delivered or given up no longer than the log can show it.
+    await db.deleteFrom("outbox").where("delivered_at", "<", old).execute();
+    await db.deleteFrom("outbox").where("given_up_at", "<", old).execute();
+    for (;;) {
+      const { rows, bytes } = await db
+        .selectFrom("delivery")
+        .select((eb) => [eb.fn.countAll().as("rows"), eb.fn.sum("bytes").as("bytes")])
+        .executeTakeFirstOrThrow();
+      if (Number(bytes ?? 0) <= sizeLimitBytes) return;
+      const last = await db
+        .selectFrom("delivery")
+        .select("last_at")
+        .orderBy("last_at")
+        .offset(Math.floor(Number(rows) * PRUNED_SHARE))
+        .limit(1)
+        .executeTakeFirst();
+      if (last === undefined) return;
+      await db.deleteFrom("delivery").where("last_at", "<=", last.last_at).execute();
+    }
+  }
+}
+
+const isGoodUpdate = (row: DeliveryTable) => row.call === "update_publish" && row.status === 200;
+
+/** Of good updates only the latest of each publish is kept. */
+function withoutFormerUpdates(rows: readonly DeliveryTable[]): DeliveryTable[] {
+  const latest = new Map(rows.filter(isGoodUpdate).map((row) => [row.client_id, row.id]));
+  return rows.filter((row) => !isGoodUpdate(row) || latest.get(row.client_id) === row.id);
+}
+
+async function dropFormerUpdates(trx: Kysely<Schema>, rows: readonly DeliveryTable[]): Promise<void> {
+  for (const row of rows) {
+    if (!isGoodUpdate(row)) continue;
+    await trx
+      .deleteFrom("delivery")
+      .where("client_id", "=", row.client_id)
+      .where("call", "=", row.call)
+      .where("status", "=", 200)
+      .execute();
+  }
+}
+
+async function upsert(trx: Kysely<Schema>, rows: DeliveryTable[]): Promise<void> {
+  const newer = (column: string) => sql.ref<never>(`excluded.${column}`);
+  await trx
+    .insertInto("delivery")
+    .values(rows)
+    .onConflict((conflict) =>
+      conflict.column("id").doUpdateSet({
+        url: newer("url"),
+        outcome: newer("outcome"),
+        status: newer("status"),
+        reason: newer("reason"),
+        latency_ms: newer("latency_ms"),
+        attempts: newer("attempts"),
+        last_at: newer("last_at"),
+      }),
+    )
+    .execute();
+}
+
+function rowOf(call: WebhookCall, answer: WebhookAnswer, tookMs: number, now: number): DeliveryTable {
+  const body = Buffer.from(call.body).toString("latin1");
+  const answered = answer.outcome === "answered" ? answer : null;
+  return {
+    id: call.id,
+    organisation_id: call.organisationId,
+    client_id: call.event.clientId,
+    call: call.event.call,
+    name: call.event.name,
+    url: call.url,
+    body,
+    outcome: answer.outcome === "answered" ? "answered" : answer.cause,
+    status: answered?.status ?? null,
+    reason: answered?.reason ?? null,
+    latency_ms: Math.round(tookMs),
+    attempts: call.event.attempt,
+    first_at: now,
+    last_at: now,
+    bytes: ROW_BYTES + body.length + call.url.length + call.event.name.length + (answered?.reason?.length ?? 0),
+  };
+}

@@ -1,0 +1,49 @@
+// The connections to customers' webhooks: kept alive, TLS judged by the public authorities and the operator's, every
+// address passed by the guard.
+import { createSecureContext, rootCertificates } from "node:tls";
+import { Agent, buildConnector } from "undici";
+import { guardConnector, guardedLookup, type Resolve } from "./address-guard.ts";
+
+/** How long an idle connection is kept when the customer does not say otherwise, ms. */
+const KEEP_ALIVE_MS = 30_000;
+/** Bounds connection attempts whose call has already given up, ms. */
+const CONNECT_LIMIT_MS = 10_000;
+/** Largest header block of an answer, bytes. */
+const HEADERS_LIMIT_BYTES = 16 * 1024;
+
+/** A connection that failed before a request byte could be written on it. */
+export class NotConnected extends Error {
+  readonly code = "not_connected";
+  constructor(cause: Error) {
+    super("webhook connection failed", { cause });
+    this.name = "NotConnected";
+  }
+}
+
+/** `webhookCa`: PEM certificates trusted beside the public ones, or null. `dev` allows private addresses.
+ *  How many connections there are is the gates' business; every call's time is bounded by its own deadline. */
+export function createConnections(options: {
+  readonly webhookCa: string | null;
+  readonly dev: boolean;
+  readonly resolve?: Resolve;
+}): Agent {
+  // One context for all connections: parsing the public roots anew costs milliseconds each time.
+  const trust =
+    options.webhookCa === null
+      ? {}
+      : { secureContext: createSecureContext({ ca: [...rootCertificates, options.webhookCa] }) };
+  const guard = options.dev ? {} : { lookup: guardedLookup(options.resolve) };
+  const plain = buildConnector({ timeout: CONNECT_LIMIT_MS, ...trust, ...guard });
+  const connect = options.dev ? plain : guardConnector(plain);
+  return new Agent({
+    connect: (target, callback) =>
+      connect(target, (...[error, socket]: buildConnector.CallbackArgs) => {
+        if (error === null) callback(null, socket);
+        else callback(new NotConnected(error), null);
+      }),
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: HEADERS_LIMIT_BYTES,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+}

@@ -1,0 +1,132 @@
+// One POST on one connection: from the dispatched request to the status, the reason, and the end of the answer's body.
+// It follows no redirect, decompresses nothing and keeps no more of a body than W10 and W26 allow.
+import type { Dispatcher } from "undici";
+import { AddressRefused } from "./address-guard.ts";
+import type { Deadline } from "./deadline.ts";
+import type { WebhookAnswer } from "./webhook.ts";
+import { NotConnected } from "./webhook-connections.ts";
+
+/** Most body bytes read from an answer before its connection is dropped (W10). */
+const ANSWER_BODY_LIMIT_BYTES = 64 * 1024;
+/** Longest reason taken from a 403 for the broadcaster, in characters (W26). */
+const REASON_LIMIT_CHARACTERS = 200;
+
+type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2];
+
+export interface Request {
+  readonly url: URL;
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
+  readonly body: Uint8Array;
+}
+
+/** Begins at once. `answer` is known as soon as it can be; `ended` when the connection is free or gone. Neither
+ *  rejects, and both have happened when `deadline` is over. */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly answer: Promise<WebhookAnswer | "not_connected">;
+  readonly ended: Promise<void>;
+  #answer!: (answer: WebhookAnswer | "not_connected") => void;
+  #end!: () => void;
+  readonly #deadline: Deadline;
+  #controller: Dispatcher.DispatchController | null = null;
+  #status: number | null = null;
+  #retryAfter: string | null = null;
+  /** Of a body that may hold a reason; null when there is none to look for. */
+  #chunks: Buffer[] | null = null;
+  #bytes = 0;
+
+  constructor(dispatcher: Dispatcher, request: Request, deadline: Deadline) {
+    this.answer = new Promise((resolve) => {
+      this.#answer = resolve;
+    });
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+    this.#deadline = deadline;
+    deadline.whenOver(this.#late);
+    const { url, headers, body } = request;
+    dispatcher.dispatch(
+      { origin: url.origin, path: url.pathname + url.search, method: "POST", headers: [...headers], body },
+      this,
+    );
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // The connection came too late: not one byte is written on it for this call.
+    if (this.#deadline.over) controller.abort(new Error("too late"));
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Headers): void {
+    if (status < 200) return;
+    this.#status = status;
+    this.#retryAfter = single(headers["retry-after"]);
+    const type = single(headers["content-type"]) ?? "";
+    const mayHoldReason = status === 403 && /^text\/plain\s*(;|$)/i.test(type);
+    if (mayHoldReason && headers["content-encoding"] === undefined) this.#chunks = [];
+    else this.#settle();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    this.#chunks?.push(chunk);
+    if (chunk.includes(0x0a) || this.#bytes > ANSWER_BODY_LIMIT_BYTES) this.#settle();
+    if (this.#bytes > ANSWER_BODY_LIMIT_BYTES) controller.abort(new Error("the answer's body is too long"));
+  }
+
+  onResponseEnd(): void {
+    this.#finish();
+  }
+
+  onRequestUpgrade(_: unknown, __: number, ___: unknown, socket: { destroy(): void }): void {
+    socket.destroy();
+    this.#finish();
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    if (this.#status === null) this.#answer(this.#deadline.over ? LATE : failureOf(error));
+    this.#finish();
+  }
+
+  readonly #late = (): void => {
+    if (this.#status === null) this.#answer(LATE);
+    this.#controller?.abort(new Error("too late"));
+    this.#finish();
+  };
+
+  /** A body cut short does not change the status; what came of its first line is used. */
+  #settle(): void {
+    if (this.#status === null) {
+      this.#answer({ outcome: "unreachable", cause: "connection" });
+      return;
+    }
+    const reason = this.#chunks === null ? null : firstLine(Buffer.concat(this.#chunks));
+    this.#chunks = null;
+    this.#answer({ outcome: "answered", status: this.#status, reason, retryAfter: this.#retryAfter });
+  }
+
+  #finish(): void {
+    this.#settle();
+    this.#deadline.forget(this.#late);
+    this.#end();
+  }
+}
+
+const LATE: WebhookAnswer = { outcome: "unreachable", cause: "deadline" };
+
+function failureOf(error: Error): WebhookAnswer | "not_connected" {
+  if (!(error instanceof NotConnected)) return { outcome: "unreachable", cause: "connection" };
+  if (error.cause instanceof AddressRefused) return { outcome: "unreachable", cause: "address_refused" };
+  return "not_connected";
+}
+
+function firstLine(body: Buffer): string | null {
+  const line = body.toString("utf8").split(/[\r\n]/, 1)[0] ?? "";
+  const printable = line.replace(/[\p{C}\p{Zl}\p{Zp}\ufffd]/gu, "").trim();
+  const short = [...printable].slice(0, REASON_LIMIT_CHARACTERS).join("").trim();
+  return short === "" ? null : short;
+}
+
+function single(header: string | string[] | undefined): string | null {
+  return (Array.isArray(header) ? header[0] : header) ?? null;
+}

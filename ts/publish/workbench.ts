@@ -1,0 +1,208 @@
+// For the people who build the customer's side: what was sent and answered, the same event once more, and a test event.
+// Nothing here decides about a publish.
+import type { Kysely, Selectable } from "kysely";
+import { UnknownDelivery, WebhookMissing } from "../errors.ts";
+import type { Customers } from "../organisation/customers.ts";
+import type { DeliveryTable, Schema } from "../store/schema.ts";
+import type { DeliveryLog } from "./delivery-log.ts";
+import { UPDATE_FIELDS } from "./update-extras.ts";
+import type { Webhook, WebhookAnswer, WebhookCall } from "./webhook.ts";
+import { publishBody } from "./webhook-body.ts";
+import { newWebhookId } from "./webhook-signature.ts";
+
+/** Fields of ours; every other value in a body is the broadcaster's and may be a secret. */
+const FIXED_FIELDS = ["call", "name", "app", "addr", "clientid", "bytes_in", "bytes_out", "time", "timestamp"];
+const OPEN_FIELDS = new Set<string>([...FIXED_FIELDS, ...UPDATE_FIELDS]);
+const MASK = "***";
+/** What a test says about itself: an address and an id that no broadcaster has. */
+const TEST_ADDRESS = "192.0.2.1";
+const TEST_CLIENT_ID = 0;
+
+/** A delivery as it may be shown: secrets are masked. */
+export interface Delivery {
+  /** The webhook-id. */
+  readonly id: string;
+  readonly call: DeliveryTable["call"];
+  readonly clientId: number;
+  readonly name: string;
+  readonly url: string;
+  readonly body: string;
+  readonly outcome: string;
+  readonly status: number | null;
+  readonly reason: string | null;
+  readonly latencyMs: number;
+  readonly attempts: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+}
+
+export interface DeliveryFilter {
+  readonly call: DeliveryTable["call"] | null;
+  readonly clientId: number | null;
+  readonly name: string | null;
+  /** Only what was not answered 200 (publish, update) or 2xx and 410 (publish_done). */
+  readonly failed: boolean;
+  /** Epoch ms; only older ones. */
+  readonly before: number | null;
+  readonly quantity: number;
+}
+
+export interface Called {
+  readonly id: string;
+  readonly answer: WebhookAnswer;
+  readonly latencyMs: number;
+}
+
+export interface Workbench {
+  /** Newest first. */
+  list(organisationId: string, filter: DeliveryFilter): Promise<readonly Delivery[]>;
+  /** Throws `UnknownDelivery`. */
+  find(organisationId: string, id: string): Promise<Delivery>;
+  /** Sends the same body under the same id to the webhook as it is now. A publish_done that is delivered by this is
+   *  not sent again. Throws `UnknownDelivery` or `WebhookMissing`. */
+  replay(organisationId: string, id: string): Promise<Called>;
+  /** Asks the webhook about a publish that does not exist: client id 0. Throws `WebhookMissing`. */
+  test(organisationId: string, customArguments: Uint8Array | null): Promise<Called>;
+}
+
+export function createWorkbench(deps: {
+  readonly db: Kysely<Schema>;
+  readonly webhook: Pick<Webhook, "post">;
+  readonly deliveries: Pick<DeliveryLog, "flush">;
+  readonly customers: Pick<Customers, "of">;
+  readonly clock: { now(): number };
+  readonly deadlineMs: number;
+}): Workbench {
+  const { db, webhook, deliveries, customers, clock, deadlineMs } = deps;
+
+  async function rowOf(organisationId: string, id: string): Promise<Selectable<DeliveryTable>> {
+    if (id.includes("\0")) throw new UnknownDelivery(); // no id has one, and the store takes no NUL
+    await deliveries.flush();
+    const row = await db
+      .selectFrom("delivery")
+      .selectAll()
+      .where("id", "=", id)
+      .where("organisation_id", "=", organisationId)
+      .executeTakeFirst();
+    if (row === undefined) throw new UnknownDelivery();
+    return row;
+  }
+
+  async function organisationOf(organisationId: string): Promise<{ readonly hash: string; readonly url: string }> {
+    const { hash, webhook: url } = await db
+      .selectFrom("organisation")
+      .select(["hash", "webhook"])
+      .where("id", "=", organisationId)
+      .executeTakeFirstOrThrow();
+    if (url === null) throw new WebhookMissing();
+    return { hash, url };
+  }
+
+  async function call(
+    organisationId: string,
+    event: Pick<WebhookCall, "id" | "url" | "body" | "event">,
+  ): Promise<Called> {
+    const { keys } = await customers.of(organisationId);
+    const startedAt = clock.now();
+    const answer = await webhook.post({ ...event, organisationId, keys, deadlineMs, retryConnection: false });
+    return { id: event.id, answer, latencyMs: Math.max(0, clock.now() - startedAt) };
+  }
+
+  return {
+    async list(organisationId, filter) {
+      await deliveries.flush();
+      let query = db.selectFrom("delivery").selectAll().where("organisation_id", "=", organisationId);
+      if (filter.call !== null) query = query.where("call", "=", filter.call);
+      if (filter.clientId !== null) query = query.where("client_id", "=", filter.clientId);
+      if (filter.name !== null) query = query.where("name", "=", filter.name);
+      if (filter.before !== null) query = query.where("last_at", "<", filter.before);
+      if (filter.failed) {
+        query = query.where((eb) =>
+          eb.or([
+            eb("status", "is", null),
+            eb.and([eb("call", "!=", "publish_done"), eb("status", "!=", 200)]),
+            eb.and([eb("call", "=", "publish_done"), eb("status", ">=", 300), eb("status", "!=", 410)]),
+          ]),
+        );
+      }
+      const rows = await query.orderBy("last_at", "desc").orderBy("id").limit(filter.quantity).execute();
+      return rows.map(shown);
+    },
+    async find(organisationId, id) {
+      return shown(await rowOf(organisationId, id));
+    },
+    async replay(organisationId, id) {
+      const row = await rowOf(organisationId, id);
+      const { url } = await organisationOf(organisationId);
+      const called = await call(organisationId, {
+        id,
+        url,
+        body: Buffer.from(row.body, "latin1"),
+        event: {
+          call: row.call,
+          clientId: Number(row.client_id),
+          name: row.name,
+          attempt: Number(row.attempts) + 1,
+        },
+      });
+      const { answer } = called;
+      if (answer.outcome === "answered" && (answer.status === 410 || (answer.status >= 200 && answer.status < 300))) {
+        const delivered = { delivered_at: clock.now(), given_up_at: null, last_status: answer.status };
+        await db.updateTable("outbox").set(delivered).where("id", "=", id).where("delivered_at", "is", null).execute();
+      }
+      return called;
+    },
+    async test(organisationId, customArguments) {
+      const { hash, url } = await organisationOf(organisationId);
+      const name = `${hash}-TEST0`;
+      const subject = {
+        arguments: customArguments,
+        name,
+        app: "live",
+        address: TEST_ADDRESS,
+        clientId: TEST_CLIENT_ID,
+      };
+      return await call(organisationId, {
+        id: newWebhookId(),
+        url,
+        body: publishBody(subject),
+        event: { call: "publish", clientId: TEST_CLIENT_ID, name, attempt: 1 },
+      });
+    },
+  };
+}
+
+function shown(row: Selectable<DeliveryTable>): Delivery {
+  return {
+    id: row.id,
+    call: row.call,
+    clientId: Number(row.client_id),
+    name: row.name,
+    url: maskedUrl(row.url),
+    body: masked(row.body),
+    outcome: row.outcome,
+    status: row.status === null ? null : Number(row.status),
+    reason: row.reason,
+    latencyMs: Number(row.latency_ms),
+    attempts: Number(row.attempts),
+    firstAt: Number(row.first_at),
+    lastAt: Number(row.last_at),
+  };
+}
+
+/** Keeps names and the order, hides values that are not ours. */
+function masked(form: string): string {
+  return form
+    .split("&")
+    .map((pair) => {
+      const at = pair.indexOf("=");
+      if (OPEN_FIELDS.has(at === -1 ? pair : pair.slice(0, at)) || pair === "") return pair;
+      return at === -1 ? MASK : `${pair.slice(0, at)}=${MASK}`;
+    })
+    .join("&");
+}
+
+function maskedUrl(url: string): string {
+  const at = url.indexOf("?");
+  return at === -1 ? url : `${url.slice(0, at)}?${masked(url.slice(at + 1))}`;
+}

@@ -1,0 +1,47 @@
+// The tables of the webhook beside the first ones: secrets, per-organisation settings, and the delivery log.
+import { type Kysely, sql } from "kysely";
+
+/** Migration 0002-webhook. */
+export async function webhookTables(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("webhook_secret")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("sealed", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("expires_at", "bigint")
+    .execute();
+  // One secret at a time is the current one, whoever makes it.
+  await sql`create unique index webhook_secret_current on webhook_secret (organisation_id) where expires_at is null`.execute(
+    db,
+  );
+
+  await db.schema
+    .createTable("organisation_setting")
+    .addColumn("organisation_id", "text", (column) => column.primaryKey().references("organisation.id"))
+    .addColumn("settings", "text", (column) => column.notNull())
+    .addColumn("updated_at", "bigint", (column) => column.notNull())
+    .execute();
+
+  await db.schema
+    .createTable("delivery")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("client_id", "bigint", (column) => column.notNull())
+    .addColumn("call", "text", (column) => column.notNull())
+    .addColumn("name", "text", (column) => column.notNull())
+    .addColumn("url", "text", (column) => column.notNull())
+    .addColumn("body", "text", (column) => column.notNull())
+    .addColumn("outcome", "text", (column) => column.notNull())
+    .addColumn("status", "integer")
+    .addColumn("reason", "text")
+    .addColumn("latency_ms", "integer", (column) => column.notNull())
+    .addColumn("attempts", "integer", (column) => column.notNull())
+    .addColumn("first_at", "bigint", (column) => column.notNull())
+    .addColumn("last_at", "bigint", (column) => column.notNull())
+    .addColumn("bytes", "integer", (column) => column.notNull())
+    .execute();
+  await db.schema.createIndex("delivery_newest").on("delivery").columns(["organisation_id", "last_at"]).execute();
+  await db.schema.createIndex("delivery_of_publish").on("delivery").columns(["client_id", "call"]).execute();
+  await db.schema.createIndex("delivery_oldest").on("delivery").columns(["last_at", "bytes"]).execute();
+}
