@@ -66,10 +66,18 @@ export interface AdmissionDeps {
 
 /** Decides publish requests. `admit` never rejects. After `allowed` the caller starts the media under `clientId` at
  *  once; the name stays taken until `NamesInUse.end`. */
-export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRequest): Promise<Admission> } {
+export function createAdmission(deps: AdmissionDeps): {
+  admit(request: PublishRequest): Promise<Admission>;
+  /** Resolves when nothing is left to be recorded of the denials so far. */
+  settled(): Promise<void>;
+} {
   const { db, names, clock, log, settings } = deps;
+  const underWay = new Set<Promise<void>>();
 
   return {
+    async settled() {
+      await Promise.all(underWay);
+    },
     async admit(request) {
       try {
         return await decide(request);
@@ -151,25 +159,33 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
   /** Asks the customer and writes the intent at the same time. */
   async function ask(intent: Intent, customer: Customer): Promise<Denied | null> {
     const { clientId } = intent;
-    const [recorded, answer] = await Promise.all([
-      recordIntent(db, intent, clock.now()).then(
+    let recorded: Promise<boolean> | null = null;
+    const record = () => {
+      recorded ??= recordIntent(db, intent, clock.now()).then(
         () => true,
         (err: unknown) => {
           log.error({ err, clientId }, "publish intent could not be recorded");
           return false;
         },
-      ),
-      intent.webhook === null ? null : askCustomer(intent, intent.webhook, customer),
-    ]);
+      );
+      return recorded;
+    };
+    const answer = intent.webhook === null ? null : await askCustomer(intent, intent.webhook, customer, record);
     const refusal = answer === null ? null : refusalOf(answer, customer.settings);
-    if (!recorded) return refusal ?? denied("internal_error");
-    if (refusal !== null) {
-      // If this is lost the answer counts as unknown: recovery rather sends one publish_done too many than too few.
-      await recordDenied(db, clientId, clock.now()).catch((err: unknown) => {
-        log.error({ err, clientId }, "denial could not be recorded");
-      });
-    }
+    if (refusal === null) return (await record()) ? null : denied("internal_error");
+    // The broadcaster need not wait for the record of a denial. If it is lost the answer counts as unknown: recovery
+    // rather sends one publish_done too many than too few.
+    if (recorded !== null)
+      behind(record().then((isThere) => (isThere ? recordDenied(db, clientId, clock.now()) : undefined)));
     return refusal;
+  }
+
+  function behind(work: Promise<unknown>): void {
+    const settled: Promise<void> = work
+      .then(() => {})
+      .catch((err: unknown) => log.error({ err }, "denial could not be recorded"))
+      .finally(() => underWay.delete(settled));
+    underWay.add(settled);
   }
 
   /** The customer said 200, yet there will be no media: accepted and ended at once, so publish_done follows. */
@@ -178,7 +194,12 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
     deps.outbox.wake();
   }
 
-  async function askCustomer(intent: Intent, url: string, { keys }: Customer): Promise<WebhookAnswer> {
+  async function askCustomer(
+    intent: Intent,
+    url: string,
+    { keys }: Customer,
+    begun: () => void,
+  ): Promise<WebhookAnswer> {
     return await deps.webhook.post({
       organisationId: intent.organisationId,
       url,
@@ -187,6 +208,7 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
       keys,
       deadlineMs: settings.deadlineMs,
       retryConnection: true,
+      begun,
       event: { call: "publish", clientId: intent.clientId, name: intent.name, attempt: 1 },
     });
   }

@@ -110,7 +110,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   });
   const outbox = createOutbox({ db, webhook, customers, clock, log, deadlineMs });
   const ids = createClientIds(db);
-  const { admit } = createAdmission({ ...deps, ids, names, webhook, outbox });
+  const { admit, settled } = createAdmission({ ...deps, ids, names, webhook, outbox });
   metrics.watchPublishing({ load: webhook.load, outbox: outbox.depth });
   const running = new Map<number, Running>();
   /** Ends the store could not take yet. */
@@ -185,7 +185,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       stopping = true;
       clearInterval(persisting);
       const stopped = [...running.values()].map((publish) => publish.updates?.stop());
-      await within(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay]));
+      await within(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay, settled()]));
       await outbox.stop(STOP_LIMIT_MS);
       await webhook.close();
       await deliveries.stop();

@@ -25,6 +25,8 @@ export interface WebhookCall {
   readonly deadlineMs: number;
   /** Try a second time when the connection failed before any request byte was written (W13). */
   readonly retryConnection: boolean;
+  /** Called when the customer is about to be asked; never called when the gate lets nothing through. */
+  readonly begun?: () => void;
   /** What it is about, for whoever observes. */
   readonly event: {
     readonly call: "publish" | "update_publish" | "publish_done";
@@ -112,6 +114,7 @@ export function createWebhook(options: {
       forget(key, gate);
       return { outcome: "unreachable", cause: entry };
     }
+    call.begun?.();
     let exchange = new Exchange(agent, requestOf(call, url, clock.now()), deadline);
     let answer = await exchange.answer;
     if (answer === "not_connected" && call.retryConnection) {

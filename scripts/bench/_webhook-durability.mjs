@@ -1,0 +1,65 @@
+// publish_done arrives (R9): so many publishes while a third of all answers fail and both sides are restarted. The clock
+// is the test's, so that the schedule of 72 hours passes in seconds.
+import { openPublishing } from "./_publishing.mjs";
+import { faultsOf, startRecordingCustomer } from "./_recording-customer.mjs";
+import { clock, wait } from "./_webhook.mjs";
+
+const TOGETHER = 25;
+const FAILING_SHARE = 0.3;
+/** Of the failures: each costs a deadline. */
+const HANGING_SHARE = 0.03;
+/** Each so many publishes one side is restarted, in turn. */
+const RESTART_EVERY = 250;
+const SKIP_MS = 601_000;
+const SKIPS_LIMIT = 200;
+
+/** Only publish_done fails: a failed publish is a denial, which R8 looks at. */
+function fails(call) {
+  if (call !== "publish_done" || Math.random() >= FAILING_SHARE) return null;
+  if (Math.random() < HANGING_SHARE) return "hang";
+  return ["reset", 500, 503, 429, 302][Math.floor(Math.random() * 5)];
+}
+
+export async function durability(count = 1_000) {
+  let skipped = 0;
+  const passing = { now: () => clock.now() + skipped };
+  const settings = { deadlineMs: 2_500 };
+  const customer = await startRecordingCustomer(fails);
+  let gateway = await openPublishing(settings, undefined, passing);
+  await gateway.addOrganisation("org", customer.url, TOGETHER);
+  const sent = new Map();
+  let restarts = 0;
+  let refused = 0;
+  for (let at = 0; at < count; at += TOGETHER) {
+    await Promise.all(
+      Array.from({ length: TOGETHER }, async (_, index) => {
+        const { allowed, clientId } = await gateway.request(`org-${index}`, `n=${at + index}`);
+        if (!allowed) {
+          refused += 1;
+          return;
+        }
+        const bytesIn = Math.floor(Math.random() * 1e12);
+        sent.set(clientId, bytesIn);
+        gateway.end(clientId, { bytesIn, bytesOut: 2 * bytesIn });
+      }),
+    );
+    await gateway.recorded();
+    if ((at + TOGETHER) % RESTART_EVERY !== 0) continue;
+    restarts += 1;
+    if (restarts % 2 === 0) await customer.restart();
+    else gateway = await gateway.crash();
+  }
+  for (let skips = 0; skips < SKIPS_LIMIT && (await gateway.owed()) > 0; skips += 1) {
+    skipped += SKIP_MS;
+    await gateway.publishing.recover();
+    await wait(200);
+  }
+  const { done, repeated, wrong } = faultsOf(customer.events, sent);
+  const failures = customer.failures();
+  console.log(`  ${sent.size} publishes, ${refused} refused, ${restarts} restarts, ${failures} answers failed`);
+  console.log(`  ${done} publish_done delivered, ${repeated} repetitions, ${wrong.length} wrong`);
+  for (const fault of wrong.slice(0, 10)) console.log(`    ${fault}`);
+  await gateway.close();
+  await customer.stop();
+  return { accepted: sent.size, done, repeated, wrong, failures };
+}

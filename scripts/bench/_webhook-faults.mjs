@@ -1,0 +1,70 @@
+// The fault kinds of a customer's endpoint (R8): only 200 admits, every decision comes by the deadline, the event loop
+// and the heap do not feel it. The endpoints run in a process of their own: their stalls must not count as ours.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { openPublishing } from "./_publishing.mjs";
+import { certificate, percentile } from "./_webhook.mjs";
+
+const DEADLINE_MS = 1_000;
+const SLACK_MS = 100;
+const TOGETHER = 20;
+
+export async function faults(times = 200) {
+  const endpoints = await startFaults(certificate);
+  const gateway = await openPublishing({ deadlineMs: DEADLINE_MS });
+  let failed = 0;
+  const found = {};
+  for (const [index, [kind, url]] of Object.entries(endpoints.urls).entries()) {
+    const id = `org${index}`;
+    await gateway.addOrganisation(id, url, TOGETHER);
+    global.gc?.();
+    const heap = process.memoryUsage().heapUsed;
+    const lag = monitorEventLoopDelay({ resolution: 1 });
+    lag.enable();
+    const answers = [];
+    for (let done = 0; done < times; done += TOGETHER) {
+      const names = Array.from({ length: Math.min(TOGETHER, times - done) }, (_, at) => `${id}-${at}`);
+      const batch = await Promise.all(names.map((name) => gateway.request(name)));
+      for (const { allowed, clientId } of batch) if (allowed) gateway.end(clientId);
+      answers.push(...batch);
+    }
+    lag.disable();
+    global.gc?.();
+    const grown = (process.memoryUsage().heapUsed - heap) / 1e6;
+    const admitted = answers.filter(({ allowed }) => allowed).length;
+    const slowest = percentile(
+      answers.map(({ tookMs }) => tookMs),
+      1,
+    );
+    const late = answers.filter(({ tookMs }) => tookMs > DEADLINE_MS + SLACK_MS).length;
+    const expected = kind === "ok" ? times : 0;
+    if (admitted !== expected || late > 0) failed += 1;
+    found[kind] = { admitted, slowest, lagMs: lag.percentile(99) / 1e6, grown };
+    console.log(
+      `  ${kind.padEnd(16)} ${times} asked, ${admitted} admitted, slowest ${slowest.toFixed(0)} ms, late ${late}, ` +
+        `loop lag p99 ${(lag.percentile(99) / 1e6).toFixed(1)} ms, heap ${grown >= 0 ? "+" : ""}${grown.toFixed(1)} MB`,
+    );
+  }
+  console.log(`  deadline ${DEADLINE_MS} ms; ${failed === 0 ? "all as they must" : `FAILED: ${failed} kinds`}`);
+  if (failed > 0) process.exitCode = 1;
+  await gateway.close();
+  endpoints.stop();
+  return found;
+}
+
+/** Starts the endpoints; `urls` by fault kind. `certificate`: PEM that the gateway trusts. */
+export async function startFaults({ cert, key }) {
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(new URL("./_faulty-customer.mjs", import.meta.url)), cert, key],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  process.once("exit", () => child.kill("SIGKILL"));
+  const [line] = await once(createInterface(child.stdout), "line");
+  return { urls: JSON.parse(line), stop: () => child.kill("SIGKILL") };
+}

@@ -1,0 +1,64 @@
+// Customer A hangs on every call at 200 publishes a second offered; what does that cost customer B's publishes?
+// Blocks alternate: B alone, B beside A, B beside A, B alone.
+import { openPublishing } from "./_publishing.mjs";
+import { percentile, startCustomer, wait } from "./_webhook.mjs";
+
+const A_PER_SECOND = 200;
+const A_STREAMS = 2_000;
+const B_PER_SECOND = 20;
+const B_STREAMS = 200;
+
+export async function isolation(seconds = 15, rounds = 2) {
+  const [hanging, good] = [await startCustomer("hang"), await startCustomer("ok")];
+  const gateway = await openPublishing();
+  await gateway.addOrganisation("aaaaa", hanging.url, A_STREAMS);
+  await gateway.addOrganisation("bbbbb", good.url, B_STREAMS);
+  const askB = async (at) => {
+    const { allowed, clientId, tookMs } = await gateway.request(`bbbbb-${at % B_STREAMS}`);
+    if (!allowed) throw new Error("customer B's publish was denied");
+    gateway.end(clientId);
+    return tookMs;
+  };
+  const askA = async (at) => {
+    const { allowed } = await gateway.request(`aaaaa-${at % A_STREAMS}`);
+    if (allowed) throw new Error("a publish was allowed that nobody answered");
+  };
+  await offer(B_PER_SECOND, 3, askB);
+  const times = { alone: [], beside: [] };
+  let asked = 0;
+  for (let round = 0; round < rounds; round += 1) {
+    for (const block of ["alone", "beside", "beside", "alone"]) {
+      const a = block === "beside" ? offer(A_PER_SECOND, seconds, askA) : Promise.resolve([]);
+      if (block === "beside") await wait(500);
+      times[block].push(...(await offer(B_PER_SECOND, seconds - 1, askB)));
+      asked += (await a).length;
+    }
+  }
+  const line = (name) => {
+    const [p50, p99] = [0.5, 0.99].map((p) => percentile(times[name], p).toFixed(1));
+    console.log(`  B ${name}: ${times[name].length} publishes, admission p50 ${p50} ms, p99 ${p99} ms`);
+  };
+  console.log(
+    `Customer A hangs on each of ${asked} publishes, ${A_PER_SECOND} a second; B has ${B_PER_SECOND} a second`,
+  );
+  line("alone");
+  line("beside");
+  const ratio = percentile(times.beside, 0.99) / percentile(times.alone, 0.99);
+  console.log(`  p99 ratio ${ratio.toFixed(2)}; goal: within 20 %`);
+  await gateway.close();
+  hanging.stop();
+  good.stop();
+  return { ratio, alone: times.alone, beside: times.beside };
+}
+
+/** Begins `act` so many times a second, evenly; resolves with all results. */
+async function offer(perSecond, seconds, act) {
+  const startedAt = performance.now();
+  const results = [];
+  for (let at = 0; at < perSecond * seconds; at += 1) {
+    const ahead = startedAt + (at * 1_000) / perSecond - performance.now();
+    if (ahead > 0) await wait(ahead);
+    results.push(act(at));
+  }
+  return await Promise.all(results);
+}
