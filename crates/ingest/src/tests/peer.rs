@@ -51,16 +51,6 @@ impl Peer {
         Self { socket, session, events: VecDeque::new() }
     }
 
-    /// Talks until its own last words are out, then lets `act` wait for what they cause.
-    pub(super) fn meanwhile<T>(&mut self, act: impl FnOnce() -> T) -> T {
-        // Handshake, connect, createStream, publish: a few round trips on loopback.
-        let until = Instant::now() + Duration::from_millis(300);
-        while Instant::now() < until {
-            self.step();
-        }
-        act()
-    }
-
     pub(super) fn wait_ready(&mut self) {
         self.wait_event(|event| matches!(event, ClientEvent::Ready));
     }
