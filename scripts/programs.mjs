@@ -20,6 +20,11 @@ const hasLibclang = () => {
     (folder) => existsSync(folder) && readdirSync(folder).some((name) => /^libclang(-\d+)?\.so/.test(name)),
   );
 };
+/** Debian keeps the servers of all versions beside each other, off the path. */
+const hasPostgres = () => {
+  const folder = "/usr/lib/postgresql";
+  return existsSync(folder) && readdirSync(folder).some((version) => existsSync(join(folder, version, "bin/postgres")));
+};
 const rtmpModule = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
 
 /** @type {readonly Program[]} */
@@ -41,6 +46,7 @@ export const toTest = [
     isThere: file(rtmpModule),
   },
   { name: "chromium", package: "chromium", use: "publishes by WHIP", isThere: onPath("chromium") },
+  { name: "PostgreSQL", package: "postgresql", use: "the other store", isThere: hasPostgres },
   { name: "openssl", package: "openssl", use: "test certificates", isThere: onPath("openssl") },
 ];
 

@@ -11,11 +11,11 @@ import { createMetrics } from "../../ts/metrics.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
 import { addOrganisation } from "../../ts/organisation/organisations.ts";
 import { checkWebhookUrl } from "../../ts/publish/address-guard.ts";
-import { openStore } from "../../ts/store/open.ts";
 import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
 import { loadTokenKeys, type TokenKeys } from "../../ts/token/keys.ts";
 import { createTokens } from "../../ts/token/tokens.ts";
+import { openTestStore } from "./stores.ts";
 
 /** 2026-01-01T00:00:00Z, epoch ms. */
 export const START_MS = 1_767_225_600_000;
@@ -68,7 +68,7 @@ export async function openGateway(env: Readonly<Record<string, string>> = {}): P
 
 async function open(folder: string, env: Readonly<Record<string, string>>, present: Member | null): Promise<Gateway> {
   const { config } = loadConfig({ env: { HEADGATE_DATA_DIR: folder, ...env } });
-  const store = await openStore(config);
+  const store = await openTestStore(folder);
   const clock = { ms: START_MS, now: () => clock.ms };
   const lines: string[] = [];
   const { alg, issuer } = config.token;

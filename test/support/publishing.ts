@@ -6,8 +6,8 @@ import type { Kysely } from "kysely";
 import { pino } from "pino";
 import type { EndReason, EndRequest, Media, OfferJudgement, PublishSnapshot, WhipPublish } from "../../ts/media.ts";
 import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
-import { openStore } from "../../ts/store/open.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
+import { openTestStore } from "./stores.ts";
 
 /** How long a wait lasts before it fails the test, ms. */
 const WAIT_LIMIT_MS = 8_000;
@@ -135,7 +135,7 @@ export async function addStream(db: Kysely<Schema>, name: string, state: StreamS
 }
 
 async function open(options: StageOptions, folder: string): Promise<Stage> {
-  const store = await openStore({ dataDir: folder, databaseUrl: null });
+  const store = await openTestStore(folder);
   const media = new RecordingMedia();
   const clock = { ms: 1_767_225_600_000 };
   const lines: string[] = [];
