@@ -48,7 +48,8 @@ function* gateway(files) {
       const other = roomOf(file);
       const isShape = onlyTypes(text, target);
       if (!isShape) below.push(file);
-      if (room === "http" && other === "http" && file !== name) yield `${name}: http files never import each other`;
+      if (room === "http" && other === "http" && file !== name && file !== "ts/http/openapi.ts")
+        yield `${name}: http files never import each other`;
       else if (!mayImport(room, other) && !isShape) yield `${name}: ${room} may not import ${other}`;
     }
     graph.set(name, below);

@@ -1,6 +1,7 @@
 // The HTTP application: routes, limits, the headers of every response, and the one error handler. It listens nowhere.
 import { randomUUID } from "node:crypto";
-import { type Context, Hono } from "hono";
+import { OpenAPIHono } from "@hono/zod-openapi";
+import type { Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { methodNotAllowed } from "hono/method-not-allowed";
 import { routePath } from "hono/route";
@@ -17,13 +18,17 @@ import {
   MethodNotAllowed,
   UnknownAddress,
 } from "./errors.ts";
+import { docsRoutes } from "./http/docs.ts";
+import { describeTheRest, documentOf } from "./http/document.ts";
 import { jwksRoutes } from "./http/jwks.ts";
+import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { streamRoutes } from "./http/stream.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
 import { WHIP_PATH, whipRoutes } from "./http/whip.ts";
 import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
+import { createAuthorise } from "./organisation/callers.ts";
 import { problemResponse, WhipProblem } from "./problems.ts";
 import type { Whip } from "./publish/whip.ts";
 import { BODY_LIMIT_BYTES } from "./request.ts";
@@ -47,11 +52,9 @@ export interface AppDeps {
   readonly rtmpPort: number;
 }
 
-type Env = { Variables: { requestId: string } };
-
-export function createApp(deps: AppDeps): Hono<Env> {
+export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   const { log, metrics } = deps;
-  const app = new Hono<Env>();
+  const app = new OpenAPIHono<Env>();
 
   app.use(async (c, next) => {
     const startedAt = performance.now(); // a duration, not the time of day
@@ -81,11 +84,15 @@ export function createApp(deps: AppDeps): Hono<Env> {
   );
 
   const apiKeys = createApiKeys(deps);
-  app.route("/", organisationRoutes({ ...deps, apiKeys }));
-  app.route("/", streamRoutes({ ...deps, apiKeys }));
-  app.route("/", webcasterRoutes({ ...deps, apiKeys }));
-  app.route("/", jwksRoutes(deps));
+  const authorise = createAuthorise(apiKeys);
+  app.route("/", organisationRoutes({ ...deps, authorise }));
+  app.route("/", streamRoutes({ ...deps, authorise }));
+  app.route("/", webcasterRoutes({ ...deps, authorise }));
+  app.route("/", jwksRoutes({ ...deps, authorise }));
   app.route("/", whipRoutes(deps));
+  describeTheRest(app.openAPIRegistry);
+  let document: object | null = null;
+  app.route("/", docsRoutes({ ...deps, authorise, document: () => (document ??= documentOf(app, deps.version)) }));
 
   app.notFound((c) => answer(c, new UnknownAddress()));
   app.onError((error, c) => {

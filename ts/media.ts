@@ -102,6 +102,40 @@ export class MediaStartError extends Error {
   }
 }
 
+/** Who wants an upstream: the operator for every publish, the stream, someone for this publish alone, or the publish's
+ *  own stream_url. */
+export type UpstreamSource = "deployment" | "stream" | "session" | "own";
+
+/** How one upstream of a running publish does. */
+export interface UpstreamStatus {
+  /** Unique within the publish. */
+  readonly id: number;
+  /** `rtmp[s]://host:port/app`: without credentials, stream key and arguments. */
+  readonly url: string;
+  readonly source: UpstreamSource;
+  /** `waiting`: for the next try after a loss; `refused`: the same after a refusal, slowly. */
+  readonly state: "connecting" | "sending" | "waiting" | "refused";
+  /** When it came into that state, epoch ms. */
+  readonly since: number;
+  /** Why it last stopped, in words; null when it never did. */
+  readonly lastError: string | null;
+  /** Audio and video payload bytes handed to it, over all its connections. */
+  readonly bytesOut: number;
+  readonly droppedFrames: number;
+  /** How often it was connected again. */
+  readonly reconnects: number;
+}
+
+/** What a publish carries; null for what is not there or not known yet. */
+export interface PublishTracks {
+  readonly video: { readonly codec: string; readonly width: number | null; readonly height: number | null } | null;
+  readonly audio: {
+    readonly codec: string;
+    readonly sampleRate: number | null;
+    readonly channels: number | null;
+  } | null;
+}
+
 /** Counters of one running publish session. */
 export interface PublishSnapshot {
   readonly clientId: number;

@@ -3,6 +3,7 @@ import { getConnInfo } from "@hono/node-server/conninfo";
 import type { Context } from "hono";
 import type { Config } from "./config.ts";
 import { MalformedJson, WrongDataType } from "./errors.ts";
+import type { Credentials } from "./organisation/callers.ts";
 
 /** Largest body that is read, bytes. */
 export const BODY_LIMIT_BYTES = 65_536;
@@ -24,6 +25,11 @@ export async function readJson(c: Context): Promise<Readonly<Record<string, unkn
 /** The API key as it was sent, or null. */
 export function apiKeyOf(c: Context): string | null {
   return c.req.header("x-service-apikey") ?? null;
+}
+
+/** What the request shows of its caller. */
+export function credentialsOf(c: Context): Credentials {
+  return { apiKey: apiKeyOf(c) };
 }
 
 /** Scheme, host and port that the caller reaches us at, without a trailing slash. */

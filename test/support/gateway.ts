@@ -48,6 +48,7 @@ export interface Member {
 }
 
 export interface Gateway extends Member {
+  readonly app: ReturnType<typeof createApp>;
   readonly db: Kysely<Schema>;
   /** The given clock; tests move it. */
   readonly clock: { ms: number };
@@ -103,6 +104,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   return {
     organisation: first.organisation,
     keys: first.keys,
+    app,
     db: store.db,
     clock,
     tokenKeys,

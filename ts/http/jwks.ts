@@ -1,14 +1,22 @@
 // /.well-known/jwks.json: the public keys of web tokens (RFC 7517, T4).
-import { Hono } from "hono";
+import type { Authorise } from "../organisation/callers.ts";
 import type { Tokens } from "../token/tokens.ts";
+import { newRoutes, type Routes, z } from "./openapi.ts";
 
 /** How long a copy may be used; a new key is shown as `next` for longer before it signs. */
 const CACHE_S = 300;
 
-export function jwksRoutes(deps: { readonly tokens: Tokens }): Hono {
-  const routes = new Hono();
-  routes.get("/.well-known/jwks.json", (c) => {
-    return c.json(deps.tokens.jwks(), 200, { "cache-control": `public, max-age=${CACHE_S}` });
-  });
-  return routes;
+export function jwksRoutes(deps: { readonly authorise: Authorise; readonly tokens: Tokens }): Routes["hono"] {
+  const routes = newRoutes(deps.authorise);
+  routes.open(
+    "GET /.well-known/jwks.json",
+    {
+      tag: "Tokens",
+      summary: "Public keys of web tokens",
+      description: "A JSON Web Key Set (RFC 7517). A key is shown before it signs and after it has retired.",
+      answer: z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.string(), alg: z.string() })) }),
+    },
+    (c) => c.json(deps.tokens.jwks(), 200, { "cache-control": `public, max-age=${CACHE_S}` }),
+  );
+  return routes.hono;
 }

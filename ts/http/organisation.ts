@@ -1,12 +1,12 @@
 // /organisation and /organisation/webhook (specification §2; M5–M7).
-import { Hono } from "hono";
 import type { Kysely } from "kysely";
 import { BadWebhookUrl, ParameterRequired, WrongDataType } from "../errors.ts";
-import type { ApiKeys } from "../organisation/api-keys.ts";
+import type { Authorise } from "../organisation/callers.ts";
 import { setWebhook } from "../organisation/organisations.ts";
 import type { checkWebhookUrl } from "../publish/address-guard.ts";
-import { apiKeyOf, readJson } from "../request.ts";
+import { readJson } from "../request.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
+import { newRoutes, Organisation, type Routes, z } from "./openapi.ts";
 
 /** Judges a webhook URL at save: null when it may be saved (W21). */
 export type CheckWebhookUrl = typeof checkWebhookUrl;
@@ -14,32 +14,51 @@ export type CheckWebhookUrl = typeof checkWebhookUrl;
 export function organisationRoutes(deps: {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
-  readonly apiKeys: ApiKeys;
+  readonly authorise: Authorise;
   readonly checkWebhookUrl: CheckWebhookUrl;
   readonly config: { readonly dev: boolean };
-}): Hono {
-  const { db, clock, apiKeys, config } = deps;
-  const routes = new Hono();
+}): Routes["hono"] {
+  const { db, clock, config } = deps;
+  const routes = newRoutes(deps.authorise);
 
-  routes.get("/organisation", async (c) => {
-    const { organisation } = await apiKeys.authorise(apiKeyOf(c), "view");
-    return c.json(organisationRecord(organisation));
-  });
+  routes.guarded(
+    "GET /organisation",
+    { tag: "Organisation", summary: "The organisation", answer: Organisation },
+    (c, { organisation }) => c.json(organisationRecord(organisation)),
+  );
 
-  routes.put("/organisation/webhook", async (c) => {
-    const { organisation } = await apiKeys.authorise(apiKeyOf(c), "change_webhook");
-    const webhook = webhookOf(await readJson(c));
-    const refusal = webhook === null ? null : await deps.checkWebhookUrl(webhook, { dev: config.dev });
-    if (refusal !== null) throw new BadWebhookUrl(refusal.reason);
-    return c.json(organisationRecord(await setWebhook(db, organisation.id, webhook, clock.now())));
-  });
+  routes.guarded(
+    "PUT /organisation/webhook",
+    {
+      tag: "Organisation",
+      summary: "Set the webhook",
+      description:
+        "The HTTPS address that is asked about every publish. null or an empty string removes it. It must be publicly " +
+        "reachable, without user name and fragment, and at most 2048 bytes long; otherwise 400 with code 9001 and a reason.",
+      body: z.object({ webhook: z.string().max(2_048).nullable() }),
+      bodyRequired: true,
+      answer: Organisation,
+    },
+    async (c, { organisation }) => {
+      const webhook = webhookOf(await readJson(c));
+      const refusal = webhook === null ? null : await deps.checkWebhookUrl(webhook, { dev: config.dev });
+      if (refusal !== null) throw new BadWebhookUrl(refusal.reason);
+      return c.json(organisationRecord(await setWebhook(db, organisation.id, webhook, clock.now())));
+    },
+  );
 
-  routes.delete("/organisation/webhook", async (c) => {
-    const { organisation } = await apiKeys.authorise(apiKeyOf(c), "change_webhook");
-    return c.json(organisationRecord(await setWebhook(db, organisation.id, null, clock.now())));
-  });
+  routes.guarded(
+    "DELETE /organisation/webhook",
+    {
+      tag: "Organisation",
+      summary: "Remove the webhook",
+      description: "From then on every publish of an existing, unlocked stream is allowed.",
+      answer: Organisation,
+    },
+    async (c, { organisation }) => c.json(organisationRecord(await setWebhook(db, organisation.id, null, clock.now()))),
+  );
 
-  return routes;
+  return routes.hono;
 }
 
 /** The wish of a PUT: a URL, or null to remove the webhook (M6: null or ""). */

@@ -1,9 +1,9 @@
 // /stream (specification §3; M8–M10).
-import { type Context, Hono } from "hono";
+import type { Context } from "hono";
 import type { Kysely } from "kysely";
 import type { Config } from "../config.ts";
 import { InvalidValue, WrongDataType } from "../errors.ts";
-import type { ApiKeys } from "../organisation/api-keys.ts";
+import type { Authorise } from "../organisation/callers.ts";
 import {
   createStream,
   findStream,
@@ -13,43 +13,71 @@ import {
   TAG_LENGTH_LIMIT,
   TAGS_LIMIT,
 } from "../organisation/streams.ts";
-import { apiKeyOf, baseUrlOf, readJson } from "../request.ts";
+import { baseUrlOf, readJson } from "../request.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
+import { newRoutes, type Routes, Stream, Tags, z } from "./openapi.ts";
 
 /** States a list can be asked for. */
-const LISTED_STATES: readonly StreamState[] = ["created", "live", "ended", "locked"];
+const LISTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
 
 interface StreamDeps {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
-  readonly apiKeys: ApiKeys;
+  readonly authorise: Authorise;
   readonly config: Pick<Config, "http" | "ingest">;
   /** The port RTMP is served on. */
   readonly rtmpPort: number;
 }
 
-export function streamRoutes(deps: StreamDeps): Hono {
-  const { db, clock, apiKeys } = deps;
-  const routes = new Hono();
+export function streamRoutes(deps: StreamDeps): Routes["hono"] {
+  const { db, clock } = deps;
+  const routes = newRoutes(deps.authorise);
 
-  routes.post("/stream", async (c) => {
-    const { organisation } = await apiKeys.authorise(apiKeyOf(c), "create_stream");
-    const tags = tagsOf(await readJson(c));
-    return c.json(streamRecord(await createStream(db, organisation, tags, clock.now()), ingestOf(c, deps)));
-  });
+  routes.guarded(
+    "POST /stream",
+    {
+      tag: "Streams",
+      summary: "Create a stream",
+      description: "No body is needed. Members that are not known are ignored.",
+      body: z.object({ tags: Tags.optional() }),
+      answer: Stream,
+    },
+    async (c, { organisation }) => {
+      const tags = tagsOf(await readJson(c));
+      return c.json(streamRecord(await createStream(db, organisation, tags, clock.now()), ingestOf(c, deps)));
+    },
+  );
 
-  routes.get("/stream", async (c) => {
-    const { organisation } = await apiKeys.authorise(apiKeyOf(c), "view");
-    const streams = await listStreams(db, organisation.id, filterOf(c));
-    return c.json(streams.map((stream) => streamRecord(stream, ingestOf(c, deps))));
-  });
+  routes.guarded(
+    "GET /stream",
+    {
+      tag: "Streams",
+      summary: "List streams, newest first",
+      query: z.object({
+        quantity: z
+          .int()
+          .min(1)
+          .optional()
+          .openapi({ description: `Default ${QUANTITY_DEFAULT}, at most ${QUANTITY_LIMIT}` }),
+        state: z.enum(LISTED_STATES).optional(),
+        "tags[]": z.array(z.string()).optional().openapi({ description: "Only streams with all of these tags" }),
+      }),
+      answer: z.array(Stream),
+    },
+    async (c, { organisation }) => {
+      const streams = await listStreams(db, organisation.id, filterOf(c));
+      return c.json(streams.map((stream) => streamRecord(stream, ingestOf(c, deps))));
+    },
+  );
 
-  routes.get("/stream/:id", async (c) => {
-    const { organisation } = await apiKeys.authorise(apiKeyOf(c), "view");
-    return c.json(streamRecord(await findStream(db, organisation.id, c.req.param("id")), ingestOf(c, deps)));
-  });
+  routes.guarded(
+    "GET /stream/{id}",
+    { tag: "Streams", summary: "One stream", answer: Stream, errors: [404] },
+    async (c, { organisation }) =>
+      c.json(streamRecord(await findStream(db, organisation.id, c.req.param("id")), ingestOf(c, deps))),
+  );
 
-  return routes;
+  return routes.hono;
 }
 
 function tagsOf({ tags }: Readonly<Record<string, unknown>>): readonly string[] {

@@ -1,38 +1,69 @@
 // /webcaster and /webcaster/verify: web tokens (specification §5, §6; T1–T5).
-import { Hono } from "hono";
 import { cors } from "hono/cors";
 import { InvalidValue, ParameterRequired, WrongDataType } from "../errors.ts";
-import type { ApiKeys } from "../organisation/api-keys.ts";
-import { apiKeyOf, readJson } from "../request.ts";
+import type { Authorise } from "../organisation/callers.ts";
+import { readJson } from "../request.ts";
 import { type Tokens, VALIDITY_DEFAULT_S, VALIDITY_LIMIT_S } from "../token/tokens.ts";
+import { newRoutes, type Routes, z } from "./openapi.ts";
 
 /** Longest stream name and ingest URL in a token (T2), bytes. */
 const CLAIM_LIMIT_BYTES = 2_048;
 /** How long a browser may remember the preflight of verify, seconds. */
 const PREFLIGHT_AGE_S = 600;
 
-export function webcasterRoutes(deps: { readonly apiKeys: ApiKeys; readonly tokens: Tokens }): Hono {
-  const { apiKeys, tokens } = deps;
-  const routes = new Hono();
+const Token = z.object({ success: z.literal(true), data: z.object({ token: z.string() }) });
+const UnixTime = z.int().min(0).nullable().optional();
 
-  routes.post("/webcaster", async (c) => {
-    await apiKeys.authorise(apiKeyOf(c), "create_token");
-    const token = await tokens.issue(subjectOf(await readJson(c), tokens.now()));
-    return c.json({ success: true, data: { token } });
-  });
+export function webcasterRoutes(deps: { readonly authorise: Authorise; readonly tokens: Tokens }): Routes["hono"] {
+  const { tokens } = deps;
+  const routes = newRoutes(deps.authorise);
+
+  routes.guarded(
+    "POST /webcaster",
+    {
+      tag: "Tokens",
+      summary: "Create a web token",
+      description:
+        "exp and nbf are Unix seconds; without them the token holds from now on for a week, at most 365 days.",
+      body: z.object({
+        streamname: z.string().min(1).openapi({ example: "Ab1Cd-9XyZ0" }),
+        ingesturl: z.string().min(1).openapi({ example: "rtmp://ingest.example/live" }),
+        exp: UnixTime,
+        nbf: UnixTime,
+      }),
+      bodyRequired: true,
+      answer: Token,
+    },
+    async (c) => {
+      const token = await tokens.issue(subjectOf(await readJson(c), tokens.now()));
+      return c.json({ success: true, data: { token } });
+    },
+  );
 
   // Browsers verify from any page; tokens are created by servers only (T5).
-  routes.use(
+  routes.hono.use(
     "/webcaster/verify",
     cors({ origin: "*", allowMethods: ["POST"], allowHeaders: ["content-type"], maxAge: PREFLIGHT_AGE_S }),
   );
-  routes.post("/webcaster/verify", async (c) => {
-    const token = requiredText(await readJson(c), "token");
-    await tokens.verify(token);
-    return c.json({ success: true, data: { token } });
-  });
+  routes.open(
+    "POST /webcaster/verify",
+    {
+      tag: "Tokens",
+      summary: "Verify a web token",
+      description: "From any web page. A token that does not hold: 403, errorCode 1002 and why.",
+      body: z.object({ token: z.string().min(1) }),
+      bodyRequired: true,
+      answer: Token,
+      errors: [403],
+    },
+    async (c) => {
+      const token = requiredText(await readJson(c), "token");
+      await tokens.verify(token);
+      return c.json({ success: true, data: { token } });
+    },
+  );
 
-  return routes;
+  return routes.hono;
 }
 
 function subjectOf(body: Readonly<Record<string, unknown>>, now: number) {

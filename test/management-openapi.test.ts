@@ -1,0 +1,87 @@
+// The OpenAPI document and its page: everything that is served is described, nothing else is, and nobody's internet is
+// needed to read it.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ROUTES } from "../ts/organisation/roles.ts";
+import { type Gateway, openGateway } from "./support/gateway.ts";
+
+let gateway: Gateway;
+
+beforeAll(async () => {
+  gateway = await openGateway({ HEADGATE_PUBLIC_URL: "https://api.example" });
+});
+
+afterAll(() => gateway.close());
+
+interface Operation {
+  readonly operationId: string;
+  readonly security?: readonly object[];
+  readonly responses: Readonly<Record<string, unknown>>;
+}
+interface Document {
+  readonly openapi: string;
+  readonly servers: readonly object[];
+  readonly webhooks: Readonly<Record<string, unknown>>;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+async function documentOf(): Promise<Document> {
+  const { status, body } = await gateway.call("GET", "/openapi.json", { key: null });
+  expect(status).toBe(200);
+  return body as Document;
+}
+
+/** Method and path of every route that a caller of `app` can reach, as OpenAPI writes them. */
+function servedRoutes(): string[] {
+  const served = gateway.app.routes.filter(({ method }) => method !== "ALL" && method !== "OPTIONS");
+  return [...new Set(served.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`))].sort();
+}
+
+/** The parts of WHIP that a browser asks for and no person reads about. */
+const WHIP = /^\w+ \/p\/webrtc/;
+
+test("every route that is served has a row in the table of roles, and every row is served", () => {
+  expect(servedRoutes().filter((route) => !WHIP.test(route))).toStrictEqual(Object.keys(ROUTES).sort());
+});
+
+test("every route is described, and nothing else", async () => {
+  const { paths } = await documentOf();
+  const described = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  const api = described.filter((route) => !WHIP.test(route)).sort();
+  expect(api).toStrictEqual(Object.keys(ROUTES).sort());
+  expect(described).toContain("POST /p/webrtc");
+});
+
+test("operations have names of their own, and guarded ones say so", async () => {
+  const { paths } = await documentOf();
+  const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
+  const names = operations.map(({ operationId }) => operationId);
+  expect(new Set(names).size).toBe(names.length);
+  for (const [route, action] of Object.entries(ROUTES)) {
+    const [method, path] = route.split(" ") as [string, string];
+    const operation = paths[path]?.[method.toLowerCase()];
+    expect(operation?.security).toStrictEqual(action === "anyone" ? [] : [{ apiKey: [] }, { session: [] }]);
+    if (action !== "anyone") expect(operation?.responses).toHaveProperty("403");
+  }
+});
+
+test("the document is OpenAPI 3.1, names this server and holds the calls of the webhook", async () => {
+  const { openapi, servers, webhooks } = await documentOf();
+  expect(openapi).toBe("3.1.0");
+  expect(servers).toStrictEqual([{ url: "https://api.example" }]);
+  expect(Object.keys(webhooks)).toStrictEqual(["publish", "update_publish", "publish_done"]);
+});
+
+test("the page and its files come from here alone", async () => {
+  const page = await gateway.app.request("/docs");
+  const html = await page.text();
+  expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+  expect(html).not.toMatch(/https?:\/\//);
+  for (const [, file] of html.matchAll(/(?:href|src)="(\/docs\/[^"]+)"/g)) {
+    const answer = await gateway.app.request(file as string);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("content-type")).toMatch(/^text\/(css|javascript); charset=utf-8$/);
+  }
+  expect((await gateway.app.request("/docs/swagger-ui.js.map")).status).toBe(404);
+});

@@ -1,0 +1,80 @@
+// /openapi.json and /docs: what the routes say of themselves, and a page that shows it without the internet. The page's
+// own files come from swagger-ui-dist.
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { Authorise } from "../organisation/callers.ts";
+import { baseUrlOf } from "../request.ts";
+import { newRoutes, type Routes, z } from "./openapi.ts";
+
+/** How long a browser may keep the page's files, seconds; they change with the release only. */
+const FILES_CACHE_S = 86_400;
+/** Nothing comes from elsewhere. Swagger UI writes style attributes. */
+const PAGE_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Headgate API</title>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="icon" href="data:,">
+<div id="api"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/page.js"></script>
+</html>
+`;
+const PAGE_SCRIPT = `SwaggerUIBundle({ url: "/openapi.json", dom_id: "#api", deepLinking: true, validatorUrl: null });
+`;
+
+const TYPES: Readonly<Record<string, string>> = {
+  "swagger-ui.css": "text/css; charset=utf-8",
+  "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+};
+
+export function docsRoutes(deps: {
+  readonly authorise: Authorise;
+  readonly config: Parameters<typeof baseUrlOf>[1];
+  /** The document without its `servers`. */
+  readonly document: () => object;
+}): Routes["hono"] {
+  const routes = newRoutes(deps.authorise);
+  const folder = createRequire(import.meta.url)("swagger-ui-dist/absolute-path.js")() as string;
+  /** The page's files as they are sent, read when first asked for. */
+  const files = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
+
+  routes.open(
+    "GET /openapi.json",
+    { tag: "Documents", summary: "This document", answer: z.looseObject({ openapi: z.string() }) },
+    (c) => c.json({ ...deps.document(), servers: [{ url: baseUrlOf(c, deps.config) }] }),
+  );
+
+  routes.open("GET /docs", { tag: "Documents", summary: "A page that shows this document", answer: null }, (c) => {
+    c.header("content-security-policy", PAGE_POLICY);
+    return c.html(PAGE);
+  });
+
+  routes.open(
+    "GET /docs/{file}",
+    { tag: "Documents", summary: "Files of that page", answer: null, answerType: "text/javascript", errors: [404] },
+    async (c) => {
+      const name = c.req.param("file");
+      c.header("cache-control", `public, max-age=${FILES_CACHE_S}`);
+      if (name === "page.js") return c.body(PAGE_SCRIPT, 200, { "content-type": "text/javascript; charset=utf-8" });
+      const type = TYPES[name];
+      if (type === undefined) return c.notFound();
+      let file = files.get(name);
+      if (file === undefined) {
+        file = readFile(join(folder, name)).then((bytes) => promisify(gzip)(bytes));
+        files.set(name, file);
+      }
+      return c.body(await file, 200, { "content-type": type, "content-encoding": "gzip", vary: "accept-encoding" });
+    },
+  );
+
+  return routes.hono;
+}

@@ -1,0 +1,231 @@
+// How a route is written: served and described for OpenAPI 3.1 by the same declaration, its caller authorised by the
+// row of roles.ts. Requests are read by hand in the routes, as the exact errors of M2 and M5 want it; the schemas here
+// describe and never judge. Every http file may import this one.
+import { OpenAPIHono, type RouteConfig, z } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import type { Authorise, Caller } from "../organisation/callers.ts";
+import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
+import { credentialsOf } from "../request.ts";
+
+export { z };
+
+/** Variables that the application sets on every request. */
+export type Env = { Variables: { requestId: string } };
+
+export interface RouteText {
+  /** A few words for a list, and what a caller must know beyond the schemas. */
+  readonly summary: string;
+  readonly description?: string;
+  /** Heading that the route is listed under. */
+  readonly tag: "Organisation" | "Streams" | "Sessions" | "Users" | "Keys" | "Tokens" | "People" | "Documents";
+  readonly query?: z.ZodObject;
+  /** JSON body, and whether a request must have one. */
+  readonly body?: z.ZodType;
+  readonly bodyRequired?: boolean;
+  /** JSON of the 200; null when it is no JSON. */
+  readonly answer: z.ZodType | null;
+  /** Content type of an `answer` that is null. */
+  readonly answerType?: string;
+  /** Statuses of errors besides those that `guarded` and `open` know of. */
+  readonly errors?: readonly ErrorStatus[];
+}
+
+/** `GET /stream/{id}` → `/stream/:id`. */
+type Path<Name extends string> = Name extends `${string} ${infer P}` ? HonoPath<P> : never;
+type HonoPath<P extends string> = P extends `${infer Before}{${infer Param}}${infer After}`
+  ? `${Before}:${Param}${HonoPath<After>}`
+  : P;
+
+export interface Routes {
+  readonly hono: OpenAPIHono<Env>;
+  /** A route that needs a caller; who it is comes with the request. */
+  guarded<Name extends RouteName>(
+    name: Name,
+    text: RouteText,
+    serve: (c: Context<Env, Path<Name>>, caller: Caller) => Response | Promise<Response>,
+  ): void;
+  /** A route for anyone. */
+  open<Name extends RouteName>(
+    name: Name,
+    text: RouteText,
+    serve: (c: Context<Env, Path<Name>>) => Response | Promise<Response>,
+  ): void;
+}
+
+/** An empty room of routes; hand its `hono` to the application. */
+export function newRoutes(authorise: Authorise): Routes {
+  const hono = new OpenAPIHono<Env>();
+  return {
+    hono,
+    guarded(name, text, serve) {
+      const action = ROUTES[name] as Action | "anyone";
+      if (action === "anyone") throw new TypeError(`${name} has no action in roles.ts`);
+      describe(hono, name, text, action);
+      hono.on(...placeOf(name), async (c) => {
+        const caller = await authorise(credentialsOf(c), action);
+        return await serve(c as never, caller);
+      });
+    },
+    open(name, text, serve) {
+      if (ROUTES[name] !== "anyone") throw new TypeError(`${name} is not for anyone in roles.ts`);
+      describe(hono, name, text, null);
+      hono.on(...placeOf(name), (c) => serve(c as never));
+    },
+  };
+}
+
+function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, action: Action | null): void {
+  const [method, path] = name.split(" ") as [string, string];
+  const { summary, description, tag, query, body, bodyRequired = false, answer, answerType = "text/html" } = text;
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, param]) => param as string);
+  const params = z.object(Object.fromEntries(names.map((param) => [param, z.string()])));
+  const errors = new Set<ErrorStatus>([...(text.errors ?? []), 429, 500, 503]);
+  if (body !== undefined) errors.add(400).add(413);
+  if (query !== undefined) errors.add(400);
+  if (action !== null) errors.add(403);
+  const told = action === null ? "" : `Action \`${action}\`.`;
+  hono.openAPIRegistry.registerPath({
+    method: method.toLowerCase() as RouteConfig["method"],
+    path,
+    operationId: operationId(method, path),
+    summary,
+    description: [description, told].filter(Boolean).join("\n\n"),
+    tags: [tag],
+    security: action === null ? [] : [{ [API_KEY_SCHEME]: [] }, { [SESSION_SCHEME]: [] }],
+    request: {
+      ...(names.length > 0 ? { params } : {}),
+      ...(query === undefined ? {} : { query }),
+      ...(body === undefined
+        ? {}
+        : { body: { required: bodyRequired, content: { "application/json": { schema: body } } } }),
+    },
+    responses: {
+      200: {
+        description: "Done",
+        content:
+          answer === null ? { [answerType]: { schema: z.string() } } : { "application/json": { schema: answer } },
+      },
+      ...Object.fromEntries([...errors].sort().map((status) => [status, errorResponse(status, tag)])),
+    },
+  });
+}
+
+/** `GET /stream/{id}` → getStreamById. */
+function operationId(method: string, path: string): string {
+  const words = path.split(/[/.-]/).filter(Boolean);
+  const word = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+  const camel = words.map((text) =>
+    text.startsWith("{") ? `By${word(text.slice(1, -1).replace("_", ""))}` : word(text),
+  );
+  return method.toLowerCase() + camel.join("");
+}
+
+/** What Hono's `on` takes. */
+function placeOf(name: RouteName): [method: string, path: string] {
+  const [method, path] = name.split(" ") as [string, string];
+  return [method, path.replaceAll(/\{(\w+)\}/g, ":$1")];
+}
+
+// Shared schemas. Numbers and sentences that callers rely on stand in api-decisions.
+
+export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 429 | 500 | 503;
+
+/** Names of the security schemes. */
+export const API_KEY_SCHEME = "apiKey";
+export const SESSION_SCHEME = "session";
+
+const ERROR_TEXTS: Readonly<Record<ErrorStatus, string>> = {
+  400: "The request is at fault; the code says how",
+  401: "Wrong credentials",
+  403: "No or a wrong API key (the same for both), a role that may not do this, or an organisation that is not enabled",
+  404: "Unknown in this organisation",
+  405: "The address has other methods: see the Allow header",
+  409: "The state of things does not allow it",
+  413: "The body is larger than 64 KiB",
+  429: "Too many requests: see the Retry-After header",
+  500: "A fault of ours, logged under the x-request-id",
+  503: "Temporarily unavailable: try again in a moment",
+};
+
+/** Error body of the management API (M2). */
+export const ErrorBody = z
+  .object({
+    error: z.object({
+      code: z.int().openapi({
+        description:
+          "1002 parameter required, 1003 not unique, 1004 wrong data type, 2001 access denied, 3001 unknown stream, " +
+          "4002 wrong credentials; from 9000 on: 9000 malformed JSON, 9001 invalid webhook URL, 9002 invalid value",
+        example: 2001,
+      }),
+      message: z.string().openapi({ example: "Access denied" }),
+      userinfo: z.record(z.string(), z.union([z.string(), z.number()])).openapi({
+        description: "What the code is about: required_parameter, parameter and type, reason, required_role",
+      }),
+    }),
+  })
+  .openapi("Error");
+
+/** Error body of the token service (T2, T3). */
+export const TokenErrorBody = z
+  .object({
+    success: z.literal(false),
+    errorCode: z.int().openapi({ example: 1000 }),
+    message: z.string().openapi({ example: "Parameter required: streamname" }),
+  })
+  .openapi("TokenError");
+
+function errorResponse(status: ErrorStatus, tag: RouteText["tag"]) {
+  const schema = tag === "Tokens" ? TokenErrorBody : ErrorBody;
+  return { description: ERROR_TEXTS[status], content: { "application/json": { schema } } };
+}
+
+const time = z.iso.datetime().openapi({ example: "2026-01-01T00:00:00.000Z" });
+/** A time in a record: RFC 3339, UTC, milliseconds. */
+export const Time = time;
+
+/** The organisation record (M7). */
+export const Organisation = z
+  .object({
+    id: z.uuid(),
+    hash: z.string().openapi({ description: "First part of every stream name", example: "Ab1Cd" }),
+    name: z.string(),
+    webhook: z.string().nullable().openapi({ example: "https://customer.example/publish" }),
+    webhook_secret_set: z.boolean(),
+    plan: z.enum(["trial", "paid"]),
+    created_at: Time,
+    updated_at: Time,
+  })
+  .openapi("Organisation");
+
+export const StreamState = z.enum(["created", "live", "ended", "locked", "deleted"]).openapi("StreamState");
+export const Tags = z
+  .array(z.string().max(100))
+  .max(50)
+  .openapi({ example: ["studio-1"] });
+
+/** The stream record (M9). */
+export const Stream = z
+  .object({
+    id: z.uuid(),
+    streamgroup: z.uuid(),
+    state: StreamState,
+    type: z.literal("low-latency"),
+    created_at: Time,
+    updated_at: Time,
+    tags: Tags,
+    webrtc: z.literal(true),
+    transcoding: z.literal(false),
+    ingest: z.object({
+      rtmp: z.object({
+        url: z.string().openapi({ example: "rtmp://ingest.example:1935/live" }),
+        streamname: z.string().openapi({ example: "Ab1Cd-9XyZ0" }),
+      }),
+      whip: z.object({ url: z.string() }),
+    }),
+    playout: z.object({
+      rtmp: z.array(z.object({ url: z.string(), streamname: z.string(), type: z.literal("live") })),
+      hls: z.array(z.unknown()),
+      web: z.array(z.unknown()),
+    }),
+  })
+  .openapi("Stream");
