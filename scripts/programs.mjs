@@ -25,6 +25,8 @@ const hasPostgres = () => {
   const folder = "/usr/lib/postgresql";
   return existsSync(folder) && readdirSync(folder).some((version) => existsSync(join(folder, version, "bin/postgres")));
 };
+/** Debian splits what makes environments off from its Python. */
+const hasPython = () => spawnSync("python3", ["-c", "import ensurepip, venv"]).status === 0;
 const rtmpModule = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
 
 /** @type {readonly Program[]} */
@@ -48,6 +50,7 @@ export const toTest = [
   { name: "chromium", package: "chromium", use: "publishes by WHIP", isThere: onPath("chromium") },
   { name: "PostgreSQL", package: "postgresql", use: "the other store", isThere: hasPostgres },
   { name: "openssl", package: "openssl", use: "test certificates", isThere: onPath("openssl") },
+  { name: "Python", package: "python3-venv", use: "peers written in Python", isThere: hasPython },
 ];
 
 /** Packages whose programs are missing, each once, in the order of the table.
