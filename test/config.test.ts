@@ -307,7 +307,7 @@ describe("a mistake", () => {
     inEnvironment("HEADGATE_HTTP_PORT", "0x50", `HEADGATE_HTTP_PORT ${PORT} "0x50"`),
     inEnvironment("HEADGATE_HTTP_PORT", " 80", `HEADGATE_HTTP_PORT ${PORT} " 80"`),
     inEnvironment("HEADGATE_DEV", "maybe", 'HEADGATE_DEV must be true or false, not "maybe"'),
-    inEnvironment("HEADGATE_TOKEN_ALG", "none", 'HEADGATE_TOKEN_ALG must be ES256, RS256, Ed25519, not "none"'),
+    inEnvironment("HEADGATE_TOKEN_ALG", "none", 'HEADGATE_TOKEN_ALG must be ES256, RS256, EdDSA, Ed25519, not "none"'),
     inEnvironment(
       "HEADGATE_WEBHOOK_DEADLINE_MS",
       "499",

@@ -16,11 +16,13 @@ import {
   InternalError,
   isHttpError,
   MethodNotAllowed,
+  TooManyRequests,
   UnknownAddress,
 } from "./errors.ts";
 import { docsRoutes } from "./http/docs.ts";
 import { describeTheRest, documentOf } from "./http/document.ts";
 import { jwksRoutes } from "./http/jwks.ts";
+import { rateLimit } from "./http/limits.ts";
 import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { streamRoutes } from "./http/stream.ts";
@@ -29,7 +31,7 @@ import { WHIP_PATH, whipRoutes } from "./http/whip.ts";
 import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
-import { problemResponse, WhipProblem } from "./problems.ts";
+import { problemResponse, RETRY_AFTER_S, WhipProblem } from "./problems.ts";
 import type { Whip } from "./publish/whip.ts";
 import { BODY_LIMIT_BYTES } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
@@ -38,7 +40,7 @@ import type { Tokens } from "./token/tokens.ts";
 /** Everything the application stands on. */
 export interface AppDeps {
   readonly db: Kysely<Schema>;
-  readonly config: Pick<Config, "dev" | "http" | "ingest">;
+  readonly config: Pick<Config, "dev" | "http" | "ingest" | "limits">;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -83,6 +85,8 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
     }),
   );
 
+  app.use(rateLimit({ limits: deps.config.limits, clock: deps.clock }));
+
   const apiKeys = createApiKeys(deps);
   const authorise = createAuthorise(apiKeys);
   app.route("/", organisationRoutes({ ...deps, authorise }));
@@ -108,6 +112,8 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
 function answer(c: Context, error: HttpError | WhipProblem): Response {
   if (error instanceof WhipProblem || isWhip(c.req.path)) return problemResponse(error);
   const { status, body } = answerOf(error, familyOf(c.req.path));
+  if (error instanceof TooManyRequests) c.header("retry-after", String(error.retryAfterS));
+  if (status === 503) c.header("retry-after", String(RETRY_AFTER_S));
   if (error instanceof MethodNotAllowed) c.header("allow", error.allow.join(", "));
   return c.json(body, status);
 }

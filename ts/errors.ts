@@ -131,6 +131,16 @@ export class PortTaken extends ServiceError {
   readonly code = "port_taken";
 }
 
+/** The caller's bucket is empty (M13). */
+export class TooManyRequests extends ServiceError {
+  readonly code = "too_many_requests";
+  readonly retryAfterS: number;
+  constructor(retryAfterS: number) {
+    super(`Try again in ${retryAfterS} s`);
+    this.retryAfterS = retryAfterS;
+  }
+}
+
 /** Errors an HTTP caller can meet. */
 export type HttpError =
   | ParameterRequired
@@ -146,6 +156,7 @@ export type HttpError =
   | BadToken
   | UnknownAddress
   | MethodNotAllowed
+  | TooManyRequests
   | StoreFailed
   | InternalError;
 
@@ -156,7 +167,7 @@ export class InternalError extends ServiceError {
 
 /** `numbers`: the code on the wire in the management and in the token family; ours begin at 9000. */
 interface Row<E extends HttpError> {
-  readonly status: 400 | 403 | 404 | 405 | 413 | 500 | 503;
+  readonly status: 400 | 403 | 404 | 405 | 413 | 429 | 500 | 503;
   readonly numbers: readonly [management: number, token: number];
   readonly message: string | ((error: E) => string);
   readonly userinfo?: (error: E) => Record<string, string | number>;
@@ -214,6 +225,7 @@ const TABLE: Table = {
   bad_token: { status: 403, numbers: [2001, 1002], message: ({ fault }) => fault },
   unknown_address: { status: 404, numbers: [9404, 9404], message: "Unknown address" },
   method_not_allowed: { status: 405, numbers: [9405, 9405], message: "Method not allowed" },
+  too_many_requests: { status: 429, numbers: [9429, 9429], message: "Too many requests" },
   store_failed: { status: 503, numbers: [9503, 9503], message: "Temporarily unavailable" },
   internal_error: { status: 500, numbers: [9500, 9500], message: "Internal error" },
 };

@@ -15,6 +15,7 @@ import { ensureFirstOrganisation } from "./organisation/organisations.ts";
 import { checkWebhookUrl, withoutBrackets } from "./publish/address-guard.ts";
 import { createPublishing } from "./publish/lifecycle.ts";
 import { createWhip } from "./publish/whip.ts";
+import { watchStore } from "./store/health.ts";
 import { openStore } from "./store/open.ts";
 import { openSecretBox } from "./store/secret-box.ts";
 import { loadTokenKeys } from "./token/keys.ts";
@@ -56,6 +57,9 @@ export async function serve(
   async function start(): Promise<Service> {
     const store = await openStore(config);
     started.push(() => store.close());
+    const folder = config.databaseUrl === null ? config.dataDir : null;
+    const storeHealth = watchStore({ db: store.db, folder, log });
+    started.push(async () => storeHealth.stop());
     const first = await ensureFirstOrganisation(store.db, config.bootstrap.apiKey, clock.now());
     if (first.outcome === "bootstrap_key_unused") {
       log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
@@ -89,7 +93,8 @@ export async function serve(
     if (config.rtmp.tls !== null) started.push(reloading(config.rtmp.tls, running, log));
 
     const metrics = createMetrics();
-    const health = healthApp({ registry: metrics.registry, ready: () => ready });
+    const problem = () => (ready ? storeHealth.problem() : "starting or stopping");
+    const health = healthApp({ registry: metrics.registry, problem });
     const metricsPort = await listen(health.fetch, { ...config.metrics, name: "metrics.port" });
     started.push(() => metricsPort.stop());
     const app = createApp({

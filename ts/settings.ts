@@ -114,12 +114,30 @@ export const SETTINGS = {
     meaning: "what a publish of a live name meets: reject_if_active or replace",
   },
   "token.alg": {
-    ...oneOf("ES256", "RS256", "Ed25519"),
+    ...oneOf("ES256", "RS256", "EdDSA", "Ed25519"),
     env: "HEADGATE_TOKEN_ALG",
     fallback: "ES256",
-    meaning: "signature of new web tokens: ES256, RS256 or Ed25519",
+    meaning: "signature of new web tokens: ES256, RS256, EdDSA, or Ed25519 (the same by its newer name)",
   },
   "token.issuer": { ...text, env: "HEADGATE_TOKEN_ISSUER", fallback: "headgate", meaning: "iss of web tokens" },
+  "token.rotate_days": {
+    ...integer(0, 3_650, "days from 0 to 3650 (0: never by itself)"),
+    env: "HEADGATE_TOKEN_ROTATE_DAYS",
+    fallback: 90,
+    meaning: "age at which the key that signs web tokens is replaced; 0: never by itself",
+  },
+  "limits.api_requests_per_second": {
+    ...integer(0, 100_000, "requests per second from 0 to 100000 (0: no limit)"),
+    env: "HEADGATE_LIMITS_API_REQUESTS_PER_SECOND",
+    fallback: 20,
+    meaning: "what one API key may ask; 0: no limit",
+  },
+  "limits.api_burst": {
+    ...integer(1, 1_000_000, "requests from 1 to 1000000"),
+    env: "HEADGATE_LIMITS_API_BURST",
+    fallback: 60,
+    meaning: "what one API key may ask at once after a pause",
+  },
   drain_s: {
     ...integer(0, 86_400, "seconds from 0 to 86400"),
     env: "HEADGATE_DRAIN_S",

@@ -68,7 +68,9 @@ export async function openGateway(env: Readonly<Record<string, string>> = {}): P
 }
 
 async function open(folder: string, env: Readonly<Record<string, string>>, present: Member | null): Promise<Gateway> {
-  const { config } = loadConfig({ env: { HEADGATE_DATA_DIR: folder, ...env } });
+  const { config } = loadConfig({
+    env: { HEADGATE_DATA_DIR: folder, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...env },
+  });
   const store = await openTestStore(folder);
   const clock = { ms: START_MS, now: () => clock.ms };
   const lines: string[] = [];

@@ -6,7 +6,7 @@ import type { Schema, TokenKeyTable } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
 
 /** The algorithms a web token may be signed with; nothing else is ever verified. */
-export const TOKEN_ALGORITHMS = ["ES256", "RS256", "Ed25519"] as const;
+export const TOKEN_ALGORITHMS = ["ES256", "RS256", "EdDSA", "Ed25519"] as const;
 export type TokenAlgorithm = (typeof TOKEN_ALGORITHMS)[number];
 
 export interface TokenKeys {
