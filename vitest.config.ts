@@ -4,7 +4,16 @@ import { defineConfig } from "vitest/config";
 
 const common = { pool: "forks", testTimeout: 30_000, hookTimeout: 60_000 } as const;
 /** What must hold on PostgreSQL as on the embedded store: run a second time there. */
-const stores = ["store-statements", "store-migrations", "management", "webcaster", "publish-lifecycle", "publish-admission"];
+const stores = [
+  "store-statements",
+  "store-migrations",
+  "management",
+  "webcaster",
+  "token-rotation",
+  "token-revocation",
+  "publish-lifecycle",
+  "publish-admission",
+];
 const browsers = ["test/whip-publish.test.ts"];
 
 export default defineConfig({

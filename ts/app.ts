@@ -26,6 +26,7 @@ import { rateLimit } from "./http/limits.ts";
 import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { streamRoutes } from "./http/stream.ts";
+import { tokenRoutes } from "./http/tokens.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
 import { WHIP_PATH, whipRoutes } from "./http/whip.ts";
 import type { Metrics } from "./metrics.ts";
@@ -35,6 +36,8 @@ import { problemResponse, RETRY_AFTER_S, WhipProblem } from "./problems.ts";
 import type { Whip } from "./publish/whip.ts";
 import { BODY_LIMIT_BYTES } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
+import type { TokenBroadcasts } from "./token/broadcasts.ts";
+import type { Revocations } from "./token/revocations.ts";
 import type { Tokens } from "./token/tokens.ts";
 
 /** Everything the application stands on. */
@@ -45,6 +48,8 @@ export interface AppDeps {
   readonly clock: { now(): number };
   readonly log: Logger;
   readonly tokens: Tokens;
+  readonly revocations?: Revocations;
+  readonly tokenBroadcasts?: TokenBroadcasts;
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
   readonly whip: Whip;
@@ -92,6 +97,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", organisationRoutes({ ...deps, authorise }));
   app.route("/", streamRoutes({ ...deps, authorise }));
   app.route("/", webcasterRoutes({ ...deps, authorise }));
+  app.route("/", tokenRoutes({ ...deps, authorise }));
   app.route("/", jwksRoutes({ ...deps, authorise }));
   app.route("/", whipRoutes(deps));
   describeTheRest(app.openAPIRegistry);

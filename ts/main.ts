@@ -18,7 +18,9 @@ import { createWhip } from "./publish/whip.ts";
 import { watchStore } from "./store/health.ts";
 import { openStore } from "./store/open.ts";
 import { openSecretBox } from "./store/secret-box.ts";
-import { loadTokenKeys } from "./token/keys.ts";
+import { createTokenBroadcasts } from "./token/broadcasts.ts";
+import { keepTokenKeys, loadTokenKeys } from "./token/keys.ts";
+import { openRevocations } from "./token/revocations.ts";
 import { createTokens } from "./token/tokens.ts";
 
 /** Where the running service is reached: the ready line of operations.md §2. */
@@ -64,8 +66,11 @@ export async function serve(
     if (first.outcome === "bootstrap_key_unused") {
       log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
     }
-    const { alg, issuer } = config.token;
-    const keys = await loadTokenKeys(store.db, openSecretBox(config.dataDir), { alg, now: clock.now() });
+    const { alg, issuer, rotateDays } = config.token;
+    const keys = await loadTokenKeys(store.db, openSecretBox(config.dataDir), { alg, rotateDays, now: clock.now() });
+    started.push(keepTokenKeys(keys, { clock, log }));
+    const revocations = await openRevocations({ db: store.db, clock, log });
+    started.push(async () => revocations.stop());
 
     let media: Media | null = null;
     const running = (): Media => {
@@ -102,7 +107,13 @@ export async function serve(
       config,
       clock,
       log,
-      tokens: createTokens({ keys, issuer, clock }),
+      tokens: createTokens({ keys, issuer, clock, revocations }),
+      revocations,
+      tokenBroadcasts: createTokenBroadcasts({
+        revocations,
+        end: (clientId) => running().end(clientId, "kicked", "Token revoked"),
+        onEnded: publishing.onEnded,
+      }),
       metrics,
       checkWebhookUrl: (url) => checkWebhookUrl(url, { dev: config.dev }),
       rtmpPort: media.rtmpPort,

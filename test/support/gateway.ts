@@ -14,6 +14,7 @@ import { checkWebhookUrl } from "../../ts/publish/address-guard.ts";
 import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
 import { loadTokenKeys, type TokenKeys } from "../../ts/token/keys.ts";
+import { openRevocations } from "../../ts/token/revocations.ts";
 import { createTokens } from "../../ts/token/tokens.ts";
 import { openTestStore } from "./stores.ts";
 
@@ -52,6 +53,7 @@ export interface Gateway extends Member {
   readonly db: Kysely<Schema>;
   /** The given clock; tests move it. */
   readonly clock: { ms: number };
+  readonly dataDir: string;
   readonly tokenKeys: TokenKeys;
   /** Everything logged so far, as text. */
   log(): string;
@@ -74,14 +76,17 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   const store = await openTestStore(folder);
   const clock = { ms: START_MS, now: () => clock.ms };
   const lines: string[] = [];
-  const { alg, issuer } = config.token;
-  const tokenKeys = await loadTokenKeys(store.db, openSecretBox(folder), { alg, now: clock.now() });
+  const { alg, issuer, rotateDays } = config.token;
+  const tokenKeys = await loadTokenKeys(store.db, openSecretBox(folder), { alg, rotateDays, now: clock.now() });
+  const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
+  const revocations = await openRevocations({ db: store.db, clock, log });
   const app = createApp({
     db: store.db,
     config,
     clock,
-    log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
-    tokens: createTokens({ keys: tokenKeys, issuer, clock }),
+    log,
+    tokens: createTokens({ keys: tokenKeys, issuer, clock, revocations }),
+    revocations,
     metrics: createMetrics(),
     checkWebhookUrl: (url, { dev }) => checkWebhookUrl(url, { dev, resolve }),
     rtmpPort: RTMP_PORT,
@@ -109,6 +114,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     app,
     db: store.db,
     clock,
+    dataDir: folder,
     tokenKeys,
     log: () => lines.join(""),
     newOrganisation,
@@ -126,10 +132,12 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
       return { status: response.status, headers: response.headers, body: text === "" ? null : JSON.parse(text) };
     },
     async restart(other) {
+      revocations.stop();
       await store.close();
       return await open(folder, other, first);
     },
     async close() {
+      revocations.stop();
       await store.close();
       rmSync(folder, { recursive: true, force: true });
     },

@@ -12,6 +12,7 @@ const LEAST_ROLE = {
   create_stream: "user",
   change_tags: "user",
   create_token: "user",
+  revoke_token: "administrator", // it ends broadcasts
   control_stream: "administrator",
   change_webhook: "administrator",
   change_settings: "administrator",
@@ -34,6 +35,7 @@ export const ROUTES = {
 
   "POST /webcaster": "create_token",
   "POST /webcaster/verify": "anyone",
+  "POST /webcaster/revoke": "revoke_token",
   "GET /.well-known/jwks.json": "anyone",
 
   "GET /openapi.json": "anyone",

@@ -1,13 +1,17 @@
 // How the tables of schema.ts came to be, oldest first. Forward only: a migration that has been released never changes.
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
+import { tokenTables } from "./token-tables.ts";
 
 export interface Migration {
   readonly name: string;
   readonly up: (db: Kysely<unknown>) => Promise<void>;
 }
 
-export const MIGRATIONS: readonly Migration[] = [{ name: "0001-first-tables", up: firstTables }];
+export const MIGRATIONS: readonly Migration[] = [
+  { name: "0001-first-tables", up: firstTables },
+  { name: "0004-tokens", up: tokenTables },
+];
 
 /** The bookkeeping table, not part of the schema the service works with. */
 interface Bookkeeping {
