@@ -32,6 +32,7 @@ const organisation = (id: string) => ({
   hash: id,
   name: "Test",
   plan: "paid" as const,
+  trial_ends_at: null,
   enabled: 1,
   webhook: null,
   created_at: 1_767_225_600_000,

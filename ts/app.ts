@@ -19,20 +19,31 @@ import {
   TooManyRequests,
   UnknownAddress,
 } from "./errors.ts";
+import { auditRoutes } from "./http/audit.ts";
 import { docsRoutes } from "./http/docs.ts";
 import { describeTheRest, documentOf } from "./http/document.ts";
 import { jwksRoutes } from "./http/jwks.ts";
+import { keyRoutes } from "./http/keys.ts";
 import { rateLimit } from "./http/limits.ts";
+import { loginRoutes } from "./http/login.ts";
 import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
+import { sessionRoutes } from "./http/sessions.ts";
 import { streamRoutes } from "./http/stream.ts";
 import { tokenRoutes } from "./http/tokens.ts";
+import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
+import { usageRoutes } from "./http/usage.ts";
+import { userRoutes } from "./http/users.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
 import { WHIP_PATH, whipRoutes } from "./http/whip.ts";
 import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
+import { createLoginThrottle } from "./organisation/login-throttle.ts";
+import { createLogins } from "./organisation/logins.ts";
+import type { StreamUpstreams } from "./organisation/upstreams.ts";
 import { problemResponse, RETRY_AFTER_S, WhipProblem } from "./problems.ts";
+import type { LiveSessions } from "./publish/sessions.ts";
 import type { Whip } from "./publish/whip.ts";
 import { BODY_LIMIT_BYTES } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
@@ -52,6 +63,9 @@ export interface AppDeps {
   readonly tokenBroadcasts?: TokenBroadcasts;
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
+  readonly checkUpstreamUrl: CheckUpstreamUrl;
+  readonly streamUpstreams: StreamUpstreams;
+  readonly sessions: LiveSessions;
   readonly whip: Whip;
   /** Of this gateway. */
   readonly version: string;
@@ -93,9 +107,17 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.use(rateLimit({ limits: deps.config.limits, clock: deps.clock }));
 
   const apiKeys = createApiKeys(deps);
-  const authorise = createAuthorise(apiKeys);
+  const logins = createLogins({ ...deps, throttle: createLoginThrottle(deps.clock) });
+  const authorise = createAuthorise({ ...deps, apiKeys, logins });
   app.route("/", organisationRoutes({ ...deps, authorise }));
   app.route("/", streamRoutes({ ...deps, authorise }));
+  app.route("/", sessionRoutes({ ...deps, authorise }));
+  app.route("/", userRoutes({ ...deps, authorise }));
+  app.route("/", keyRoutes({ ...deps, authorise }));
+  app.route("/", auditRoutes({ ...deps, authorise }));
+  app.route("/", usageRoutes({ ...deps, authorise }));
+  app.route("/", loginRoutes({ ...deps, authorise, logins }));
+  app.route("/", upstreamRoutes({ ...deps, authorise }));
   app.route("/", webcasterRoutes({ ...deps, authorise }));
   app.route("/", tokenRoutes({ ...deps, authorise }));
   app.route("/", jwksRoutes({ ...deps, authorise }));
@@ -118,9 +140,9 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
 function answer(c: Context, error: HttpError | WhipProblem): Response {
   if (error instanceof WhipProblem || isWhip(c.req.path)) return problemResponse(error);
   const { status, body } = answerOf(error, familyOf(c.req.path));
-  if (error instanceof TooManyRequests) c.header("retry-after", String(error.retryAfterS));
   if (status === 503) c.header("retry-after", String(RETRY_AFTER_S));
   if (error instanceof MethodNotAllowed) c.header("allow", error.allow.join(", "));
+  if (error instanceof TooManyRequests) c.header("retry-after", String(error.retryAfterS));
   return c.json(body, status);
 }
 

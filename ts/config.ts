@@ -31,6 +31,7 @@ export interface Config {
     readonly workers: number;
     readonly audioWorkers: number;
     readonly gopCache: boolean;
+    readonly pushSilence: boolean;
   };
   readonly publish: { readonly duplicate: SettingValue<"publish.duplicate"> };
   readonly token: {
@@ -54,7 +55,7 @@ export interface Config {
     /** PEM certificates trusted beside the public ones, or null. */
     readonly ca: string | null;
   };
-  readonly bootstrap: { readonly apiKey: string | null };
+  readonly bootstrap: { readonly apiKey: string | null; readonly adminPassword: string | null };
   readonly dev: boolean;
   readonly log: { readonly level: SettingValue<"log.level">; readonly format: SettingValue<"log.format"> };
 }
@@ -133,6 +134,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       workers: value("media.workers"),
       audioWorkers: value("media.audio_workers"),
       gopCache: value("media.gop_cache"),
+      pushSilence: value("media.push_silence") === "auto",
     },
     publish: { duplicate: value("publish.duplicate") },
     token: { alg: value("token.alg"), issuer: value("token.issuer"), rotateDays: value("token.rotate_days") },
@@ -149,7 +151,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       updateS: value("webhook.update_s"),
       ca: caFile === null ? null : readCertificates(caFile, faults),
     },
-    bootstrap: { apiKey },
+    bootstrap: { apiKey, adminPassword: value("bootstrap.admin_password") },
     dev: value("dev"),
     log: { level: value("log.level"), format: value("log.format") },
   };

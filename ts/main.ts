@@ -11,9 +11,12 @@ import { type Listening, listen } from "./listen.ts";
 import { createLog } from "./log.ts";
 import { type Media, MediaStartError, startMedia } from "./media.ts";
 import { createMetrics } from "./metrics.ts";
-import { ensureFirstOrganisation } from "./organisation/organisations.ts";
+import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
+import { createStreamUpstreams } from "./organisation/upstreams.ts";
 import { checkWebhookUrl, withoutBrackets } from "./publish/address-guard.ts";
 import { createPublishing } from "./publish/lifecycle.ts";
+import { createLiveSessions } from "./publish/sessions.ts";
+import { checkUpstreamUrl } from "./publish/upstream-url.ts";
 import { createWhip } from "./publish/whip.ts";
 import { watchStore } from "./store/health.ts";
 import { openStore } from "./store/open.ts";
@@ -45,10 +48,11 @@ export interface Service {
 }
 
 /** Starts everything. Rejects with `ConfigInvalid`, `PortTaken` or `StoreUnavailable`, and leaves nothing behind.
- *  `announceKey` shows the first administrator key to the person who starts a new store; it is never logged. */
+ *  `announceKey` and `announcePassword` show the first administrator's key and password to the person who starts a new
+ *  store; they are never logged. */
 export async function serve(
   config: Config,
-  terminal: { readonly isTerminal: boolean; announceKey(key: string): void },
+  terminal: { readonly isTerminal: boolean; announceKey(key: string): void; announcePassword(password: string): void },
 ): Promise<Service> {
   const clock = { now: () => Date.now() };
   const log = createLog(config.log, terminal.isTerminal);
@@ -67,10 +71,13 @@ export async function serve(
       log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
     }
     const { alg, issuer, rotateDays } = config.token;
-    const keys = await loadTokenKeys(store.db, openSecretBox(config.dataDir), { alg, rotateDays, now: clock.now() });
+    const secretBox = openSecretBox(config.dataDir);
+    const keys = await loadTokenKeys(store.db, secretBox, { alg, rotateDays, now: clock.now() });
     started.push(keepTokenKeys(keys, { clock, log }));
     const revocations = await openRevocations({ db: store.db, clock, log });
     started.push(async () => revocations.stop());
+    const password = await ensureFirstPerson(store.db, config.bootstrap.adminPassword, clock.now());
+    const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox });
 
     let media: Media | null = null;
     const running = (): Media => {
@@ -80,6 +87,7 @@ export async function serve(
     const publishing = createPublishing({
       db: store.db,
       media: running,
+      streamUpstreams: streamUpstreams.urls,
       clock,
       log,
       settings: {
@@ -116,6 +124,9 @@ export async function serve(
       }),
       metrics,
       checkWebhookUrl: (url) => checkWebhookUrl(url, { dev: config.dev }),
+      checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev }),
+      streamUpstreams,
+      sessions: createLiveSessions({ publishing, media: running, dev: config.dev }),
       rtmpPort: media.rtmpPort,
       version: readVersion(),
       whip: createWhip({
@@ -130,6 +141,7 @@ export async function serve(
 
     // Last: whoever starts a new store sees the key only when everything runs.
     if (first.outcome === "created" && first.key !== null) terminal.announceKey(first.key);
+    if (password !== null) terminal.announcePassword(password);
     ready = true;
     log.info("ready");
     let hurry = (): void => {};
@@ -187,7 +199,7 @@ async function openMedia(
   try {
     const { address: rtmpHost } = await lookup(host);
     const { address: mediaHost } = await lookup(config.media.host);
-    const { port: mediaPort, workers, audioWorkers, gopCache } = config.media;
+    const { port: mediaPort, workers, audioWorkers, gopCache, pushSilence } = config.media;
     const publicAddresses = publicAddressesOf(config, mediaHost);
     const { tls } = config.rtmp;
     const rtmpTls = tls && { port: tls.port, ...readCertificate(tls) };
@@ -204,6 +216,7 @@ async function openMedia(
         workers,
         audioWorkers,
         gopCache,
+        pushSilence,
       },
       handle,
       failed,

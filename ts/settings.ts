@@ -38,6 +38,9 @@ const webUrl: Kind<string | null> = textWhere("an http or https URL without path
 const apiKey: Kind<string | null> = textWhere("24 to 128 characters that an HTTP header can carry", (value) =>
   /^[\x21-\x7e][\x20-\x7e]{22,126}[\x21-\x7e]$/.test(value),
 );
+const password: Kind<string | null> = textWhere("12 to 256 bytes of text", (value) => {
+  return [...value].length >= 12 && Buffer.byteLength(value) <= 256;
+});
 
 export const SETTINGS = {
   data_dir: { ...text, env: "HEADGATE_DATA_DIR", fallback: "./data", meaning: "embedded store and keys; created 0700" },
@@ -106,6 +109,12 @@ export const SETTINGS = {
     env: "HEADGATE_MEDIA_GOP_CACHE",
     fallback: true,
     meaning: "start players and pushes with the last keyframe at once",
+  },
+  "media.push_silence": {
+    ...oneOf("auto", "off"),
+    env: "HEADGATE_MEDIA_PUSH_SILENCE",
+    fallback: "auto",
+    meaning: "silence for upstreams whose stream has no sound: auto or off",
   },
   "publish.duplicate": {
     ...oneOf("reject_if_active", "replace"),
@@ -192,6 +201,13 @@ export const SETTINGS = {
     env: "HEADGATE_BOOTSTRAP_API_KEY",
     fallback: null,
     meaning: "first administrator key; default: generated, printed once",
+    secret: true,
+  },
+  "bootstrap.admin_password": {
+    ...password,
+    env: "HEADGATE_BOOTSTRAP_ADMIN_PASSWORD",
+    fallback: null,
+    meaning: "of the first user, admin; default: generated, printed once",
     secret: true,
   },
   dev: { ...onOff, env: "HEADGATE_DEV", fallback: false, meaning: "allow http and private addresses for webhooks" },

@@ -10,17 +10,22 @@ import { loadConfig } from "../../ts/config.ts";
 import { createMetrics } from "../../ts/metrics.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
 import { addOrganisation } from "../../ts/organisation/organisations.ts";
+import { createStreamUpstreams } from "../../ts/organisation/upstreams.ts";
 import { checkWebhookUrl } from "../../ts/publish/address-guard.ts";
+import { checkUpstreamUrl } from "../../ts/publish/upstream-url.ts";
 import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
 import { loadTokenKeys, type TokenKeys } from "../../ts/token/keys.ts";
 import { openRevocations } from "../../ts/token/revocations.ts";
 import { createTokens } from "../../ts/token/tokens.ts";
+import { createRecordedSessions, type RecordedSessions } from "./live-sessions.ts";
 import { openTestStore } from "./stores.ts";
 
 /** 2026-01-01T00:00:00Z, epoch ms. */
 export const START_MS = 1_767_225_600_000;
 export const RTMP_PORT = 1935;
+/** Whom requests come from. */
+const PEER = "203.0.113.7";
 
 /** The addresses of a name; every other name does not resolve. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
@@ -50,6 +55,8 @@ export interface Member {
 
 export interface Gateway extends Member {
   readonly app: ReturnType<typeof createApp>;
+  /** What is live; nothing at first. */
+  readonly live: RecordedSessions;
   readonly db: Kysely<Schema>;
   /** The given clock; tests move it. */
   readonly clock: { ms: number };
@@ -80,6 +87,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   const tokenKeys = await loadTokenKeys(store.db, openSecretBox(folder), { alg, rotateDays, now: clock.now() });
   const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
   const revocations = await openRevocations({ db: store.db, clock, log });
+  const recorded = createRecordedSessions();
   const app = createApp({
     db: store.db,
     config,
@@ -89,6 +97,9 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     revocations,
     metrics: createMetrics(),
     checkWebhookUrl: (url, { dev }) => checkWebhookUrl(url, { dev, resolve }),
+    checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev, resolve }),
+    streamUpstreams: createStreamUpstreams({ db: store.db, secretBox: openSecretBox(folder) }),
+    sessions: recorded.sessions,
     rtmpPort: RTMP_PORT,
     version: "0.0.0-test",
     // WHIP has tests of its own.
@@ -112,6 +123,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     organisation: first.organisation,
     keys: first.keys,
     app,
+    live: recorded,
     db: store.db,
     clock,
     dataDir: folder,
@@ -119,7 +131,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     log: () => lines.join(""),
     newOrganisation,
     async call(method, path, { key = first.keys.administrator, body, headers } = {}) {
-      const response = await app.request(`http://gateway.example${path}`, {
+      const init = {
         method,
         headers: {
           ...(key === null ? {} : { "x-service-apikey": key }),
@@ -127,7 +139,9 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
           ...headers,
         },
         ...(body === undefined ? {} : { body: bytesOf(body) }),
-      });
+      };
+      const peer = { incoming: { socket: { remoteAddress: PEER, remotePort: 1, remoteFamily: "IPv4" } } };
+      const response = await app.request(`http://gateway.example${path}`, init, peer);
       const text = await response.text();
       return { status: response.status, headers: response.headers, body: text === "" ? null : JSON.parse(text) };
     },

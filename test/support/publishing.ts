@@ -4,9 +4,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { pino } from "pino";
-import type { EndReason, EndRequest, Media, OfferJudgement, PublishSnapshot, WhipPublish } from "../../ts/media.ts";
+import type {
+  EndReason,
+  EndRequest,
+  Media,
+  OfferJudgement,
+  PublishSnapshot,
+  Upstream,
+  WhipPublish,
+} from "../../ts/media.ts";
+import { createStreamUpstreams, type StreamUpstreams } from "../../ts/organisation/upstreams.ts";
 import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
+import { openSecretBox } from "../../ts/store/secret-box.ts";
 import { openTestStore } from "./stores.ts";
 
 /** How long a wait lasts before it fails the test, ms. */
@@ -17,10 +27,12 @@ type Told =
       readonly told: "allow";
       readonly request: number;
       readonly clientId: number;
-      readonly upstreams: readonly string[];
+      readonly upstreams: readonly Upstream[];
     }
   | { readonly told: "deny"; readonly request: number; readonly code: string; readonly description: string }
   | ({ readonly told: "open_whip" } & WhipPublish)
+  | ({ readonly told: "add_upstream"; readonly clientId: number } & Upstream)
+  | { readonly told: "remove_upstream"; readonly clientId: number; readonly url: string }
   | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
   | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
 
@@ -33,7 +45,7 @@ export class RecordingMedia implements Media {
   readonly snapshots = new Map<number, PublishSnapshot>();
   allowThrows = false;
 
-  allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly string[] }): void {
+  allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly Upstream[] }): void {
     if (this.allowThrows) throw new Error("media core is gone");
     this.told.push({ told: "allow", request, ...publish });
     this.measure(publish.clientId, {});
@@ -61,6 +73,14 @@ export class RecordingMedia implements Media {
   end(clientId: number, reason: EndRequest, description: string): void {
     this.told.push({ told: "end", clientId, reason, description });
   }
+  addUpstream(clientId: number, upstream: Upstream): "added" | "not_running" {
+    this.told.push({ told: "add_upstream", clientId, ...upstream });
+    return this.snapshots.has(clientId) ? "added" : "not_running";
+  }
+  removeUpstream(clientId: number, url: string): boolean {
+    this.told.push({ told: "remove_upstream", clientId, url });
+    return this.snapshots.has(clientId);
+  }
   snapshot(clientId: number): PublishSnapshot | null {
     return this.snapshots.get(clientId) ?? null;
   }
@@ -68,7 +88,16 @@ export class RecordingMedia implements Media {
 
   /** Sets counters of a running publish. */
   measure(clientId: number, counters: Partial<PublishSnapshot>): void {
-    const zero = { timestampMs: 0, bytesIn: 0, bytesOut: 0, silentMs: 0, subscribers: 0, droppedFrames: 0 };
+    const zero = {
+      timestampMs: 0,
+      bytesIn: 0,
+      bytesOut: 0,
+      silentMs: 0,
+      subscribers: 0,
+      droppedFrames: 0,
+      tracks: { video: null, audio: null },
+      upstreams: [],
+    };
     this.snapshots.set(clientId, { clientId, ...zero, ...this.snapshots.get(clientId), ...counters });
   }
 }
@@ -77,6 +106,7 @@ export interface Stage {
   readonly db: Kysely<Schema>;
   readonly media: RecordingMedia;
   readonly publishing: Publishing;
+  readonly streamUpstreams: StreamUpstreams;
   /** Everything logged so far, as text. */
   log(): string;
   /** The given clock; tests move it. */
@@ -139,9 +169,11 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
   const media = new RecordingMedia();
   const clock = { ms: 1_767_225_600_000 };
   const lines: string[] = [];
+  const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: openSecretBox(folder) });
   const publishing = createPublishing({
     db: store.db,
     media: () => media,
+    streamUpstreams: streamUpstreams.urls,
     clock: { now: () => clock.ms },
     log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
     settings: {
@@ -159,6 +191,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     db: store.db,
     media,
     publishing,
+    streamUpstreams,
     log: () => lines.join(""),
     clock,
     ask(name, { arguments: custom = null, address = "203.0.113.7" } = {}) {

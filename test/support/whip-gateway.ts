@@ -8,6 +8,7 @@ import { expect } from "vitest";
 import { createApp } from "../../ts/app.ts";
 import { loadConfig } from "../../ts/config.ts";
 import { createMetrics } from "../../ts/metrics.ts";
+import { createLiveSessions } from "../../ts/publish/sessions.ts";
 import type { StreamUrlRules } from "../../ts/publish/stream-url.ts";
 import { createWhip } from "../../ts/publish/whip.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
@@ -104,6 +105,9 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
     }),
     metrics: createMetrics(),
     checkWebhookUrl: async () => null,
+    checkUpstreamUrl: async () => null,
+    streamUpstreams: stage.streamUpstreams,
+    sessions: createLiveSessions({ publishing: stage.publishing, media, dev: options.dev ?? false }),
     rtmpPort: rules.rtmpPort,
     version: VERSION,
     whip: createWhip({ media, publishing: stage.publishing, rules, dev: options.dev ?? false }),

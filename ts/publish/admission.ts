@@ -3,7 +3,8 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { StoreFailed } from "../errors.ts";
-import type { Media } from "../media.ts";
+import type { Media, Upstream } from "../media.ts";
+import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { type Denied, denied } from "./denials.ts";
@@ -36,8 +37,8 @@ export type Admission =
       readonly clientId: number;
       /** What the customer was told, and where; `webhook` is null when nobody was asked. */
       readonly intent: Intent;
-      /** The operator's upstreams for this publish: complete RTMP URLs. */
-      readonly upstreams: readonly string[];
+      /** The operator's upstreams for this publish, and the stream's. */
+      readonly upstreams: readonly Upstream[];
       /** Epoch ms. */
       readonly acceptedAt: number;
     }
@@ -50,6 +51,8 @@ export interface AdmissionDeps {
   readonly webhook: Webhook;
   readonly outbox: Outbox;
   readonly media: () => Media;
+  /** Complete RTMP URLs that a stream is pushed to. */
+  readonly streamUpstreams: (streamId: string) => Promise<readonly string[]>;
   readonly clock: { now(): number };
   readonly log: Logger;
   readonly settings: {
@@ -78,12 +81,12 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
   async function decide(request: PublishRequest): Promise<Admission> {
     const check = checkStreamName(request.name, request.arguments);
     if (check.outcome === "refused") return denied(check.cause, check.description);
-    const upstreams = writeUpstreams(settings.upstreamPush, check.name, request.arguments);
-    if (upstreams === null) return denied("malformed_name", "Custom arguments are not UTF-8");
+    const configured = writeUpstreams(settings.upstreamPush, check.name, request.arguments);
+    if (configured === null) return denied("malformed_name", "Custom arguments are not UTF-8");
     const found = await findStream(db, check.name);
     if (found === null) return denied("unknown_stream");
     if (found.state === "locked") return denied("locked_stream");
-    if (found.enabled === 0) return denied("organisation_disabled");
+    if (!isEnabled(found, clock.now())) return denied("organisation_disabled");
 
     // From here to the reservation nothing is awaited: of two requests exactly one gets the name.
     const running = names.live(check.name);
@@ -101,8 +104,9 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
         streamId: found.id,
         webhook: found.webhook,
       };
-      const refusal = await accept(intent);
-      if (refusal !== null) return refusal;
+      const accepted = await accept(intent);
+      if (accepted.outcome === "denied") return accepted;
+      const upstreams = [...configured.map(upstreamOf("deployment")), ...accepted.upstreams.map(upstreamOf("stream"))];
       allowed = intent.clientId;
       return { outcome: "allowed", clientId: allowed, intent, upstreams, acceptedAt: clock.now() };
     } finally {
@@ -117,14 +121,17 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
     return snapshot !== null && snapshot.silentMs >= SILENT_FOR_REPLACEMENT_MS;
   }
 
-  /** Null when the publish is live: the customer said 200, the intent is on disk (W17a), the name is free. */
-  async function accept(intent: Intent): Promise<Denied | null> {
+  /** Live: the customer said 200, the intent is on disk (W17a), the name is free. With the stream's own upstreams. */
+  async function accept(
+    intent: Intent,
+  ): Promise<{ readonly outcome: "live"; readonly upstreams: readonly string[] } | Denied> {
     const refusal = await ask(intent);
     if (refusal !== null) return refusal;
     try {
       if (await recordLive(db, intent, clock.now())) {
         await replaceRunning(intent.name);
-        return null;
+        // Last, so that none is missed that is stored from now on: those go to the running publish.
+        return { outcome: "live", upstreams: await deps.streamUpstreams(intent.streamId) };
       }
     } catch (err) {
       await withdraw(intent, "internal_error");
@@ -183,6 +190,10 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
   }
 }
 
+function upstreamOf(source: Upstream["source"]): (url: string) => Upstream {
+  return (url) => ({ url, source });
+}
+
 /** Exactly 200 allows (W10); no usable answer denies (W12). */
 function refusalOf(answer: WebhookAnswer): Denied | null {
   if (answer.outcome === "unreachable") return denied("customer_unreachable");
@@ -197,6 +208,8 @@ function withoutMapping(address: string): string {
 
 interface FoundStream extends Pick<StreamTable, "id" | "organisation_id" | "state"> {
   readonly enabled: OrganisationTable["enabled"];
+  readonly plan: OrganisationTable["plan"];
+  readonly trial_ends_at: OrganisationTable["trial_ends_at"];
   readonly webhook: OrganisationTable["webhook"];
 }
 
@@ -206,6 +219,7 @@ async function findStream(db: Kysely<Schema>, name: string): Promise<FoundStream
     .selectFrom("stream")
     .innerJoin("organisation", "organisation.id", "stream.organisation_id")
     .select(["stream.id", "stream.organisation_id", "stream.state", "organisation.enabled", "organisation.webhook"])
+    .select(["organisation.plan", "organisation.trial_ends_at"])
     .where("stream.name", "=", name)
     .where("stream.state", "<>", "deleted")
     .executeTakeFirst();

@@ -1,6 +1,7 @@
 // How the tables of schema.ts came to be, oldest first. Forward only: a migration that has been released never changes.
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
+import { managementTables } from "./management-tables.ts";
 import { tokenTables } from "./token-tables.ts";
 
 export interface Migration {
@@ -10,7 +11,9 @@ export interface Migration {
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: "0001-first-tables", up: firstTables },
+  { name: "0003-management", up: managementTables },
   { name: "0004-tokens", up: tokenTables },
+  { name: "0005-stream-upstreams", up: streamUpstreams },
 ];
 
 /** The bookkeeping table, not part of the schema the service works with. */
@@ -145,4 +148,16 @@ async function firstTables(db: Kysely<unknown>): Promise<void> {
     .addColumn("state", "text", (column) => column.notNull().check(sql`state in ('next', 'active', 'retired')`))
     .addColumn("created_at", "bigint", (column) => column.notNull())
     .execute();
+}
+
+/** URLs hold stream keys, so they are sealed (secret-box.ts). */
+async function streamUpstreams(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("stream_upstream")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("stream_id", "text", (column) => column.notNull().references("stream.id"))
+    .addColumn("url", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema.createIndex("upstream_of_stream").on("stream_upstream").column("stream_id").execute();
 }

@@ -12,7 +12,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use crate::{
-    AddressWanted, Event, Ingest, IngestConfig, PublishEnded, PublishRequested, UpstreamUrl,
+    AddressWanted, Event, Ingest, IngestConfig, PublishEnded, PublishRequested, Upstream,
+    UpstreamSource, UpstreamUrl,
 };
 
 /// A frame that ends so makes its session panic, in tests of this crate only.
@@ -20,6 +21,11 @@ pub(crate) const FORCED_PANIC: &[u8] = b"forced panic";
 
 /// Longer than anything here should take; only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+fn upstream(url: &str) -> Upstream {
+    let url = UpstreamUrl::parse(url).expect("valid");
+    Upstream { url, source: UpstreamSource::Stream }
+}
 
 /// A core with the part of the gateway played by the test.
 struct Core {
@@ -41,6 +47,7 @@ impl Core {
             workers,
             audio_workers: 1,
             caches_gop: true,
+            pushes_silence: true,
         };
         let wake = Box::new(move || {
             // Nobody listens once the test is over.
@@ -96,8 +103,8 @@ impl Core {
     fn publisher(&mut self, name: &str, client_id: u64, upstreams: &[String]) -> peer::Peer {
         let mut publisher = peer::Peer::publish(self.port(), name);
         let request = publisher.meanwhile(|| self.request());
-        let urls = upstreams.iter().map(|url| UpstreamUrl::parse(url).expect("valid")).collect();
-        self.ingest.allow(request.request, client_id, urls);
+        let upstreams = upstreams.iter().map(|url| upstream(url)).collect();
+        self.ingest.allow(request.request, client_id, upstreams);
         publisher.wait_ready();
         publisher
     }

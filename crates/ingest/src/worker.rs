@@ -133,7 +133,8 @@ impl Worker {
             polls.push((poll, udp, receiver));
         }
         let (audio, audio_inboxes) = AudioWorkers::new(config.audio_workers);
-        let shared = Shared::new(mailbox, audio, tls, config.caches_gop, inboxes);
+        let IngestConfig { caches_gop, pushes_silence, .. } = *config;
+        let shared = Shared::new(mailbox, audio, tls, caches_gop, pushes_silence, inboxes);
         if let Some((poll, ..)) = polls.first() {
             poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
             if let Some(listener) = &mut tls_listener {
@@ -200,6 +201,8 @@ impl Worker {
                 | Command::Deny { .. }
                 | Command::Dial { .. }
                 | Command::End { .. }
+                | Command::AddUpstream { .. }
+                | Command::RemoveUpstream { .. }
                 | Command::Attach { .. }
                 | Command::Seed { .. }
                 | Command::Transcoded { .. }
@@ -371,6 +374,8 @@ impl Worker {
                 Command::End { client_id, reason, description } => {
                     self.end_publish(client_id, reason, &description);
                 }
+                Command::AddUpstream { client_id, record } => self.add_upstream(client_id, record),
+                Command::RemoveUpstream { client_id, id } => self.remove_upstream(client_id, id),
                 Command::Attach { stream, reader, relay } => self.attach(stream, reader, relay),
                 Command::Seed { stream, burst } => self.seed(stream, burst),
                 Command::Detach { stream, relay } => self.detach(stream, &relay),
