@@ -24,11 +24,13 @@ import { docsRoutes } from "./http/docs.ts";
 import { describeTheRest, documentOf } from "./http/document.ts";
 import { jwksRoutes } from "./http/jwks.ts";
 import { keyRoutes } from "./http/keys.ts";
+import { rateLimit } from "./http/limits.ts";
 import { loginRoutes } from "./http/login.ts";
 import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { sessionRoutes } from "./http/sessions.ts";
 import { streamRoutes } from "./http/stream.ts";
+import { tokenRoutes } from "./http/tokens.ts";
 import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
 import { usageRoutes } from "./http/usage.ts";
 import { userRoutes } from "./http/users.ts";
@@ -43,22 +45,26 @@ import { createLoginThrottle } from "./organisation/login-throttle.ts";
 import { createLogins } from "./organisation/logins.ts";
 import type { StreamUpstreams } from "./organisation/upstreams.ts";
 import type { WebhookSecrets } from "./organisation/webhook-secret.ts";
-import { problemResponse, WhipProblem } from "./problems.ts";
+import { problemResponse, RETRY_AFTER_S, WhipProblem } from "./problems.ts";
 import type { LiveSessions } from "./publish/sessions.ts";
 import type { Whip } from "./publish/whip.ts";
 import type { Workbench } from "./publish/workbench.ts";
 import { BODY_LIMIT_BYTES } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
+import type { TokenBroadcasts } from "./token/broadcasts.ts";
+import type { Revocations } from "./token/revocations.ts";
 import type { Tokens } from "./token/tokens.ts";
 
 /** Everything the application stands on. */
 export interface AppDeps {
   readonly db: Kysely<Schema>;
-  readonly config: Pick<Config, "dev" | "http" | "ingest">;
+  readonly config: Pick<Config, "dev" | "http" | "ingest" | "limits">;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
   readonly tokens: Tokens;
+  readonly revocations?: Revocations;
+  readonly tokenBroadcasts?: TokenBroadcasts;
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
   readonly checkUpstreamUrl: CheckUpstreamUrl;
@@ -105,6 +111,8 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
     }),
   );
 
+  app.use(rateLimit({ limits: deps.config.limits, clock: deps.clock }));
+
   const apiKeys = createApiKeys(deps);
   const logins = createLogins({ ...deps, throttle: createLoginThrottle(deps.clock) });
   const authorise = createAuthorise({ ...deps, apiKeys, logins });
@@ -119,6 +127,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", loginRoutes({ ...deps, authorise, logins }));
   app.route("/", upstreamRoutes({ ...deps, authorise }));
   app.route("/", webcasterRoutes({ ...deps, authorise }));
+  app.route("/", tokenRoutes({ ...deps, authorise }));
   app.route("/", jwksRoutes({ ...deps, authorise }));
   app.route("/", whipRoutes(deps));
   describeTheRest(app.openAPIRegistry);
@@ -139,6 +148,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
 function answer(c: Context, error: HttpError | WhipProblem): Response {
   if (error instanceof WhipProblem || isWhip(c.req.path)) return problemResponse(error);
   const { status, body } = answerOf(error, familyOf(c.req.path));
+  if (status === 503) c.header("retry-after", String(RETRY_AFTER_S));
   if (error instanceof MethodNotAllowed) c.header("allow", error.allow.join(", "));
   if (error instanceof TooManyRequests) c.header("retry-after", String(error.retryAfterS));
   return c.json(body, status);

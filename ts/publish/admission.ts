@@ -2,6 +2,7 @@
 // customer's answer; it knows no protocol, and it starts no media.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import { StoreFailed } from "../errors.ts";
 import type { Media, Upstream } from "../media.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
 import { isEnabled } from "../store/enabled.ts";
@@ -83,7 +84,7 @@ export function createAdmission(deps: AdmissionDeps): {
         return await decide(request);
       } catch (err) {
         log.error({ err }, "publish request could not be decided");
-        return denied("internal_error");
+        return denied(err instanceof StoreFailed ? "store_unavailable" : "internal_error");
       }
     },
   };
@@ -172,7 +173,7 @@ export function createAdmission(deps: AdmissionDeps): {
     };
     const answer = intent.webhook === null ? null : await askCustomer(intent, intent.webhook, customer, record);
     const refusal = answer === null ? null : refusalOf(answer, customer.settings);
-    if (refusal === null) return (await record()) ? null : denied("internal_error");
+    if (refusal === null) return (await record()) ? null : denied("store_unavailable");
     // The broadcaster need not wait for the record of a denial. If it is lost the answer counts as unknown: recovery
     // rather sends one publish_done too many than too few.
     if (recorded !== null)
