@@ -64,7 +64,7 @@ impl Random {
     }
 }
 
-/// The inputs kept for a body: whole conversations, and every finding there ever was.
+/// The inputs kept for a body: whole conversations, some of what fuzzing learned from them, and every finding.
 fn corpus(name: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(name);
     let entries = fs::read_dir(folder).expect("the corpus is in git");
