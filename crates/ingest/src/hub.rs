@@ -70,8 +70,6 @@ struct Subscriber {
     stream: StreamKey,
     reader: Reader,
     form: SoundForm,
-    /// Codecs it does not take.
-    left_out: Vec<Codec>,
     queue: SubscriberQueue,
 }
 
@@ -112,9 +110,7 @@ impl Hub {
             stream.has_opus && frame.codec == Codec::Aac && frame.kind == FrameKind::Audio;
         for key in &stream.subscribers {
             let Some(subscriber) = self.subscribers.get_mut(key.0) else { continue };
-            if !subscriber.form.takes(frame.codec, stream.has_opus)
-                || subscriber.left_out.contains(&frame.codec)
-            {
+            if !subscriber.form.takes(frame.codec, stream.has_opus) {
                 continue;
             }
             // What a transcoder still makes of the time before the picture would come behind it.
@@ -143,7 +139,7 @@ impl Hub {
         if live.ended {
             queue.end();
         }
-        let subscriber = Subscriber { stream, reader, form, left_out: Vec::new(), queue };
+        let subscriber = Subscriber { stream, reader, form, queue };
         let key = SubscriberKey(self.subscribers.insert(subscriber));
         live.subscribers.push(key);
         live.counters.add_subscribers(1);
@@ -160,9 +156,9 @@ impl Hub {
 
     /// A reader does not take frames of these codecs: they neither wait nor count for it.
     pub(crate) fn leave_out(&mut self, key: SubscriberKey, codecs: Vec<Codec>) {
-        let Some(subscriber) = self.subscribers.get_mut(key.0) else { return };
-        subscriber.queue.forget(|frame| codecs.contains(&frame.codec));
-        subscriber.left_out = codecs;
+        if let Some(subscriber) = self.subscribers.get_mut(key.0) {
+            subscriber.queue.leave_out(codecs);
+        }
     }
 
     /// Whether someone, here or behind a relay, takes the stream's sound as AAC only.

@@ -154,6 +154,57 @@ fn control_messages_too_short_for_their_number_are_errors() {
 }
 
 #[test]
+fn long_messages_are_welcome_only_once_a_publish_is_allowed() {
+    /// A picture of `length` bytes is announced; none of them follow.
+    fn announce(encoder: &mut Encoder, length: u32) -> Result<(), Error> {
+        let [_, l0, l1, l2] = length.to_be_bytes();
+        encoder.try_chunks(&[6, 0, 0, 0, l0, l1, l2, VIDEO, 1, 0, 0, 0])
+    }
+    let asked = |name| {
+        let mut encoder = Encoder::connected();
+        encoder.command(1, name, 5.0, &[null(), string("cam"), string("live")]);
+        encoder
+    };
+    let played = || {
+        let mut encoder = asked("play");
+        encoder.accept_play();
+        encoder
+    };
+    for mut encoder in [Encoder::connected(), asked("publish"), asked("play"), played()] {
+        assert_eq!(announce(&mut encoder, 65_537), Err(Error::MessageLimit));
+    }
+    for mut encoder in [Encoder::connected(), asked("publish"), asked("play"), played()] {
+        assert_eq!(announce(&mut encoder, 65_536), Ok(()));
+    }
+    assert_eq!(announce(&mut Encoder::publishing(), 8 << 20), Ok(()));
+    assert_eq!(announce(&mut Encoder::publishing(), (8 << 20) + 1), Err(Error::MessageLimit));
+}
+
+#[test]
+fn a_chunk_size_past_its_bounds_is_refused() {
+    for size in [0, 65_537, u32::MAX] {
+        let mut encoder = Encoder::publishing();
+        let told = encoder.try_message(2, SET_CHUNK_SIZE, 0, &size.to_be_bytes());
+        assert_eq!(told, Err(Error::ChunkSizeLimit), "{size}");
+    }
+}
+
+#[test]
+fn amf0_past_its_limits_is_refused_in_a_command() {
+    let deep = [[10, 0, 0, 0, 1].repeat(17), vec![5]].concat();
+    let long_key = [&[3, 1, 1][..], &[b'k'; 257], &[5, 0, 0, 9]].concat();
+    let wide = [&[10, 0, 0, 4, 1][..], &[5; 1025]].concat();
+    for value in [deep, long_key, wide] {
+        let mut encoder = Encoder::publishing();
+        let told = encoder.try_command(0, "theirOwnThing", 2.0, &[null(), value]);
+        assert_eq!(told, Err(Error::AmfLimit));
+    }
+    let mut encoder = Encoder::publishing();
+    let told = encoder.try_command(0, "theirOwnThing", 2.0, &[null(), vec![2, 0xff, 0xff, b'x']]);
+    assert_eq!(told, Err(Error::Amf));
+}
+
+#[test]
 fn an_aggregate_of_4096_messages_is_taken_apart_and_one_of_more_refused() {
     let aggregate = |count: usize| {
         let mut encoder = Encoder::connected();
