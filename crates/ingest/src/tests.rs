@@ -1,12 +1,12 @@
 //! The core with real sockets: publishers and players are our own protocol crate's clients on blocking sockets.
 
+mod clocks;
 mod endings;
 mod enhanced;
 mod hostile;
 mod peer;
 mod players;
 mod pushes;
-mod timestamps;
 mod whip;
 
 use std::net::{Ipv4Addr, SocketAddr};
