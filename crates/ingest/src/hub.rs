@@ -167,6 +167,13 @@ impl Hub {
         subscriber.queue.forget(|frame| !form.takes(frame.codec, has_opus));
     }
 
+    /// A reader does not take frames of these codecs: they neither wait nor count for it.
+    pub(crate) fn leave_out(&mut self, key: SubscriberKey, codecs: Vec<Codec>) {
+        if let Some(subscriber) = self.subscribers.get_mut(key.0) {
+            subscriber.queue.leave_out(codecs);
+        }
+    }
+
     /// Whether someone, here or behind a relay, takes the stream's sound as AAC only.
     #[must_use]
     pub(crate) fn needs_aac(&self, stream: StreamKey) -> bool {

@@ -260,6 +260,13 @@ impl Worker {
         true
     }
 
+    /// Seat `reader` does not take frames of these codecs.
+    pub(crate) fn leave_out(&mut self, reader: usize, codecs: Vec<Codec>) {
+        if let Some((_, subscriber)) = self.seats.get(reader).and_then(|seat| seat.reads) {
+            self.hub.leave_out(subscriber, codecs);
+        }
+    }
+
     /// Seat `reader` has learnt in which form its peer takes the sound.
     pub(crate) fn decide_form(&mut self, reader: usize, form: SoundForm) {
         let Some((stream, subscriber)) = self.seats.get(reader).and_then(|seat| seat.reads) else {

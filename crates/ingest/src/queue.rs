@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use headgate_media::{Frame, FrameKind, Timestamp, Track};
+use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 
 /// Media time that may wait for one subscriber beyond what it joined with.
 const QUEUE_TIME_LIMIT_US: i64 = 3_000_000;
@@ -25,6 +25,8 @@ pub(crate) struct SubscriberQueue {
     /// Decode time of the first keyframe it got.
     first_picture: Option<Timestamp>,
     dropped: u64,
+    /// Codecs that the subscriber does not take.
+    left_out: Vec<Codec>,
     ended: bool,
 }
 
@@ -44,6 +46,9 @@ impl SubscriberQueue {
 
     /// Adds a frame, or drops it or older ones.
     pub(crate) fn push(&mut self, frame: &Frame) {
+        if self.left_out.contains(&frame.codec) {
+            return;
+        }
         self.admit(frame.clone());
         if self.has_too_much(Track::Video) {
             self.drop_to_keyframe();
@@ -51,6 +56,14 @@ impl SubscriberQueue {
         while self.has_too_much(Track::Audio)
             && self.drop_oldest(|frame| frame.kind == FrameKind::Audio)
         {}
+    }
+
+    /// Frames of these codecs are not for the subscriber, neither those that wait nor those that will come.
+    pub(crate) fn leave_out(&mut self, codecs: Vec<Codec>) {
+        self.forget(|frame| codecs.contains(&frame.codec));
+        self.has_video = self.frames.iter().any(|frame| is_picture(frame.kind));
+        self.first_picture = self.first_picture.filter(|_| self.has_video);
+        self.left_out = codecs;
     }
 
     /// Takes out what the subscriber does not take; it was never meant for it, so it does not count as dropped.
@@ -202,7 +215,6 @@ const fn is_picture(kind: FrameKind) -> bool {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use headgate_media::Codec;
 
     fn frame(kind: FrameKind, millis: i64) -> Frame {
         let codec = if kind == FrameKind::Audio { Codec::Aac } else { Codec::H264 };

@@ -2,12 +2,12 @@
 
 use headgate_media::Timestamp;
 
-/// Half the smaller wrap: a step further than this is a wrap, anything nearer is taken as it is.
-const HALF_WRAP: i64 = 1 << 30;
 /// FLV-derived encoders (OBS, ffmpeg) mask the top bit and wrap here: after 24.9 days.
 const WRAP_31: i64 = 1 << 31;
 /// RTMP's own wrap (RTMP 1.0 5.3.1.2): after 49.7 days.
 const WRAP_32: i64 = 1 << 32;
+/// The tracks of one broadcaster start nearer than this to each other.
+const TRACKS_APART: i64 = 60_000;
 
 /// One track's clock. The broadcaster's timestamps are extended, never rewritten.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,28 +16,26 @@ pub(crate) struct RtmpClock {
 }
 
 impl RtmpClock {
-    /// The 64-bit time nearest to the track's newest one that `wire` can mean.
-    pub(crate) fn unwrap(&mut self, wire: u32) -> Timestamp {
-        let wire = i64::from(wire);
-        let Some(newest) = self.newest else {
-            self.newest = Some(wire);
-            return Timestamp::from_millis(wire);
-        };
-        let base = newest.div_euclid(WRAP_32) * WRAP_32;
-        let plain = base + wire;
-        let millis = if (plain - newest).abs() <= HALF_WRAP {
-            plain
-        } else {
-            // Far from the newest: the candidates are one wrap of either kind away.
-            [plain, plain + WRAP_31, plain + WRAP_32, plain - WRAP_32]
-                .into_iter()
-                .filter(|candidate| *candidate >= 0)
-                .min_by_key(|candidate| (candidate - newest).abs())
-                .unwrap_or(plain)
-        };
-        self.newest = Some(millis.max(newest));
+    /// The 64-bit time nearest to the track's newest one that `wire` can mean. A track that has none yet but begins
+    /// beside `other` behind a wrap begins behind it.
+    pub(crate) fn unwrap(&mut self, wire: u32, other: &Self) -> Timestamp {
+        let beside = |newest: &i64| (nearest(wire, *newest) - newest).abs() <= TRACKS_APART;
+        let newest = self.newest.or(other.newest.filter(beside));
+        let millis = newest.map_or(i64::from(wire), |newest| nearest(wire, newest));
+        self.newest = self.newest.max(Some(millis));
         Timestamp::from_millis(millis)
     }
+}
+
+/// What `wire` can mean is one wrap of either kind away from its place in the current 32 bits: that which lies nearest.
+/// A step of less than 2^30 ms (12 days), back or forth, is thus never taken for a wrap.
+fn nearest(wire: u32, newest: i64) -> i64 {
+    let plain = newest.div_euclid(WRAP_32) * WRAP_32 + i64::from(wire);
+    [plain, plain + WRAP_31, plain - WRAP_31, plain + WRAP_32, plain - WRAP_32]
+        .into_iter()
+        .filter(|candidate| *candidate >= 0)
+        .min_by_key(|candidate| (candidate - newest).abs())
+        .unwrap_or(plain)
 }
 
 #[cfg(test)]
@@ -46,7 +44,7 @@ mod tests {
 
     fn run(wire: &[u32]) -> Vec<i64> {
         let mut clock = RtmpClock::default();
-        wire.iter().map(|w| clock.unwrap(*w).as_millis()).collect()
+        wire.iter().map(|w| clock.unwrap(*w, &RtmpClock::default()).as_millis()).collect()
     }
 
     #[test]
@@ -74,6 +72,28 @@ mod tests {
             run(&[0xffff_fff0, 0x10, 0xffff_fff8]),
             [0xffff_fff0, 0x1_0000_0010, 0xffff_fff8]
         );
+    }
+
+    #[test]
+    fn a_late_packet_across_a_second_wrap_at_31_bits_stays_before_it() {
+        let day_50 = [0x7fff_fff0, 0x10, 0x4000_0000, 0x7fff_fff0, 0x10, 0x7fff_fff8];
+        let want = [0x7fff_fff0, 0x8000_0010, 0xc000_0000, 0xffff_fff0, 0x1_0000_0010, 0xffff_fff8];
+        assert_eq!(run(&day_50), want);
+    }
+
+    #[test]
+    fn a_track_that_begins_behind_a_wrap_begins_beside_the_other() {
+        for (wires, want) in [
+            ([0x7fff_fff0, 0x10], 0x8000_0010),
+            ([0xffff_fff0, 0x10], 0x1_0000_0010),
+            ([0x10, 0xffff_fff0], 0xffff_fff0),
+            ([5000, 4000], 4000),
+            ([0, 3_000_000_000], 3_000_000_000),
+        ] {
+            let (mut audio, mut video) = (RtmpClock::default(), RtmpClock::default());
+            audio.unwrap(wires[0], &video);
+            assert_eq!(video.unwrap(wires[1], &audio).as_millis(), want, "{wires:x?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! RTMP media messages ⇄ frames: tag bodies and clocks in one place. Pure.
 
-use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track, flv};
+use bytes::Bytes;
+use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track, flv, opus};
 use headgate_rtmp::{MediaKind, MediaMessage};
 
 use crate::hub::SoundForm;
@@ -11,32 +12,54 @@ use crate::rtmp_clock::RtmpClock;
 pub(crate) struct TrackClocks {
     audio: RtmpClock,
     video: RtmpClock,
+    has_opus_head: bool,
 }
 
 impl TrackClocks {
     /// The frame in a message; `None` for what carries none.
     pub(crate) fn read(&mut self, message: MediaMessage) -> Result<Option<Frame>, flv::Error> {
         let MediaMessage { kind, timestamp, payload } = message;
-        let (clock, frame) = match kind {
-            MediaKind::Audio => (&mut self.audio, flv::read_audio(&payload, Timestamp::ZERO)?),
-            MediaKind::Video => (&mut self.video, flv::read_video(&payload, Timestamp::ZERO)?),
-            MediaKind::Script => (&mut self.video, Some(script(payload))),
+        let (clock, other, frame) = match kind {
+            MediaKind::Audio => {
+                let frame = flv::read_audio(&payload, Timestamp::ZERO)?;
+                (&mut self.audio, self.video, frame)
+            }
+            MediaKind::Video => {
+                let frame = flv::read_video(&payload, Timestamp::ZERO)?;
+                (&mut self.video, self.audio, frame)
+            }
+            MediaKind::Script => (&mut self.video, self.audio, Some(script(payload))),
         };
         Ok(frame.map(|mut frame| {
             frame.timestamp = match frame.kind {
-                // Headers are stamped 0 even in the middle of a clock: they must not move it.
-                FrameKind::Configuration | FrameKind::Script => { *clock }.unwrap(timestamp),
+                // Headers are stamped 0 even in the middle of a clock: they stay so, and must not move it.
+                FrameKind::Configuration | FrameKind::Script if timestamp == 0 => Timestamp::ZERO,
+                FrameKind::Configuration | FrameKind::Script => {
+                    { *clock }.unwrap(timestamp, &other)
+                }
                 FrameKind::Keyframe
                 | FrameKind::Inter
                 | FrameKind::Disposable
-                | FrameKind::Audio => clock.unwrap(timestamp),
+                | FrameKind::Audio => clock.unwrap(timestamp, &other),
             };
             frame
         }))
     }
+
+    /// The configuration to put before `frame` when the broadcaster left it out: Opus may begin without one (E-RTMP,
+    /// "Enhanced Audio"), but neither a late player nor every upstream takes it so.
+    pub(crate) fn missing_configuration(&mut self, frame: &Frame) -> Option<Frame> {
+        if frame.codec != Codec::Opus || std::mem::replace(&mut self.has_opus_head, true) {
+            return None;
+        }
+        let channels = opus::channels(&frame.data).ok()?;
+        let data = Bytes::copy_from_slice(&opus::head(channels));
+        let is_missing = frame.kind == FrameKind::Audio;
+        is_missing.then_some(Frame { kind: FrameKind::Configuration, data, ..frame.clone() })
+    }
 }
 
-fn script(data: bytes::Bytes) -> Frame {
+fn script(data: Bytes) -> Frame {
     let (codec, kind) = (Codec::Amf0, FrameKind::Script);
     Frame { codec, kind, timestamp: Timestamp::ZERO, composition_ms: 0, data }
 }
@@ -63,6 +86,13 @@ pub(crate) const fn wire_timestamp(frame: &Frame) -> u32 {
 /// In which form a peer with this `fourCcList` takes the sound of a stream that comes as Opus.
 pub(crate) fn sound_form(four_cc_list: &[String]) -> SoundForm {
     if takes_codec(four_cc_list, Codec::Opus) { SoundForm::Opus } else { SoundForm::Aac }
+}
+
+/// The codecs of pictures that a player with this `fourCcList` does not take: it gets the sound alone.
+pub(crate) fn foreign_pictures(four_cc_list: &[String]) -> Vec<Codec> {
+    let mut codecs = vec![Codec::Hevc, Codec::Av1, Codec::Vp9];
+    codecs.retain(|codec| !takes_codec(four_cc_list, *codec));
+    codecs
 }
 
 /// Whether a player with this `fourCcList` takes the codec: legacy FLV always, the rest only when listed (R3).

@@ -14,7 +14,7 @@ use crate::Denial;
 use crate::link::{Link, Received};
 use crate::mailbox::PublishRequested;
 use crate::pump::{Pumped, pump};
-use crate::rtmp_frames::{TrackClocks, sound_form};
+use crate::rtmp_frames::{TrackClocks, foreign_pictures, sound_form};
 use crate::seat::{After, Ready};
 use crate::session::{Counters, EndReason, PublishSession};
 use crate::worker::Worker;
@@ -215,7 +215,9 @@ impl ServerConnection {
             match event {
                 ServerEvent::PublishRequested(target) => self.ask(worker, key, target),
                 ServerEvent::PlayRequested(target) => {
-                    if worker.join(key, &target.name, sound_form(self.session.four_cc_list())) {
+                    let four_ccs = self.session.four_cc_list();
+                    if worker.join(key, &target.name, sound_form(four_ccs)) {
+                        worker.leave_out(key, foreign_pictures(four_ccs));
                         self.session.accept_play();
                         self.role = Role::Playing;
                     } else {
@@ -266,6 +268,9 @@ impl ServerConnection {
                 #[cfg(test)]
                 assert!(!frame.data.ends_with(crate::tests::FORCED_PANIC), "forced by a test");
                 publish.handle_frame(&frame);
+                if let Some(configuration) = clocks.missing_configuration(&frame) {
+                    worker.publish_frame(key, &configuration);
+                }
                 worker.publish_frame(key, &frame);
             }
             Ok(None) => {}

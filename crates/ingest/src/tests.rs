@@ -1,6 +1,8 @@
 //! The core with real sockets: publishers and players are our own protocol crate's clients on blocking sockets.
 
+mod clocks;
 mod endings;
+mod enhanced;
 mod hostile;
 mod peer;
 mod players;

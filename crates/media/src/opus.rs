@@ -98,6 +98,12 @@ pub fn head(channels: Channels) -> [u8; 19] {
     head
 }
 
+/// Whether these bytes are an OpusHead (RFC 7845 5.1).
+#[must_use]
+pub fn is_head(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"OpusHead")
+}
+
 /// Samples of one frame of a packet (RFC 6716 table 2).
 const fn frame_samples(toc: u8) -> u32 {
     const MS: u32 = SAMPLE_RATE / 1000;

@@ -236,9 +236,11 @@ proptest! {
 
     #[test]
     fn a_peer_that_omits_extended_times_on_type_3_is_understood(
-        planned in vec(any_planned(), 1..10),
+        mut planned in vec(any_planned(), 1..10),
         pieces in vec(1_usize..400, 1..12),
     ) {
+        // A full header on 319 begins like the time 0xffffff: nobody can tell that from a time that is there.
+        planned.iter_mut().filter(|next| next.chunk_stream == 319).for_each(|next| next.chunk_stream = 318);
         let mut sender = Sender::new(true);
         let mut want = interleave(&mut sender, planned, &[0, 1, 2, 3], &[]);
         // What follows shows that bytes taken for a time find their way back into the next header.

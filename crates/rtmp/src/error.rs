@@ -47,6 +47,9 @@ pub enum Error {
     /// More commands per second than allowed.
     #[error("too many commands")]
     CommandRateLimit,
+    /// More answers than allowed wait for a peer that does not read them.
+    #[error("the peer does not read our answers")]
+    AnswerBytesLimit,
 }
 
 impl Error {
@@ -68,6 +71,7 @@ impl Error {
             Self::PartialLimit => "partial_limit",
             Self::AmfLimit => "amf_limit",
             Self::CommandRateLimit => "command_rate_limit",
+            Self::AnswerBytesLimit => "answer_bytes_limit",
         }
     }
 
@@ -84,7 +88,8 @@ impl Error {
             | Self::ChunkStreamLimit
             | Self::PartialLimit
             | Self::AmfLimit
-            | Self::CommandRateLimit => true,
+            | Self::CommandRateLimit
+            | Self::AnswerBytesLimit => true,
         }
     }
 }

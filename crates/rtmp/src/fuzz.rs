@@ -2,37 +2,88 @@
 
 use std::time::Instant;
 
-use crate::amf0::Reader;
-use crate::chunk_reader::ChunkReader;
-use crate::message::split_aggregate;
+use bytes::Bytes;
+
+use crate::amf0::{Reader, write};
+use crate::chunk_reader::{ChunkReader, Message};
+use crate::message::{Command, SET_CHUNK_SIZE, normalise_data, split_aggregate};
 use crate::{
-    ClientConfig, ClientRole, ClientSession, Limits, ServerConfig, ServerEvent, ServerSession,
+    ClientConfig, ClientRole, ClientSession, Error, Limits, Output, ServerConfig, ServerEvent,
+    ServerSession,
 };
 
-/// The bytes as chunks, long messages allowed.
+/// The longest single answer there is, and the handshake.
+const ANSWER_SLACK_BYTES: usize = 8192;
+
+/// The bytes as chunks, long messages allowed, arriving whole and in pieces.
+///
+/// # Panics
+/// Other messages than when they arrive at once are a finding.
 pub fn chunk_reader(bytes: &[u8]) {
-    let mut reader = ChunkReader::new(Limits::default());
-    reader.set_accepted();
-    let mut input = bytes;
-    while let Ok(Some(message)) = reader.read(&mut input) {
-        if message.kind == 1 && message.payload.len() == 4 {
-            let size = u32::from_be_bytes([0, 0, message.payload[2], message.payload[3]]);
-            if reader.set_chunk_size(size).is_err() {
-                return;
-            }
-        }
+    let whole = read_chunks([bytes]);
+    for size in [1, 1 + bytes.len() % 97, 1460] {
+        assert_eq!(read_chunks(bytes.chunks(size)), whole, "in pieces of {size}");
     }
 }
 
-/// The bytes as AMF0 values, and as an aggregate message.
+/// All messages of these pieces, and what ended them.
+fn read_chunks<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Message>, Option<Error>) {
+    let (mut reader, mut messages) = (ChunkReader::new(Limits::default()), Vec::new());
+    reader.set_accepted();
+    for mut piece in pieces {
+        loop {
+            let message = match reader.read(&mut piece) {
+                Ok(Some(message)) => message,
+                Ok(None) => break,
+                Err(error) => return (messages, Some(error)),
+            };
+            if message.kind == SET_CHUNK_SIZE
+                && let Some(size) = message.payload.first_chunk()
+                && let Err(error) = reader.set_chunk_size(u32::from_be_bytes(*size))
+            {
+                return (messages, Some(error));
+            }
+            messages.push(message);
+        }
+    }
+    (messages, None)
+}
+
+/// The bytes as AMF0 values, which are written and read again.
+///
+/// # Panics
+/// A value that changes on its way is a finding.
 pub fn amf0(bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
-    while reader.value().is_ok() {}
-    // An aggregate is a list of lengths, too.
-    let _ = split_aggregate(0, bytes.to_vec().into());
+    while let Ok(value) = reader.value() {
+        let (mut once, mut twice) = (Vec::new(), Vec::new());
+        write(&mut once, &value);
+        let again = Reader::new(&once).value();
+        // By its bytes: a number may be one that equals nothing.
+        again.iter().for_each(|value| write(&mut twice, value));
+        assert_eq!(once, twice, "{value:?}");
+    }
+}
+
+/// The bytes as the messages that hold others: a command, script data, an aggregate.
+///
+/// # Panics
+/// An aggregate with more in it than it has bytes is a finding.
+pub fn message(bytes: &[u8]) {
+    let payload = Bytes::copy_from_slice(bytes);
+    // Most are no command; those that are say so.
+    let _ = Command::parse(bytes);
+    for kind in [15, 18] {
+        assert!(normalise_data(kind, payload.clone()).len() <= bytes.len());
+    }
+    let parts = split_aggregate(0, payload).unwrap_or_default();
+    assert!(parts.iter().map(|part| part.payload.len()).sum::<usize>() <= bytes.len());
 }
 
 /// The first byte splits the rest; a server past its handshake reads it.
+///
+/// # Panics
+/// More answers than allowed are a finding.
 pub fn server_session(bytes: &[u8]) {
     let now = Instant::now();
     let mut session = ServerSession::new(ServerConfig::default(), now);
@@ -41,7 +92,9 @@ pub fn server_session(bytes: &[u8]) {
     let Some((split, rest)) = bytes.split_first() else { return };
     let (first, second) = rest.split_at(usize::from(*split).min(rest.len()));
     for part in [&hello[..], first, second] {
-        if session.handle_input(part, now).is_err() {
+        let outcome = session.handle_input(part, now);
+        assert_bounded(session.output());
+        if outcome.is_err() {
             return;
         }
         while let Some(event) = session.poll_event() {
@@ -57,23 +110,31 @@ pub fn server_session(bytes: &[u8]) {
     }
 }
 
-/// A client past its handshake reads the bytes.
+/// A client past its handshake reads the bytes, publishing and playing.
+///
+/// # Panics
+/// More answers than allowed are a finding.
 pub fn client_session(bytes: &[u8]) {
     let now = Instant::now();
-    let config = ClientConfig {
-        role: ClientRole::Publish,
-        app: "live".into(),
-        tc_url: "rtmp://h/live".into(),
-        name: b"cam".to_vec(),
-        seed: [1; 8],
-        limits: Limits::default(),
-        four_cc_list: Vec::new(),
-        ..ClientConfig::new(ClientRole::Publish)
-    };
-    let mut session = ClientSession::new(config, now);
     let mut hello = vec![0; 1 + 2 * 1536];
     hello[0] = 3;
-    if session.handle_input(&hello, now).is_ok() && session.handle_input(bytes, now).is_ok() {
-        while session.poll_event().is_some() {}
+    for role in [ClientRole::Publish, ClientRole::Play] {
+        let config = ClientConfig {
+            app: "live".into(),
+            tc_url: "rtmp://h/live".into(),
+            name: b"cam".to_vec(),
+            seed: [1; 8],
+            ..ClientConfig::new(role)
+        };
+        let mut session = ClientSession::new(config, now);
+        if session.handle_input(&hello, now).is_ok() && session.handle_input(bytes, now).is_ok() {
+            while session.poll_event().is_some() {}
+        }
+        assert_bounded(session.output());
     }
+}
+
+fn assert_bounded(output: &Output) {
+    let most = Limits::default().answer_bytes + ANSWER_SLACK_BYTES;
+    assert!(output.pending_bytes() <= most, "{} bytes of answers", output.pending_bytes());
 }

@@ -27,6 +27,9 @@ pub struct Limits {
     pub chunk_streams: usize,
     /// Commands per second, averaged over ten.
     pub commands_per_second: u32,
+    /// Answers that wait for a peer which makes us speak and does not read. The media that waits is the driver's to
+    /// bound: it can be dropped.
+    pub answer_bytes: usize,
 }
 
 impl Default for Limits {
@@ -43,6 +46,7 @@ impl Default for Limits {
             script_bytes: 64 << 10,
             chunk_streams: 32,
             commands_per_second: 20,
+            answer_bytes: 64 << 10,
         }
     }
 }

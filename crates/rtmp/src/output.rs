@@ -15,6 +15,19 @@ pub struct Output {
     /// Small bytes not yet behind `ready`.
     tail: BytesMut,
     pending: usize,
+    /// Bytes ever put in.
+    put: u64,
+    /// The answers among what waits, oldest first.
+    answers: VecDeque<Answer>,
+    answer_bytes: usize,
+}
+
+/// What a peer made us say, as against media it asked for.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    /// Where it ends, among all bytes ever put in.
+    end: u64,
+    bytes: usize,
 }
 
 impl Output {
@@ -28,6 +41,11 @@ impl Output {
     #[must_use]
     pub const fn pending_bytes(&self) -> usize {
         self.pending
+    }
+
+    /// Bytes of the answers that wait, whole ones.
+    pub(crate) const fn answer_bytes(&self) -> usize {
+        self.answer_bytes
     }
 
     /// Fills `slices` with what to write next, in order; returns how many were filled.
@@ -46,6 +64,11 @@ impl Output {
     pub fn consume(&mut self, written: usize) {
         let mut left = written.min(self.pending);
         self.pending -= left;
+        let out = self.put - self.pending as u64;
+        while let Some(answer) = self.answers.front().filter(|answer| answer.end <= out) {
+            self.answer_bytes -= answer.bytes;
+            self.answers.pop_front();
+        }
         while let Some(front) = self.ready.front_mut() {
             if left < front.len() {
                 front.advance(left);
@@ -60,7 +83,7 @@ impl Output {
     /// Copies small bytes in.
     pub(crate) fn put(&mut self, bytes: &[u8]) {
         self.tail.extend_from_slice(bytes);
-        self.pending += bytes.len();
+        self.add(bytes.len());
     }
 
     /// Puts a payload in, shared unless it is small.
@@ -72,8 +95,20 @@ impl Output {
         if !self.tail.is_empty() {
             self.ready.push_back(self.tail.split().freeze());
         }
-        self.pending += bytes.len();
+        self.add(bytes.len());
         self.ready.push_back(bytes);
+    }
+
+    /// What was put in since `before` bytes were pending is an answer.
+    pub(crate) fn count_answer(&mut self, before: usize) {
+        let bytes = self.pending - before;
+        self.answer_bytes += bytes;
+        self.answers.push_back(Answer { end: self.put, bytes });
+    }
+
+    const fn add(&mut self, bytes: usize) {
+        self.pending += bytes;
+        self.put += bytes as u64;
     }
 }
 
@@ -107,5 +142,24 @@ mod tests {
             assert_eq!(output.pending_bytes(), want.len());
             assert_eq!(drain(&mut output, step), want);
         }
+    }
+
+    #[test]
+    fn answers_count_until_they_are_out_whatever_is_between_them() {
+        let mut output = Output::default();
+        let answer = |output: &mut Output, bytes: &[u8]| {
+            let before = output.pending_bytes();
+            output.put(bytes);
+            output.count_answer(before);
+        };
+        answer(&mut output, &[1; 10]);
+        output.put_shared(vec![2; 1000].into());
+        answer(&mut output, &[3; 20]);
+        output.put_shared(vec![4; 1000].into());
+        for (written, left) in [(0, 30), (9, 30), (1, 20), (1019, 20), (1, 0), (1000, 0)] {
+            output.consume(written);
+            assert_eq!(output.answer_bytes(), left);
+        }
+        assert!(output.is_empty() && output.answers.is_empty());
     }
 }

@@ -294,6 +294,10 @@ impl ServerSession {
                 self.state = State::PlayAsked;
                 self.events.push_back(ServerEvent::PlayRequested(target));
             }
+            ("play", _) => {
+                let text = "One play per connection";
+                self.send_status(status("error", "NetStream.Play.Failed", text));
+            }
             ("FCSubscribe", _) => {
                 let started = status("status", "NetStream.Play.Start", "Subscribed");
                 self.send(0, "onFCSubscribe", 0.0, &[Value::Null, started]);

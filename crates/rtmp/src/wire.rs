@@ -36,6 +36,7 @@ pub(crate) struct Wire {
     waiting: VecDeque<MediaMessage>,
     /// Script data within an aggregate is no longer than outside.
     script_limit: usize,
+    answer_limit: usize,
     received: u64,
     acknowledged: u64,
     /// The peer wants to hear after each so many bytes.
@@ -57,6 +58,7 @@ impl Wire {
             output,
             handshake,
             script_limit: limits.script_bytes,
+            answer_limit: limits.answer_bytes,
             reader: ChunkReader::new(limits),
             writer: ChunkWriter::new(),
             waiting: VecDeque::new(),
@@ -96,6 +98,10 @@ impl Wire {
             return Ok(None);
         }
         loop {
+            // Here everything said so far has been counted, by us or by the session above.
+            if self.output.answer_bytes() > self.answer_limit {
+                return Err(Error::AnswerBytesLimit);
+            }
             if let Some(message) = self.waiting.pop_front() {
                 return Ok(Some(Incoming::Media(message)));
             }
@@ -179,13 +185,19 @@ impl Wire {
 
     fn send_control(&mut self, kind: u8, payload: &[u8]) {
         let head = Head { chunk_stream: ChunkStreamId::Control, kind, stream: 0, timestamp: 0 };
-        self.writer.write(&mut self.output, head, payload, &Bytes::new());
+        self.answer(head, payload, &Bytes::new());
     }
 
     pub(crate) fn send_command(&mut self, stream: u32, command: &Bytes) {
         let (chunk_stream, kind) = (ChunkStreamId::Command, COMMAND_AMF0);
         let head = Head { chunk_stream, kind, stream, timestamp: 0 };
-        self.writer.write(&mut self.output, head, &[], command);
+        self.answer(head, &[], command);
+    }
+
+    fn answer(&mut self, head: Head, prefix: &[u8], payload: &Bytes) {
+        let before = self.output.pending_bytes();
+        self.writer.write(&mut self.output, head, prefix, payload);
+        self.output.count_answer(before);
     }
 
     pub(crate) fn send_media(

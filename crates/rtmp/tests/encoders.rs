@@ -4,8 +4,18 @@
 mod capabilities;
 #[path = "encoders/commands.rs"]
 mod commands;
+#[path = "encoders/messages.rs"]
+mod messages;
+#[path = "encoders/plays.rs"]
+mod plays;
 #[path = "support/encoder.rs"]
 mod support;
+#[path = "encoders/timestamps.rs"]
+mod timestamps;
+#[path = "encoders/unread.rs"]
+mod unread;
+#[path = "support/wire_times.rs"]
+mod wire_times;
 
 use headgate_rtmp::{MediaKind, ServerEvent};
 use support::{

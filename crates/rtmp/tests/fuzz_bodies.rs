@@ -1,111 +1,24 @@
-//! Every fuzz body on inputs that are the same in every run: the corpus, the corpus spoilt, and noise.
-//! A bounded share of what `npm run fuzz` does without end.
+//! The crate's fuzz bodies on inputs that are the same in every run.
 
-use std::fs;
-use std::panic::catch_unwind;
-use std::path::Path;
+#[path = "../../fuzz/replay.rs"]
+mod replay;
 
 use headgate_rtmp::fuzz;
-
-/// Inputs of each sort; all together take a second or two without optimisation.
-const ROUNDS: usize = 20_000;
-/// Noise is refused early: more of it finds nothing.
-const NOISE_BYTES: usize = 400;
-/// Spoiling may double an input, and again.
-const INPUT_LIMIT_BYTES: usize = 1 << 16;
-/// Bytes that stand at an edge: of a length, of a chunk's format, of AMF0's markers.
-const EDGES: [u8; 12] = [0, 1, 2, 3, 8, 9, 10, 16, 0x7f, 0x80, 0xc3, 0xff];
-
-/// Numbers that are the same in every run (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).expect("31 bits") % end.max(1)
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.below(256) as u8
-    }
-
-    /// A part of `bytes`.
-    fn part<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        let start = self.below(bytes.len());
-        let end = start + self.below((bytes.len() - start).min(300) + 1);
-        &bytes[start..end]
-    }
-
-    fn noise(&mut self) -> Vec<u8> {
-        let length = self.below(NOISE_BYTES);
-        (0..length).map(|_| self.byte()).collect()
-    }
-
-    /// Changes `input` in one of the ways a hostile or broken peer would.
-    fn spoil(&mut self, input: &mut Vec<u8>, other: &[u8]) {
-        let at = self.below(input.len());
-        let bit = 1 << self.below(8);
-        match (self.below(7), input.get_mut(at)) {
-            (0, Some(byte)) => *byte ^= bit,
-            (1, Some(byte)) => *byte = EDGES[self.below(EDGES.len())],
-            (2, Some(byte)) => *byte = byte.wrapping_add(self.byte()),
-            (3, _) => input.truncate(at),
-            (4, _) => drop(input.splice(at..at, self.part(other).to_vec())),
-            (5, _) => {
-                let end = (at + self.below(30)).min(input.len());
-                input.drain(at..end);
-            }
-            (_, _) => {
-                let again = self.part(input).to_vec();
-                input.splice(at..at, again);
-            }
-        }
-        input.truncate(INPUT_LIMIT_BYTES);
-    }
-}
-
-/// The inputs kept for a body: whole conversations, and every finding there ever was.
-fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(name);
-    let entries = fs::read_dir(folder).expect("the corpus is in git");
-    let mut paths: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
-    paths.sort();
-    assert!(!paths.is_empty(), "a body without a corpus is not tested");
-    paths.into_iter().map(|path| fs::read(path).expect("readable")).collect()
-}
-
-fn run(body: fn(&[u8]), input: &[u8]) {
-    assert!(catch_unwind(|| body(input)).is_ok(), "panicked on {input:02x?}");
-}
-
-fn run_all(body: fn(&[u8]), name: &str) {
-    let (corpus, mut random) = (corpus(name), Random(0x9e37_79b9_7f4a_7c15));
-    for input in &corpus {
-        run(body, input);
-        // A connection may end anywhere.
-        (0..input.len().min(600)).for_each(|end| run(body, &input[..end]));
-    }
-    for _ in 0..ROUNDS {
-        let mut input = corpus[random.below(corpus.len())].clone();
-        for _ in 0..=random.below(6) {
-            let other = random.below(corpus.len());
-            random.spoil(&mut input, &corpus[other]);
-        }
-        run(body, &input);
-        run(body, &random.noise());
-    }
-}
+use replay::run_all;
 
 #[test]
-fn chunks_of_any_bytes_do_no_harm() {
+fn chunks_of_any_bytes_read_the_same_however_they_arrive() {
     run_all(fuzz::chunk_reader, "chunk_reader");
 }
 
 #[test]
-fn amf0_of_any_bytes_does_no_harm() {
+fn amf0_of_any_bytes_does_no_harm_and_survives_writing() {
     run_all(fuzz::amf0, "amf0");
+}
+
+#[test]
+fn messages_of_any_bytes_do_no_harm() {
+    run_all(fuzz::message, "message");
 }
 
 #[test]

@@ -130,6 +130,23 @@ fn frames_arrive_alike_however_the_network_splits_them() {
     }
 }
 
+/// Times on both sides of what 24, 31 and 32 bits hold, on frames of two chunks.
+fn long_times() -> Vec<MediaMessage> {
+    let times = [0x00ff_fffe, 0x00ff_ffff, 0x0100_0000, 0x7fff_fff0, 0x8000_0010, u32::MAX, 0, 40];
+    let payload = Bytes::from(vec![7; 70_000]);
+    let frame =
+        |timestamp| MediaMessage { kind: MediaKind::Video, timestamp, payload: payload.clone() };
+    times.map(frame).to_vec()
+}
+
+#[test]
+fn times_past_24_31_and_32_bits_arrive() {
+    let mut pair = Pair::publish_in_pieces(3).allowed();
+    send_from_client(&mut pair, &long_times());
+    pair.exchange();
+    assert!(pair.media_at_server() == long_times(), "a time changed on its way");
+}
+
 #[test]
 fn frames_sent_before_the_publish_is_allowed_stay_behind() {
     let mut pair = Pair::publish();

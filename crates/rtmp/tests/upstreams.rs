@@ -4,8 +4,12 @@
 mod authentication;
 #[path = "upstreams/fake.rs"]
 mod fake;
+#[path = "upstreams/media.rs"]
+mod media;
 #[path = "upstreams/refusals.rs"]
 mod refusals;
+#[path = "support/wire_times.rs"]
+mod wire_times;
 
 use std::time::Duration;
 

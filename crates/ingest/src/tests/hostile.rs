@@ -54,6 +54,19 @@ fn random_bytes_and_half_open_handshakes_cost_the_running_publish_no_frame() {
     );
 }
 
+#[test]
+fn a_publisher_that_pings_and_never_reads_is_ended_by_name() {
+    let mut core = Core::start(1);
+    let mut publisher = core.publisher("cam", 1, &[]);
+    publisher.send_frame(0, 10);
+    let ping = [2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 6, 1, 2, 3, 4];
+    let pings = ping.repeat(4096);
+    // What both kernels hold is a few MB; then our own limit counts.
+    let refused = (0..2000).any(|_| publisher.send_bytes(&pings).is_err());
+    assert!(refused, "144 MB of pings were answered into nowhere");
+    assert_eq!(core.ended(1).reason, EndReason::LimitExceeded);
+}
+
 /// Stops somewhere within the handshake.
 fn half_open(port: u16, n: usize) -> TcpStream {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("the core listens");

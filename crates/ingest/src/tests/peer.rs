@@ -31,7 +31,20 @@ impl Peer {
 
     /// A player that lists Opus in connect (Enhanced RTMP).
     pub(super) fn play_opus(port: u16, name: &str) -> Self {
-        Self::open(port, name, ClientRole::Play, &["Opus"])
+        Self::play_listing(port, name, &["Opus"])
+    }
+
+    /// A player that lists these codecs in connect.
+    pub(super) fn play_listing(port: u16, name: &str, four_ccs: &[&str]) -> Self {
+        Self::open(port, name, ClientRole::Play, four_ccs)
+    }
+
+    /// The next media message.
+    pub(super) fn next_media(&mut self) -> MediaMessage {
+        match self.wait_event(|event| matches!(event, ClientEvent::Media(_))) {
+            ClientEvent::Media(media) => media,
+            _ => unreachable!("just matched"),
+        }
     }
 
     fn open(port: u16, name: &str, role: ClientRole, four_ccs: &[&str]) -> Self {
@@ -126,6 +139,11 @@ impl Peer {
     pub(super) fn reset(self) {
         let socket = socket2::Socket::from(self.socket);
         socket.set_linger(Some(Duration::ZERO)).expect("a socket option");
+    }
+
+    /// Bytes as they are, past the session.
+    pub(super) fn send_bytes(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.socket.write_all(bytes)
     }
 
     /// One round of writing and reading; false when the connection is over.

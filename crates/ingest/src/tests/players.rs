@@ -97,6 +97,41 @@ fn a_player_that_joins_late_starts_at_header_and_keyframe_on_any_worker() {
 }
 
 #[test]
+fn a_player_that_joins_late_gets_metadata_then_headers_then_the_cached_pictures() {
+    let mut core = Core::start(1);
+    let mut publisher = core.publisher("cam", 1, &[]);
+    let metadata = b"\x02\0\x0aonMetaData\x08\0\0\0\0\0\0\x09";
+    publisher.send(MediaKind::Script, 0, metadata);
+    for n in 0..13 {
+        publisher.send_frame(n, 10);
+    }
+    let mut player = ready_player(&core);
+    publisher.say_goodbye();
+    let media = player.media_to_end();
+    let starts: Vec<_> = media
+        .iter()
+        .filter(|m| m.payload.get(2..) != Some(&[0; 100]))
+        .map(|m| (m.kind, m.payload.get(..2).unwrap_or_default().to_vec()))
+        .collect();
+    let (script, video) = (MediaKind::Script, MediaKind::Video);
+    let want: [(MediaKind, &[u8]); 8] = [
+        // |RtmpSampleAccess and NetStream.Data.Start.
+        (script, &[2, 0]),
+        (script, &[2, 0]),
+        (script, &metadata[..2]),
+        (video, &[0x17, 0]),
+        (MediaKind::Audio, &[0xaf, 0]),
+        (video, &[0x17, 1]),
+        (video, &[0x27, 1]),
+        (video, &[0x27, 1]),
+    ];
+    assert_eq!(starts, want.map(|(kind, bytes)| (kind, bytes.to_vec())));
+    assert_eq!(pictures(&media), [10, 11, 12]);
+    assert_eq!(media.get(2).map(|m| &m.payload[..]), Some(&metadata[..]));
+    core.ended(1);
+}
+
+#[test]
 fn an_unknown_name_is_refused_at_once() {
     let core = Core::start(1);
     let mut player = Peer::play(core.port(), "nobody");

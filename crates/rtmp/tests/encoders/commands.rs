@@ -1,12 +1,11 @@
-//! Commands out of the usual order: unknown, repeated, early, too many; and those of players.
+//! Commands out of the usual order: unknown, repeated, early, too many.
 
 use std::time::Duration;
 
 use headgate_rtmp::{Error, ServerEvent};
 
 use crate::support::{
-    AGGREGATE, DATA, Encoder, Reply, USER_CONTROL, boolean, null, number, object, reply, status,
-    string, undefined,
+    Encoder, Reply, USER_CONTROL, null, number, reply, status, string, undefined,
 };
 use crate::{announces_fc_publish, created, fine, publishes_on_stream_1, stream_begin};
 
@@ -137,42 +136,31 @@ fn a_stream_deleted_before_any_publish_ends_nothing() {
 }
 
 #[test]
+fn each_way_to_say_goodbye_ends_the_publish() {
+    for name in ["FCUnpublish", "deleteStream", "closeStream"] {
+        let mut encoder = Encoder::publishing();
+        encoder.command(1, name, 0.0, &[null(), string("cam")]);
+        assert_eq!(encoder.events(), [ServerEvent::PublishEnded, ServerEvent::Close], "{name}");
+        assert_eq!(encoder.replies(), [], "{name}");
+    }
+}
+
+#[test]
+fn a_goodbye_before_the_decision_ends_the_request() {
+    let mut encoder = Encoder::connected();
+    encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
+    encoder.asked();
+    encoder.command(1, "closeStream", 0.0, &[null()]);
+    assert_eq!(encoder.events(), [ServerEvent::PublishEnded, ServerEvent::Close]);
+    assert_eq!(encoder.allow(), [], "too late");
+}
+
+#[test]
 fn a_ping_is_answered_with_its_own_time() {
     let mut encoder = Encoder::connected();
     encoder.message(2, USER_CONTROL, 0, &[0, 6, 1, 2, 3, 4]);
     let payload = vec![0, 7, 1, 2, 3, 4];
     assert_eq!(encoder.replies(), [Reply { kind: USER_CONTROL, stream: 0, payload }]);
-}
-
-#[test]
-fn ffmpeg_plays() {
-    let mut encoder = Encoder::connected();
-    encoder.command(0, "createStream", 2.0, &[null()]);
-    encoder.command(0, "getStreamLength", 3.0, &[null(), string("cam")]);
-    let length = reply(0, "_result", 3.0, &[null(), number(0.0)]);
-    assert_eq!(encoder.replies(), [created(2.0), length]);
-    encoder.command(1, "play", 4.0, &[null(), string("cam"), number(-2000.0)]);
-    encoder.message(2, USER_CONTROL, 1, &[0, 3, 0, 0, 0, 1, 0, 0, 0x0b, 0xb8]);
-    assert_eq!(encoder.asked(), ("cam".into(), None));
-    let status = |code| reply(1, "onStatus", 0.0, &[null(), status("status", code, "Playing")]);
-    let data = |values: &[Vec<u8>]| Reply { kind: DATA, stream: 1, payload: values.concat() };
-    let data_start = object(&[("code", string("NetStream.Data.Start"))]);
-    let want = [
-        stream_begin(),
-        status("NetStream.Play.Reset"),
-        status("NetStream.Play.Start"),
-        data(&[string("|RtmpSampleAccess"), boolean(true), boolean(true)]),
-        data(&[string("onStatus"), data_start]),
-    ];
-    assert_eq!(encoder.accept_play(), want);
-}
-
-#[test]
-fn rtmpdump_subscribes_before_it_plays() {
-    let mut encoder = Encoder::connected();
-    encoder.command(0, "FCSubscribe", 3.0, &[null(), string("cam")]);
-    let started = status("status", "NetStream.Play.Start", "Subscribed");
-    assert_eq!(encoder.replies(), [reply(0, "onFCSubscribe", 0.0, &[null(), started])]);
 }
 
 #[test]
@@ -197,34 +185,4 @@ fn an_hour_of_silence_saves_up_no_commands() {
     let mut encoder = Encoder::connected();
     encoder.pass(Duration::from_secs(3600));
     assert_eq!(commands_taken(&mut encoder), (COMMANDS, Error::CommandRateLimit));
-}
-
-#[test]
-fn an_aggregate_of_4096_messages_is_taken_apart_and_one_of_more_refused() {
-    let aggregate = |count: usize| {
-        let mut encoder = Encoder::connected();
-        encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
-        encoder.allow();
-        encoder.events();
-        // An empty video message and its back pointer (RTMP 7.1.6).
-        let empty = [9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 11];
-        let taken = encoder.try_message(4, AGGREGATE, 1, &empty.repeat(count));
-        taken.map(|()| encoder.events().len())
-    };
-    assert_eq!(aggregate(4096), Ok(4096));
-    assert_eq!(aggregate(4097), Err(Error::MessageLimit));
-}
-
-#[test]
-fn metadata_within_an_aggregate_is_at_most_64_kib_too() {
-    let aggregate = |length: usize| {
-        let mut encoder = Encoder::connected();
-        encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
-        encoder.allow();
-        let [.., l0, l1, l2] = length.to_be_bytes();
-        let metadata = [&[18, l0, l1, l2, 0, 0, 0, 0, 0, 0, 0][..], &vec![5; length]].concat();
-        encoder.try_message(4, AGGREGATE, 1, &metadata)
-    };
-    assert_eq!(aggregate(65_536), Ok(()));
-    assert_eq!(aggregate(65_537), Err(Error::MessageLimit));
 }

@@ -3,7 +3,7 @@
 use headgate_rtmp::{ClientEvent, MediaMessage, RefusalKind, ServerEvent};
 
 use crate::support::Pair;
-use crate::{frames, refused};
+use crate::{frames, long_times, refused};
 
 #[test]
 fn a_player_gets_frames_in_order_byte_for_byte() {
@@ -11,6 +11,14 @@ fn a_player_gets_frames_in_order_byte_for_byte() {
     send_from_server(&mut pair, &frames());
     pair.exchange();
     assert!(pair.media_at_client() == frames(), "a frame changed on its way");
+}
+
+#[test]
+fn a_player_gets_times_past_24_31_and_32_bits() {
+    let mut pair = Pair::play().playing();
+    send_from_server(&mut pair, &long_times());
+    pair.exchange();
+    assert!(pair.media_at_client() == long_times(), "a time changed on its way");
 }
 
 #[test]

@@ -3,13 +3,16 @@
 use std::io::IoSlice;
 use std::time::{Duration, Instant};
 
-use headgate_rtmp::{Error, Refusal, ServerConfig, ServerEvent, ServerSession};
+use headgate_rtmp::{Error, MediaMessage, Refusal, ServerConfig, ServerEvent, ServerSession};
 
 pub(crate) const SET_CHUNK_SIZE: u8 = 1;
+pub(crate) const ABORT: u8 = 2;
+pub(crate) const ACKNOWLEDGEMENT: u8 = 3;
 pub(crate) const USER_CONTROL: u8 = 4;
 pub(crate) const WINDOW_ACK_SIZE: u8 = 5;
 pub(crate) const SET_PEER_BANDWIDTH: u8 = 6;
 pub(crate) const DATA: u8 = 18;
+pub(crate) const DATA_AMF3: u8 = 15;
 pub(crate) const COMMAND_AMF3: u8 = 17;
 pub(crate) const COMMAND: u8 = 20;
 pub(crate) const AGGREGATE: u8 = 22;
@@ -54,6 +57,15 @@ impl Encoder {
         let mut encoder = Self::new();
         encoder.connect(&[("app", string("live"))]);
         assert!(!encoder.replies().is_empty());
+        encoder
+    }
+
+    /// An encoder whose publish of `cam` was allowed.
+    pub(crate) fn publishing() -> Self {
+        let mut encoder = Self::connected();
+        encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
+        encoder.allow();
+        encoder.events();
         encoder
     }
 
@@ -104,6 +116,15 @@ impl Encoder {
         self.session.handle_input(&bytes, self.now)
     }
 
+    /// Chunks put together by the test itself.
+    pub(crate) fn chunks(&mut self, bytes: &[u8]) {
+        self.try_chunks(bytes).expect("the chunks are welcome");
+    }
+
+    pub(crate) fn try_chunks(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.session.handle_input(bytes, self.now)
+    }
+
     pub(crate) fn set_chunk_size(&mut self, size: u32) {
         self.message(2, SET_CHUNK_SIZE, 0, &size.to_be_bytes());
         self.chunk_size = size as usize;
@@ -115,6 +136,17 @@ impl Encoder {
 
     pub(crate) fn events(&mut self) -> Vec<ServerEvent> {
         std::iter::from_fn(|| self.session.poll_event()).collect()
+    }
+
+    /// The media among the events.
+    pub(crate) fn media(&mut self) -> Vec<MediaMessage> {
+        let media = |event| if let ServerEvent::Media(media) = event { Some(media) } else { None };
+        self.events().into_iter().filter_map(media).collect()
+    }
+
+    /// Bytes that the server has for the encoder to read.
+    pub(crate) fn unread_bytes(&self) -> usize {
+        self.session.output().pending_bytes()
     }
 
     /// What the server takes this encoder to take.
@@ -146,6 +178,16 @@ impl Encoder {
 
     pub(crate) fn accept_play(&mut self) -> Vec<Reply> {
         self.session.accept_play();
+        self.replies()
+    }
+
+    pub(crate) fn end_play(&mut self) -> Vec<Reply> {
+        self.session.end_play();
+        self.replies()
+    }
+
+    pub(crate) fn refuse_play(&mut self) -> Vec<Reply> {
+        self.session.refuse_play("No such stream");
         self.replies()
     }
 

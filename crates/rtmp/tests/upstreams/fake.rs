@@ -79,7 +79,11 @@ impl Upstream {
     }
 
     pub(crate) fn says(&mut self, bytes: &[u8]) {
-        self.client.handle_input(bytes, self.now).expect("the client takes it");
+        self.try_says(bytes).expect("the client takes it");
+    }
+
+    pub(crate) fn try_says(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.client.handle_input(bytes, self.now)
     }
 
     /// One message in chunks of 128 bytes on this message stream.

@@ -1,0 +1,97 @@
+//! Times of long publishes from socket to socket: what the gateway is told in 64 bits, what players get in 32.
+
+use headgate_rtmp::MediaKind::{Audio, Video};
+
+use super::Core;
+use super::peer::Peer;
+
+const HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 0];
+
+/// Sends a keyframe at each of these times of the wire, and holds what comes out to these of 64 bits.
+fn assert_times(name: &str, times: &[(u32, i64)]) {
+    let mut core = Core::start(1);
+    let mut publisher = core.publisher(name, 1, &[]);
+    // At 0, wherever the media begin.
+    publisher.send(Video, 0, HEADER);
+    let mut player = Peer::play(core.port(), name);
+    player.wait_ready();
+    let mut next = || loop {
+        let media = player.next_media();
+        if media.kind == Video {
+            return media;
+        }
+    };
+    assert_eq!((next().timestamp, core.ingest.snapshot(1).map(|s| s.timestamp_ms)), (0, Some(0)));
+    let mut picture = vec![0x17, 1, 0, 0, 0];
+    // Two chunks, so that the extended time is repeated on the wire.
+    picture.resize(70_000, 7);
+    for (wire, millis) in times {
+        publisher.send(Video, *wire, &picture);
+        let media = next();
+        let want = u32::try_from(millis & 0xffff_ffff).expect("32 bits");
+        assert_eq!((media.timestamp, media.payload.len()), (want, picture.len()), "{wire:x}");
+        let snapshot = core.ingest.snapshot(1).expect("live");
+        assert_eq!(snapshot.timestamp_ms, *millis, "{wire:x}");
+    }
+    // A header in the middle of the clock stays at 0 and moves nothing.
+    publisher.send(Video, 0, &[HEADER, &[1]].concat());
+    assert_eq!(next().timestamp, 0);
+    let (wire, millis) = times.last().expect("some");
+    publisher.send(Video, wire + 40, &picture);
+    next();
+    assert_eq!(core.ingest.snapshot(1).map(|s| s.timestamp_ms), Some(millis + 40));
+    publisher.say_goodbye();
+    core.ended(1);
+}
+
+#[test]
+fn past_24_bits_times_go_on() {
+    let around = [0x00ff_ffd8, 0x00ff_fffe, 0x00ff_ffff, 0x0100_0000, 0x0100_0028];
+    assert_times("24", &around.map(|time: u32| (time, time.into())));
+}
+
+#[test]
+fn an_encoder_that_wraps_at_31_bits_goes_on_twice() {
+    let times = [
+        (0x7fff_ffd8, 0x7fff_ffd8),
+        (0, 0x8000_0000),
+        (40, 0x8000_0028),
+        (0x3000_0000, 0xb000_0000),
+        (0x6000_0000, 0xe000_0000),
+        (0x7fff_ffd8, 0xffff_ffd8),
+        (0, 0x1_0000_0000),
+        (40, 0x1_0000_0028),
+    ];
+    assert_times("31", &times);
+}
+
+#[test]
+fn an_encoder_that_wraps_at_32_bits_goes_on() {
+    let times = [
+        (0x7fff_fff0, 0x7fff_fff0),
+        (0x8000_0010, 0x8000_0010),
+        (0xb000_0000, 0xb000_0000),
+        (0xe000_0000, 0xe000_0000),
+        (0xffff_fff0, 0xffff_fff0),
+        (0x10, 0x1_0000_0010),
+        (0x3000_0000, 0x1_3000_0000),
+    ];
+    assert_times("32", &times);
+}
+
+#[test]
+fn sound_that_begins_behind_the_wrap_is_beside_the_picture() {
+    let mut core = Core::start(1);
+    let mut publisher = core.publisher("cam", 1, &[]);
+    publisher.send(Video, 0, HEADER);
+    publisher.send(Audio, 0, &[0xaf, 0, 0x11, 0x90]);
+    let mut player = Peer::play(core.port(), "cam");
+    player.wait_ready();
+    publisher.send(Video, 0x7fff_fff0, &[0x17, 1, 0, 0, 0, 9]);
+    publisher.send(Audio, 0x10, &[0xaf, 1, 9]);
+    publisher.say_goodbye();
+    let media = player.media_to_end();
+    let sound = media.iter().rfind(|m| m.kind == Audio).expect("a sound");
+    assert_eq!(sound.timestamp, 0x8000_0010);
+    core.ended(1);
+}

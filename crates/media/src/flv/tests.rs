@@ -1,0 +1,109 @@
+//! Frames read back as they were written; what carries no media, and what we do not take.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Channels, opus};
+
+const AT: Timestamp = Timestamp::from_millis(40);
+
+fn body(frame: &Frame) -> Bytes {
+    [tag_header(frame).as_slice(), &frame.data].concat().into()
+}
+
+fn sample(codec: Codec, kind: FrameKind) -> Frame {
+    let data = Bytes::from_static(&[0, 0, 0, 1, 0x65]);
+    Frame { codec, kind, timestamp: AT, composition_ms: 0, data }
+}
+
+/// Every codec with every kind of frame it has, and composition times where there are any.
+fn any_frame() -> impl Strategy<Value = Frame> {
+    use FrameKind::{Audio, Configuration, Disposable, Inter, Keyframe};
+    let picture = (
+        proptest::sample::select(&[Codec::H264, Codec::Hevc, Codec::Av1, Codec::Vp9][..]),
+        proptest::sample::select(&[Configuration, Keyframe, Inter, Disposable][..]),
+        -(1_i32 << 23)..1 << 23,
+    );
+    let sound = (
+        proptest::sample::select(&[Codec::Aac, Codec::Opus, Codec::Mp3][..]),
+        proptest::sample::select(&[Configuration, Audio][..]),
+        Just(0),
+    );
+    (prop_oneof![picture, sound], any::<i32>(), vec(any::<u8>(), 1..40)).prop_map(
+        |((codec, kind, composition_ms), millis, data)| {
+            let has_offset = matches!(codec, Codec::H264 | Codec::Hevc) && kind != Configuration;
+            let (kind, data) = match (codec, kind) {
+                (Codec::H264, Disposable) => (Inter, data),
+                (Codec::Mp3, _) => (Audio, data),
+                (Codec::Opus, Configuration) => (kind, opus::head(Channels::Stereo).to_vec()),
+                _ => (kind, data),
+            };
+            Frame {
+                codec,
+                kind,
+                timestamp: Timestamp::from_millis(millis.into()),
+                composition_ms: if has_offset { composition_ms } else { 0 },
+                data: data.into(),
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn every_frame_reads_back_as_it_was_written(frame in any_frame()) {
+        let read = match frame.track() {
+            crate::Track::Video => read_video(&body(&frame), frame.timestamp),
+            crate::Track::Audio | crate::Track::Script => read_audio(&body(&frame), frame.timestamp),
+        };
+        prop_assert_eq!(read, Ok(Some(frame)));
+    }
+}
+
+#[test]
+fn legacy_headers_are_those_of_every_encoder() {
+    let key = sample(Codec::H264, FrameKind::Keyframe);
+    assert_eq!(tag_header(&key).as_slice(), [0x17, 1, 0, 0, 0]);
+    let aac = sample(Codec::Aac, FrameKind::Configuration);
+    assert_eq!(tag_header(&aac).as_slice(), [0xaf, 0]);
+}
+
+#[test]
+fn extended_headers_are_those_of_ffmpeg() {
+    let header = |codec, kind| tag_header(&sample(codec, kind)).as_slice().to_vec();
+    assert_eq!(header(Codec::Opus, FrameKind::Configuration), b"\x90Opus");
+    assert_eq!(header(Codec::Opus, FrameKind::Audio), b"\x91Opus");
+    assert_eq!(header(Codec::Hevc, FrameKind::Configuration), b"\x90hvc1");
+    assert_eq!(header(Codec::Hevc, FrameKind::Keyframe), b"\x91hvc1\0\0\0");
+    assert_eq!(header(Codec::Av1, FrameKind::Inter), b"\xa1av01");
+    assert_eq!(header(Codec::Vp9, FrameKind::Keyframe), b"\x91vp09");
+}
+
+#[test]
+fn hevc_as_it_was_before_enhanced_rtmp_is_hevc() {
+    let key = Bytes::from_static(&[0x1c, 1, 0, 0, 80, 0, 0, 0, 1, 0x26]);
+    let frame = read_video(&key, AT).expect("HEVC").expect("a picture");
+    let what = (frame.codec, frame.kind, frame.composition_ms);
+    assert_eq!(what, (Codec::Hevc, FrameKind::Keyframe, 80));
+}
+
+#[test]
+fn what_carries_no_media_is_passed_over() {
+    let bodies: [&[u8]; 5] =
+        [&[], &[0x17, 2, 0, 0, 0], &[0x57, 0], &[0x17, 5, 0, 0, 0], &[0x17, 1, 0, 0, 0]];
+    for body in bodies {
+        assert_eq!(read_video(&Bytes::from_static(body), AT), Ok(None), "{body:x?}");
+    }
+    for body in [&[][..], &[0xaf, 1]] {
+        assert_eq!(read_audio(&Bytes::copy_from_slice(body), AT), Ok(None), "{body:x?}");
+    }
+}
+
+#[test]
+fn truncated_and_foreign_bodies_are_errors() {
+    assert_eq!(read_video(&Bytes::from_static(&[0x17, 1, 0]), AT), Err(Error::Truncated));
+    assert_eq!(read_video(&Bytes::from_static(&[0x12, 1]), AT), Err(Error::VideoCodec(2)));
+    assert_eq!(read_audio(&Bytes::from_static(&[0xaf]), AT), Err(Error::Truncated));
+    assert_eq!(read_audio(&Bytes::from_static(&[0xb0, 0]), AT), Err(Error::AudioCodec(11)));
+}

@@ -1,0 +1,83 @@
+//! Video tag bodies (FLV 10.1 E.4.3; E-RTMP, "Enhanced Video").
+
+use bytes::Bytes;
+
+use super::extended::{Packet, PacketTypes, read_packet, skip_extensions, take};
+use super::{
+    CODED_FRAMES, EX_VIDEO, Error, FRAME_TYPE_COMMAND, FRAME_TYPE_DISPOSABLE, FRAME_TYPE_KEY,
+    SEQUENCE_START, VIDEO_AVC, VIDEO_HEVC_LEGACY, frame,
+};
+use crate::{Codec, Frame, FrameKind, Timestamp};
+
+/// Coded frames whose composition time is 0 and not said.
+const CODED_FRAMES_X: u8 = 3;
+/// Not carried: end of sequence (2), colour metadata (4), MPEG-2 TS descriptors (5).
+const TYPES: PacketTypes = PacketTypes {
+    multitrack: 6,
+    extension: 7,
+    media: &[SEQUENCE_START, CODED_FRAMES, CODED_FRAMES_X],
+};
+
+/// Reads a video tag body. `None` for what carries no picture: end of sequence, empty messages, seek commands, colour
+/// metadata, tracks besides the first, packets that do not exist yet.
+///
+/// # Errors
+/// A truncated header or a codec we do not carry.
+pub fn read_video(tag: &Bytes, timestamp: Timestamp) -> Result<Option<Frame>, Error> {
+    let Some(&first) = tag.first() else { return Ok(None) };
+    if first & EX_VIDEO != 0 {
+        return read_extended(tag.slice(1..), first, timestamp);
+    }
+    let (frame_type, codec_id) = (first >> 4, first & 0x0f);
+    if frame_type == FRAME_TYPE_COMMAND {
+        return Ok(None);
+    }
+    let codec = match codec_id {
+        VIDEO_AVC => Codec::H264,
+        VIDEO_HEVC_LEGACY => Codec::Hevc,
+        other => return Err(Error::VideoCodec(other)),
+    };
+    let &[_, packet_type, c0, c1, c2, ..] = &tag[..] else { return Err(Error::Truncated) };
+    let data = tag.slice(5..);
+    let (kind, composition_ms) = match packet_type {
+        0 => (FrameKind::Configuration, 0),
+        1 => (picture_kind(frame_type), signed_24([c0, c1, c2])),
+        _ => return Ok(None),
+    };
+    Ok(frame(codec, kind, timestamp, composition_ms, data))
+}
+
+fn read_extended(mut tag: Bytes, first: u8, timestamp: Timestamp) -> Result<Option<Frame>, Error> {
+    let frame_type = (first >> 4) & 7;
+    let packet_type = skip_extensions(&mut tag, first & 0x0f, TYPES)?;
+    if frame_type == FRAME_TYPE_COMMAND {
+        return Ok(None);
+    }
+    let Some(packet) = read_packet(tag, packet_type, TYPES)? else { return Ok(None) };
+    let Packet { packet_type, four_cc, mut body } = packet;
+    let codec = match &four_cc {
+        b"avc1" => Codec::H264,
+        b"hvc1" => Codec::Hevc,
+        b"av01" => Codec::Av1,
+        b"vp09" => Codec::Vp9,
+        _ => return Err(Error::FourCc(four_cc)),
+    };
+    if packet_type == SEQUENCE_START {
+        return Ok(frame(codec, FrameKind::Configuration, timestamp, 0, body));
+    }
+    let has_offset = packet_type == CODED_FRAMES && matches!(codec, Codec::H264 | Codec::Hevc);
+    let composition_ms = if has_offset { signed_24(take(&mut body)?) } else { 0 };
+    Ok(frame(codec, picture_kind(frame_type), timestamp, composition_ms, body))
+}
+
+const fn picture_kind(frame_type: u8) -> FrameKind {
+    match frame_type {
+        FRAME_TYPE_KEY => FrameKind::Keyframe,
+        FRAME_TYPE_DISPOSABLE => FrameKind::Disposable,
+        _ => FrameKind::Inter,
+    }
+}
+
+const fn signed_24([a, b, c]: [u8; 3]) -> i32 {
+    i32::from_be_bytes([a, b, c, 0]) >> 8
+}

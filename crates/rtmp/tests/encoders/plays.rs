@@ -1,0 +1,73 @@
+//! Players as they are, and the exact words with which a play starts, is refused and ends.
+
+use headgate_rtmp::ServerEvent;
+
+use crate::support::{
+    DATA, Encoder, Reply, USER_CONTROL, boolean, null, number, object, reply, status, string,
+};
+use crate::{created, stream_begin};
+
+#[test]
+fn ffmpeg_plays() {
+    let mut encoder = Encoder::connected();
+    encoder.command(0, "createStream", 2.0, &[null()]);
+    encoder.command(0, "getStreamLength", 3.0, &[null(), string("cam")]);
+    let length = reply(0, "_result", 3.0, &[null(), number(0.0)]);
+    assert_eq!(encoder.replies(), [created(2.0), length]);
+    encoder.command(1, "play", 4.0, &[null(), string("cam"), number(-2000.0)]);
+    encoder.message(2, USER_CONTROL, 1, &[0, 3, 0, 0, 0, 1, 0, 0, 0x0b, 0xb8]);
+    assert_eq!(encoder.asked(), ("cam".into(), None));
+    let status = |code| reply(1, "onStatus", 0.0, &[null(), status("status", code, "Playing")]);
+    let data = |values: &[Vec<u8>]| Reply { kind: DATA, stream: 1, payload: values.concat() };
+    let data_start = object(&[("code", string("NetStream.Data.Start"))]);
+    let want = [
+        stream_begin(),
+        status("NetStream.Play.Reset"),
+        status("NetStream.Play.Start"),
+        data(&[string("|RtmpSampleAccess"), boolean(true), boolean(true)]),
+        data(&[string("onStatus"), data_start]),
+    ];
+    assert_eq!(encoder.accept_play(), want);
+}
+
+#[test]
+fn rtmpdump_subscribes_before_it_plays() {
+    let mut encoder = Encoder::connected();
+    encoder.command(0, "FCSubscribe", 3.0, &[null(), string("cam")]);
+    let started = status("status", "NetStream.Play.Start", "Subscribed");
+    assert_eq!(encoder.replies(), [reply(0, "onFCSubscribe", 0.0, &[null(), started])]);
+}
+
+#[test]
+fn a_stream_that_is_not_there_is_refused_on_the_stream_of_the_play() {
+    let mut encoder = Encoder::connected();
+    encoder.command(1, "play", 4.0, &[null(), string("cam")]);
+    encoder.asked();
+    let refused = status("error", "NetStream.Play.StreamNotFound", "No such stream");
+    assert_eq!(encoder.refuse_play(), [reply(1, "onStatus", 0.0, &[null(), refused])]);
+    assert_eq!(encoder.events(), [ServerEvent::Close]);
+}
+
+#[test]
+fn the_end_of_a_stream_is_a_status_and_an_end_of_stream() {
+    let mut encoder = Encoder::connected();
+    encoder.command(1, "play", 4.0, &[null(), string("cam")]);
+    encoder.asked();
+    encoder.accept_play();
+    let ended = status("status", "NetStream.Play.UnpublishNotify", "The stream has ended");
+    let eof = Reply { kind: USER_CONTROL, stream: 0, payload: vec![0, 1, 0, 0, 0, 1] };
+    assert_eq!(encoder.end_play(), [reply(1, "onStatus", 0.0, &[null(), ended]), eof]);
+    assert_eq!(encoder.events(), [ServerEvent::Close]);
+}
+
+#[test]
+fn a_second_play_is_told_that_there_is_one() {
+    let mut encoder = Encoder::connected();
+    encoder.command(1, "play", 4.0, &[null(), string("cam")]);
+    encoder.asked();
+    encoder.accept_play();
+    encoder.command(1, "play", 5.0, &[null(), string("two")]);
+    let refused = status("error", "NetStream.Play.Failed", "One play per connection");
+    assert_eq!(encoder.replies(), [reply(1, "onStatus", 0.0, &[null(), refused])]);
+    assert_eq!(encoder.events(), []);
+}

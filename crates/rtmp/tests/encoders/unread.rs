@@ -1,0 +1,69 @@
+//! Peers that make the server speak and do not read what it says.
+
+use headgate_rtmp::Error;
+
+use crate::support::{ACKNOWLEDGEMENT, Encoder, USER_CONTROL, WINDOW_ACK_SIZE, null, string};
+
+/// What may wait for a peer.
+const LIMIT: usize = 64 << 10;
+/// A ping's answer with its header.
+const PONG_BYTES: usize = 12 + 6;
+const PING: [u8; 6] = [0, 6, 1, 2, 3, 4];
+
+/// Pings until the server has had enough; returns how many it answered.
+fn pings_answered(encoder: &mut Encoder) -> (usize, Error) {
+    for answered in 0..100_000 {
+        if let Err(error) = encoder.try_message(2, USER_CONTROL, 0, &PING) {
+            return (answered, error);
+        }
+    }
+    panic!("no limit at all");
+}
+
+#[test]
+fn answers_to_pings_wait_up_to_64_kib() {
+    let mut encoder = Encoder::publishing();
+    encoder.replies();
+    assert_eq!(pings_answered(&mut encoder), (LIMIT / PONG_BYTES, Error::AnswerBytesLimit));
+    assert!(encoder.unread_bytes() <= LIMIT + PONG_BYTES);
+}
+
+#[test]
+fn pings_in_one_piece_are_no_way_around_it() {
+    let mut encoder = Encoder::publishing();
+    encoder.replies();
+    let ping = [&[2, 0, 0, 0, 0, 0, 6, USER_CONTROL, 0, 0, 0, 0][..], &PING].concat();
+    let answered = encoder.try_chunks(&ping.repeat(50_000));
+    assert_eq!(answered, Err(Error::AnswerBytesLimit));
+    assert!(encoder.unread_bytes() <= LIMIT + PONG_BYTES);
+}
+
+#[test]
+fn a_peer_that_reads_may_ping_for_ever() {
+    let mut encoder = Encoder::publishing();
+    for _ in 0..50 {
+        for _ in 0..1000 {
+            encoder.message(2, USER_CONTROL, 0, &PING);
+        }
+        assert_eq!(encoder.replies().len(), 1000);
+    }
+}
+
+#[test]
+fn acknowledgements_of_every_byte_count_as_well() {
+    let mut encoder = Encoder::publishing();
+    encoder.replies();
+    encoder.message(2, WINDOW_ACK_SIZE, 0, &[0, 0, 0, 1]);
+    let taken = (0..100_000).find(|_| encoder.try_message(2, ACKNOWLEDGEMENT, 0, &[]).is_err());
+    assert!(taken.is_some_and(|taken| taken <= LIMIT / 16), "{taken:?}");
+}
+
+#[test]
+fn commands_are_answered_within_it_up_to_their_own_limit() {
+    let mut encoder = Encoder::connected();
+    let long = "x".repeat(200);
+    let end = (0..1000)
+        .find_map(|_| encoder.try_command(0, "createStream", 2.0, &[null(), string(&long)]).err());
+    assert_eq!(end, Some(Error::CommandRateLimit));
+    assert!(encoder.unread_bytes() <= LIMIT);
+}
