@@ -20,6 +20,8 @@ const hasLibclang = () => {
     (folder) => existsSync(folder) && readdirSync(folder).some((name) => /^libclang(-\d+)?\.so/.test(name)),
   );
 };
+/** Debian splits what makes environments off from its Python. */
+const hasPython = () => spawnSync("python3", ["-c", "import ensurepip, venv"]).status === 0;
 const rtmpModule = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
 
 /** @type {readonly Program[]} */
@@ -42,6 +44,7 @@ export const toTest = [
   },
   { name: "chromium", package: "chromium", use: "publishes by WHIP", isThere: onPath("chromium") },
   { name: "openssl", package: "openssl", use: "test certificates", isThere: onPath("openssl") },
+  { name: "Python", package: "python3-venv", use: "peers written in Python", isThere: hasPython },
 ];
 
 /** Packages whose programs are missing, each once, in the order of the table.
