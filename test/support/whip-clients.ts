@@ -18,6 +18,7 @@ const script =
     run(python(), [`test/fixtures/${file}`, url, String(seconds), size]);
 
 export const whipClients: readonly WhipClient[] = [
+  { name: "FFmpeg 8", publish: script(providePython, "ffmpeg-whip.py") },
   { name: "aiortc", publish: script(providePython, "aiortc-whip.py") },
   { name: "GStreamer's webrtcbin", publish: script(() => SYSTEM_PYTHON, "gstreamer-whip.py") },
   { name: "werift, fed by ffmpeg", publish: publishByWerift },
