@@ -1,9 +1,10 @@
 // nginx-rtmp as upstream: takes every stream and records it as it came.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { createConnection, createServer } from "node:net";
+import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { start, until } from "./child.ts";
+import { freePort } from "./free-port.ts";
 
 export interface NginxRtmp {
   /** `rtmp://127.0.0.1:…/live` */
@@ -51,16 +52,6 @@ export async function startNginxRtmp(): Promise<NginxRtmp> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** A port that was free a moment ago: nginx cannot take "any". */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }
 
 function answers(port: number): Promise<boolean> {
