@@ -5,6 +5,7 @@ mod hostile;
 mod peer;
 mod players;
 mod pushes;
+mod str0m_peer;
 mod whip;
 
 use std::net::{Ipv4Addr, SocketAddr};
