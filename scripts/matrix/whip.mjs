@@ -1,5 +1,5 @@
-// The WHIP part of `npm run matrix`: every client we know, one after another, a minute each at 720p, judged upstream.
-// `[SECONDS]` shortens it.
+// The WHIP part of `npm run matrix`: every client we know, one after another, a minute each at 720p, judged upstream;
+// then a publisher through 24 bad networks. `[SECONDS]` shortens the clients' minutes.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
@@ -7,17 +7,31 @@ import { root } from "../build.mjs";
 
 const SECONDS_EACH = 60;
 const SIZE = "1280x720";
-const TESTS = ["test/whip-clients.test.ts", "test/whip-clients-browser.test.ts"];
+const CLIENTS = ["test/whip-clients.test.ts", "test/whip-clients-browser.test.ts"];
+const NETWORKS = ["test/whip-impairment.test.ts"];
+/** Publishers with made-up pictures need little; more at once than this come late on a small machine. */
+const NETWORKS_AT_ONCE = 4;
 
 /**
- * Prints a table.
- * @param {readonly string[]} args
- * @returns {Promise<boolean>} whether every client's publish arrived as it should
+ * Prints two tables, and what failed.
+ * @param {readonly string[]} [args]
+ * @returns {Promise<boolean>} whether everything arrived as it should
  */
-export default async function whip(args) {
+export async function matrix(args = []) {
   const seconds = Number(args[0] ?? SECONDS_EACH);
-  const env = { ...process.env, WHIP_CLIENT_SECONDS: String(seconds), WHIP_CLIENT_SIZE: SIZE };
-  const vitest = [join("node_modules", "vitest", "vitest.mjs"), "run", "--maxConcurrency", "1", ...TESTS];
+  const environment = { WHIP_CLIENT_SECONDS: String(seconds), WHIP_CLIENT_SIZE: SIZE };
+  const clients = await tests(CLIENTS, environment, 1);
+  const rows = clients.figures("whip client").map(({ name, ...figures }) => [name, figures]);
+  console.table(Object.fromEntries(rows));
+  const networks = await tests(NETWORKS, { WHIP_IMPAIRMENT: "all" }, NETWORKS_AT_ONCE);
+  console.table(networks.figures("whip impairment"));
+  return clients.isGreen && networks.isGreen;
+}
+
+/** Runs tests; `figures` gives the JSON that they printed behind a word. */
+async function tests(files, environment, atOnce) {
+  const vitest = [join("node_modules", "vitest", "vitest.mjs"), "run", "--maxConcurrency", String(atOnce), ...files];
+  const env = { ...process.env, ...environment };
   const child = spawn(process.execPath, vitest, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const name of ["stdout", "stderr"]) {
@@ -25,10 +39,14 @@ export default async function whip(args) {
       output += text;
     });
   }
-  const code = await new Promise((resolve) => child.on("close", resolve));
+  const isGreen = (await new Promise((resolve) => child.on("close", resolve))) === 0;
   const plain = stripVTControlCharacters(output);
-  const rows = [...plain.matchAll(/^whip client (\{.*\})$/gm)].map(([, row]) => JSON.parse(row));
-  console.table(Object.fromEntries(rows.map(({ name, ...figures }) => [name, figures])));
-  if (code !== 0) console.error(plain);
-  return code === 0;
+  if (!isGreen) console.error(plain);
+  return {
+    isGreen,
+    figures: (word) => [...plain.matchAll(new RegExp(`^${word} (\\{.*\\})$`, "gm"))].map(([, row]) => JSON.parse(row)),
+  };
 }
+
+// By itself: `node scripts/matrix/whip.mjs [SECONDS]`.
+if (import.meta.filename === process.argv[1]) process.exit((await matrix(process.argv.slice(2))) ? 0 : 1);
