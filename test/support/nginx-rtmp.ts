@@ -1,10 +1,11 @@
 // nginx-rtmp as upstream: takes every stream and records it as it came. As relay it pushes what it gets, as terminator it
 // takes RTMP over TLS.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createConnection, createServer } from "node:net";
+import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Child, start, until } from "./child.ts";
+import { freePort } from "./free-port.ts";
 
 export interface NginxRtmp {
   /** `rtmp://127.0.0.1:…/live` */
@@ -77,16 +78,6 @@ export async function startNginxRtmp(
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** A port that was free a moment ago: nginx cannot take "any". */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }
 
 function answers(port: number): Promise<boolean> {

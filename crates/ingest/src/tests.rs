@@ -7,6 +7,7 @@ mod hostile;
 mod peer;
 mod players;
 mod pushes;
+mod str0m_peer;
 mod upstreams;
 mod whip;
 

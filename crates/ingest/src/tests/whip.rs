@@ -13,12 +13,12 @@ use super::peer::Peer;
 use super::{Core, FORCED_PANIC, PATIENCE};
 use crate::{EndReason, WhipPublish};
 
-const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
-const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
+pub(super) const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
+pub(super) const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
 /// 20 ms of silence, mono (RFC 6716 3.1).
-const SILENCE: &[u8] = &[0xf8, 0xff, 0xfe];
+pub(super) const SILENCE: &[u8] = &[0xf8, 0xff, 0xfe];
 /// What precedes an Opus packet in an Enhanced RTMP tag body.
-const OPUS_HEADER: &[u8] = b"\x91Opus";
+pub(super) const OPUS_HEADER: &[u8] = b"\x91Opus";
 
 /// A publisher that runs in a thread of its own until it is told to stop.
 struct Broadcaster {
@@ -105,7 +105,7 @@ fn broadcast(mut publisher: Publisher, stop: &AtomicBool, panics: &AtomicBool) -
     (sounds, is_closed)
 }
 
-fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+pub(super) fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !is_true() {
         assert!(Instant::now() < until, "{what}");
@@ -114,12 +114,12 @@ fn wait_until(what: &str, is_true: impl Fn() -> bool) {
 }
 
 /// Plays to the end of the stream.
-fn watch(mut player: Peer) -> JoinHandle<Vec<MediaMessage>> {
+pub(super) fn watch(mut player: Peer) -> JoinHandle<Vec<MediaMessage>> {
     player.wait_ready();
     thread::spawn(move || player.media_to_end())
 }
 
-fn audio(media: &[MediaMessage]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn audio(media: &[MediaMessage]) -> impl Iterator<Item = &[u8]> {
     media.iter().filter(|m| m.kind == MediaKind::Audio).map(|m| &m.payload[..])
 }
 
