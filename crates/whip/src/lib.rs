@@ -18,3 +18,4 @@ pub use credentials::Credentials;
 pub use session::{WhipCounters, WhipEnd, WhipEvent, WhipSession};
 pub use transport::dtls::{Identity, IdentityError};
 pub use transport::ice_lite::ufrag_of;
+pub use transport::path::Path;

@@ -1,7 +1,6 @@
 //! One WHIP publish session: the one door of the crate. Datagrams and time in, datagrams, frames and events out.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use headgate_media::Frame;
@@ -16,7 +15,8 @@ use crate::tracks::{AudioTrack, VideoTrack};
 use crate::transport::dtls::{Dtls, DtlsEvent, Identity};
 use crate::transport::feedback::{self, Report};
 use crate::transport::gate::Gate;
-use crate::transport::ice_lite::IceLite;
+use crate::transport::ice_lite::{IceLite, PathChange};
+use crate::transport::path::Path;
 use crate::transport::srtp::Srtp;
 
 /// No valid STUN request and no authenticated packet for so long: the client is gone (W19).
@@ -42,8 +42,10 @@ pub enum WhipEnd {
 /// What the driver must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhipEvent {
-    /// This address proved itself: its datagrams belong to this session.
-    Proven(SocketAddr),
+    /// This path proved itself: its datagrams belong to this session.
+    Proven(Path),
+    /// Too many others have since: datagrams from there are nobody's.
+    Forgotten(Path),
     /// Media may come.
     Connected,
     /// Nothing more will come.
@@ -80,7 +82,7 @@ pub struct WhipSession {
     video: Option<VideoTrack>,
     clock: Clock,
     reporter: Reporter,
-    transmits: VecDeque<(SocketAddr, Vec<u8>)>,
+    transmits: VecDeque<(Path, Vec<u8>)>,
     frames: VecDeque<Frame>,
     opening: Opening,
     events: VecDeque<WhipEvent>,
@@ -88,6 +90,7 @@ pub struct WhipSession {
     last_packet: Option<Instant>,
     has_media: bool,
     is_over: bool,
+    has_said_goodbye: bool,
     second: Instant,
     packets_this_second: u32,
     packets: u64,
@@ -127,6 +130,7 @@ impl WhipSession {
             last_packet: None,
             has_media: false,
             is_over: false,
+            has_said_goodbye: false,
             second: now,
             packets_this_second: 0,
             packets: 0,
@@ -135,15 +139,21 @@ impl WhipSession {
     }
 
     /// Takes a datagram; media in it is opened in place.
-    pub fn handle_datagram(&mut self, now: Instant, source: SocketAddr, datagram: &mut [u8]) {
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        source: impl Into<Path>,
+        datagram: &mut [u8],
+    ) {
         if self.is_over {
             return;
         }
+        let source = source.into();
         // RFC 7983: told apart by the first byte.
         match datagram.first() {
             Some(0..=3) => self.handle_stun(now, source, datagram),
             Some(20..=63) if self.ice.is_proven(source) => self.handle_dtls(now, datagram),
-            Some(128..=191) if self.ice.is_proven(source) => self.handle_media(now, datagram),
+            Some(128..=191) if self.ice.is_proven(source) => self.handle_media(now, source, datagram),
             Some(_) | None => self.rejected += 1,
         }
     }
@@ -189,7 +199,7 @@ impl WhipSession {
     }
 
     /// The next datagram to send, and where to.
-    pub fn poll_transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+    pub fn poll_transmit(&mut self) -> Option<(Path, Vec<u8>)> {
         self.transmits.pop_front()
     }
 
@@ -212,11 +222,17 @@ impl WhipSession {
 
     /// Says goodbye; what [`WhipSession::poll_transmit`] still has should be sent.
     pub fn close(&mut self, now: Instant) {
-        if !self.is_over {
-            self.is_over = true;
+        self.is_over = true;
+        if !self.has_said_goodbye {
+            self.has_said_goodbye = true;
             self.dtls.close(now);
             self.drain_dtls();
         }
+    }
+
+    /// The client restarts ICE: from now on these credentials are answered to beside the old ones.
+    pub fn restart_ice(&mut self, ufrag: String, password: String) {
+        self.ice.restart(ufrag, password);
     }
 
     /// Width and height of the picture in pixels, once known.
@@ -225,10 +241,9 @@ impl WhipSession {
         self.video.as_ref().and_then(VideoTrack::resolution)
     }
 
-    /// Our half of the STUN user name.
-    #[must_use]
-    pub fn ufrag(&self) -> &str {
-        self.ice.ufrag()
+    /// Our halves of the STUN user names that are answered to: one, and more while ICE restarts.
+    pub fn ufrags(&self) -> impl Iterator<Item = &str> {
+        self.ice.ufrags()
     }
 
     /// What happened so far.
@@ -253,15 +268,17 @@ impl WhipSession {
         counters
     }
 
-    fn handle_stun(&mut self, now: Instant, source: SocketAddr, datagram: &[u8]) {
-        let was_proven = self.ice.is_proven(source);
+    fn handle_stun(&mut self, now: Instant, source: Path, datagram: &[u8]) {
         let Some(answer) = self.ice.handle_request(now, source, datagram) else {
             self.rejected += 1;
             return;
         };
         self.transmits.push_back((source, answer));
-        if !was_proven {
-            self.events.push_back(WhipEvent::Proven(source));
+        while let Some(change) = self.ice.poll_change() {
+            self.events.push_back(match change {
+                PathChange::Proven(path) => WhipEvent::Proven(path),
+                PathChange::Forgotten(path) => WhipEvent::Forgotten(path),
+            });
         }
         if let Some(event) = self.dtls.start(now) {
             self.handle_dtls_event(event);
@@ -301,7 +318,7 @@ impl WhipSession {
         }
     }
 
-    fn handle_media(&mut self, now: Instant, datagram: &mut [u8]) {
+    fn handle_media(&mut self, now: Instant, source: Path, datagram: &mut [u8]) {
         if now >= self.second + Duration::from_secs(1) {
             self.second = now;
             self.packets_this_second = 0;
@@ -317,6 +334,7 @@ impl WhipSession {
             match srtp.open_rtcp(datagram) {
                 Ok(length) => {
                     self.last_packet = Some(now);
+                    self.ice.note_heard(now, source);
                     self.handle_reports(now, datagram.get(..length).unwrap_or_default());
                 }
                 Err(_) => self.rejected += 1,
@@ -326,6 +344,7 @@ impl WhipSession {
         match srtp.open(datagram) {
             Ok(length) => {
                 self.last_packet = Some(now);
+                self.ice.note_heard(now, source);
                 self.packets += 1;
                 self.handle_rtp(now, datagram.get(..length).unwrap_or_default());
             }

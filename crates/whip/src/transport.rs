@@ -6,4 +6,5 @@ pub mod dtls;
 pub mod feedback;
 pub mod gate;
 pub mod ice_lite;
+pub mod path;
 pub mod srtp;

@@ -50,7 +50,7 @@ impl fmt::Debug for AnswerSettings<'_> {
 /// Writes the answer to a judged offer: CRLF everywhere, one at the end.
 #[must_use]
 pub fn write_answer(offer: &Offer, settings: &AnswerSettings<'_>) -> String {
-    let mut sdp = Sdp(String::with_capacity(2048));
+    let mut sdp = Sdp::new();
     sdp.line("v=0");
     sdp.line(&format!("o=- {} 1 IN IP4 0.0.0.0", settings.session_id & i64::MAX as u64));
     sdp.line("s=-");
@@ -74,13 +74,23 @@ pub fn write_answer(offer: &Offer, settings: &AnswerSettings<'_>) -> String {
             }
         }
     }
-    sdp.0
+    sdp.into_text()
 }
 
-struct Sdp(String);
+/// SDP in the making.
+pub(super) struct Sdp(String);
 
 impl Sdp {
-    fn line(&mut self, line: &str) {
+    pub(super) fn new() -> Self {
+        Self(String::with_capacity(2048))
+    }
+
+    /// The whole, with CRLF behind every line.
+    pub(super) fn into_text(self) -> String {
+        self.0
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
         self.0.push_str(line);
         self.0.push_str("\r\n");
     }
@@ -203,15 +213,27 @@ fn write_transport(
     if has_rsize {
         sdp.line("a=rtcp-rsize");
     }
-    // RFC 8445 5.1.2.1: type preference 126 for hosts, falling local preference. FFmpeg uses the first only.
-    for (candidate, n) in settings.candidates.iter().zip(0_u16..) {
-        let priority = (126 << 24) + (u32::from(u16::MAX - n) << 8) + 255;
-        sdp.line(&format!(
-            "a=candidate:{} 1 udp {priority} {} {} typ host",
-            u32::from(n) + 1,
-            candidate.ip(),
-            candidate.port()
-        ));
+    write_candidates(sdp, settings.candidates);
+}
+
+/// The UDP hosts, the best first: FFmpeg uses the first only. Then the same addresses by TCP, on the same port (RFC 6544).
+pub(super) fn write_candidates(sdp: &mut Sdp, candidates: &[SocketAddr]) {
+    /// RFC 8445 5.1.2.1, RFC 6544 4.2: type preferences 126 and, for TCP, 105; the direction preference of passive is 4.
+    const UDP: u32 = 126 << 24;
+    const TCP: u32 = 105 << 24 | 4 << 21;
+    let mut foundation = 0;
+    let mut write = |rest: &str, base: u32, least: u16, candidate: &SocketAddr| {
+        foundation += 1;
+        let priority = base + (u32::from(least) << 8) + 255;
+        let (ip, port) = (candidate.ip(), candidate.port());
+        let transport = if rest.is_empty() { "udp" } else { "tcp" };
+        sdp.line(&format!("a=candidate:{foundation} 1 {transport} {priority} {ip} {port} typ host{rest}"));
+    };
+    for (candidate, n) in candidates.iter().zip(0_u16..) {
+        write("", UDP, u16::MAX - n, candidate);
+    }
+    for (candidate, n) in candidates.iter().zip(0_u16..) {
+        write(" tcptype passive", TCP, 8_191 - n, candidate);
     }
     sdp.line("a=end-of-candidates");
 }

@@ -201,7 +201,7 @@ impl World {
     pub(crate) fn end(&self) -> Option<WhipEnd> {
         self.events.iter().find_map(|event| match event {
             WhipEvent::Ended(end) => Some(*end),
-            WhipEvent::Proven(_) | WhipEvent::Connected => None,
+            WhipEvent::Proven(_) | WhipEvent::Forgotten(_) | WhipEvent::Connected => None,
         })
     }
 
@@ -213,7 +213,7 @@ impl World {
         }
         while let Some((to, datagram)) = self.session.poll_transmit() {
             let is_lost = (self.loss)(Direction::ToClient, &datagram);
-            if to == self.client && !is_lost {
+            if to == self.client.into() && !is_lost {
                 self.wire.push_back((self.now + self.delay, Direction::ToClient, datagram));
             }
         }
