@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind};
 
 use crate::audio::{AUDIO_BITRATE, Lane};
@@ -27,7 +28,7 @@ pub(crate) struct LocalStream {
     pub(crate) key: StreamKey,
     pub(crate) name: Vec<u8>,
     slot: EndSlot,
-    publisher: usize,
+    pub(crate) publisher: usize,
     pushes: Vec<usize>,
     /// Opus becomes AAC there, while someone needs it.
     lane: Option<Arc<Lane>>,
@@ -65,7 +66,7 @@ impl Worker {
         name: Vec<u8>,
         slot: EndSlot,
         upstreams: Vec<UpstreamUrl>,
-        own_upstream: Option<UpstreamUrl>,
+        own_upstream: Option<(UpstreamUrl, Bytes)>,
         audio_bitrate: u32,
     ) {
         let stream = self.shared.new_stream();
@@ -87,9 +88,9 @@ impl Worker {
         if let Some(seat) = self.seats.get_mut(publisher) {
             seat.publishes = Some(stream);
         }
-        let own = own_upstream.map(|url| (url, true));
-        for (url, is_own) in upstreams.into_iter().map(|url| (url, false)).chain(own) {
-            let push = Push::new(stream, client_id, url, is_own, self.now);
+        let own = own_upstream.map(|(url, connect_info)| (url, Some(connect_info)));
+        for (url, own) in upstreams.into_iter().map(|url| (url, None)).chain(own) {
+            let push = Push::new(stream, client_id, url, own, self.now);
             let key = self.seat(Entry::Push(Box::new(push)));
             self.read_stream(key, stream, SoundForm::Undecided);
             if let Some(local) = self.locals.get_mut(&stream) {
@@ -217,6 +218,7 @@ impl Worker {
         let Some(subscriber) = self.hub.subscribe(key, reader, form) else { return false };
         seat.reads = Some((stream, subscriber));
         self.note_form(stream);
+        self.want_keyframe(stream);
         true
     }
 
@@ -268,6 +270,7 @@ impl Worker {
     }
 
     pub(crate) fn attach(&mut self, stream: StreamId, reader: usize, relay: Arc<Relay>) {
+        self.want_keyframe(stream);
         let key = self.locals.get(&stream).map(|local| local.key);
         let burst = key.and_then(|key| self.hub.attach(key, reader, relay));
         self.shared.send(reader, Command::Seed { stream, burst });
@@ -309,12 +312,15 @@ impl Worker {
 
     /// The gateway or a newer publish ends a running one.
     pub(crate) fn end_publish(&mut self, client_id: u64, reason: EndReason, description: &str) {
-        let found = self
-            .locals
-            .values()
-            .find(|local| local.slot.client_id() == client_id && local.draining_until.is_none());
-        let Some(publisher) = found.map(|local| local.publisher) else { return };
+        let Some(publisher) = self.publisher_of(client_id) else { return };
         self.end_publisher(publisher, reason, Some(description));
+    }
+
+    /// The seat of a running publish.
+    pub(crate) fn publisher_of(&self, client_id: u64) -> Option<usize> {
+        let mut running = self.locals.values().filter(|local| local.draining_until.is_none());
+        let found = running.find(|local| local.slot.client_id() == client_id);
+        found.map(|local| local.publisher)
     }
 
     fn end_publisher(&mut self, publisher: usize, reason: EndReason, description: Option<&str>) {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use headgate_rtmp::{
     ClientConfig, ClientEvent, ClientRole, ClientSession, ConnectArguments, Limits, OUR_FOUR_CCS,
 };
@@ -47,6 +48,8 @@ pub(crate) struct Push {
     url: UpstreamUrl,
     /// The publish's own stream_url, which may end it by a refusal while it was never accepted (R4).
     is_own: bool,
+    /// What the broadcaster adds to its own upstream's connect command (AMF0).
+    connect_info: Bytes,
     was_accepted: bool,
     addresses: VecDeque<IpAddr>,
     /// Where the running connection goes.
@@ -88,14 +91,15 @@ impl Push {
         stream: StreamId,
         client_id: u64,
         url: UpstreamUrl,
-        is_own: bool,
+        own: Option<Bytes>,
         now: Instant,
     ) -> Self {
         Self {
             stream,
             client_id,
             url,
-            is_own,
+            is_own: own.is_some(),
+            connect_info: own.unwrap_or_default(),
             was_accepted: false,
             addresses: VecDeque::new(),
             address: None,
@@ -264,6 +268,7 @@ impl Push {
             seed: worker.random().to_ne_bytes(),
             limits: Limits::default(),
             four_cc_list: OUR_FOUR_CCS.map(str::to_owned).to_vec(),
+            connect_info: self.connect_info.clone(),
         };
         let session = Box::new(ClientSession::new(config, worker.now));
         let connecting = std::mem::replace(&mut self.state, State::Pausing { until: worker.now });

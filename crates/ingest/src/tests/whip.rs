@@ -41,6 +41,7 @@ impl Broadcaster {
             start_bitrate_kbps: 2000,
             max_bitrate_kbps: 0,
             audio_bitrate: 128_000,
+            connect_info: Vec::new(),
         };
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");
         publisher.handle_answer(Instant::now(), &answer).expect("an acceptable answer");
@@ -220,6 +221,7 @@ fn a_client_that_never_comes_ends_without_media() {
         start_bitrate_kbps: 2000,
         max_bitrate_kbps: 0,
         audio_bitrate: 128_000,
+        connect_info: Vec::new(),
     };
     core.ingest.open_whip(publish).expect("an acceptable offer");
     let ended = core.ended(1);

@@ -11,7 +11,7 @@ use super::lines::{Lines, split_fragment};
 use super::offer::{Kind, Offer};
 
 /// A fragment may have so many bytes: a hundred candidates take 12 kB.
-pub const FRAGMENT_LIMIT_BYTES: usize = 64 * 1024;
+const FRAGMENT_LIMIT_BYTES: usize = 64 * 1024;
 
 /// A client's fragment.
 #[derive(Clone, PartialEq, Eq)]
@@ -27,7 +27,10 @@ pub struct Fragment {
 impl fmt::Debug for Fragment {
     /// Without the ICE credentials.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Fragment").field("candidates", &self.candidates).finish_non_exhaustive()
+        formatter
+            .debug_struct("Fragment")
+            .field("candidates", &self.candidates)
+            .finish_non_exhaustive()
     }
 }
 
@@ -64,12 +67,14 @@ pub fn write_fragment(offer: &Offer, ufrag: &str, pwd: &str, candidates: &[Socke
         sdp.line(&format!("a=group:BUNDLE {}", offer.bundle.join(" ")));
     }
     let section = |kind: &Kind| match kind {
-        Kind::Audio => {
-            offer.audio.as_ref().map(|audio| ("audio", audio.protocol, audio.payload_type, &audio.mid))
-        }
-        Kind::Video => {
-            offer.video.as_ref().map(|video| ("video", video.protocol, video.payload_type, &video.mid))
-        }
+        Kind::Audio => offer
+            .audio
+            .as_ref()
+            .map(|audio| ("audio", audio.protocol, audio.payload_type, &audio.mid)),
+        Kind::Video => offer
+            .video
+            .as_ref()
+            .map(|video| ("video", video.protocol, video.payload_type, &video.mid)),
     };
     // The section that the bundle's transport is told in (RFC 9143 7.2).
     let tag = offer.bundle.first();
@@ -102,12 +107,21 @@ mod tests {
         let candidate = "a=candidate:1 1 udp 2130706431 192.0.2.8 40000 typ host\r\n";
         let table = [
             // RFC 9725 4.3.2; browsers by whip-whep; Eyevinn's and Meetecho's; whip-js without a port; GStreamer's mids.
-            format!("a=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\n{CREDENTIALS}{candidate}a=end-of-candidates\r\n"),
+            format!(
+                "a=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\n{CREDENTIALS}{candidate}a=end-of-candidates\r\n"
+            ),
             format!("{CREDENTIALS}m=video 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:1\r\n{candidate}"),
-            format!("{CREDENTIALS}m=audio 9 RTP/AVP 0\r\na=mid:0\r\n{}", candidate.replace(" 1 udp", " 0 udp")),
+            format!(
+                "{CREDENTIALS}m=audio 9 RTP/AVP 0\r\na=mid:0\r\n{}",
+                candidate.replace(" 1 udp", " 0 udp")
+            ),
             format!("m=audio RTP/AVP 0\r\na=mid:0\r\n{CREDENTIALS}{candidate}"),
-            format!("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\n{CREDENTIALS}m=audio 9 RTP/AVP 0\na=mid:audio0\n{candidate}m=video 9 RTP/AVP 0\na=mid:video1\n{CREDENTIALS}{candidate}"),
-            format!("{CREDENTIALS}a=candidate:2 1 UDP 1 4f2c.local 5 typ host\n{candidate}a=candidate:3 1 tcp 1 192.0.2.8 9 typ host tcptype active"),
+            format!(
+                "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\n{CREDENTIALS}m=audio 9 RTP/AVP 0\na=mid:audio0\n{candidate}m=video 9 RTP/AVP 0\na=mid:video1\n{CREDENTIALS}{candidate}"
+            ),
+            format!(
+                "{CREDENTIALS}a=candidate:2 1 UDP 1 4f2c.local 5 typ host\n{candidate}a=candidate:3 1 tcp 1 192.0.2.8 9 typ host tcptype active"
+            ),
         ];
         for text in table {
             let fragment = read_fragment(&text).expect(&text);
@@ -145,7 +159,10 @@ mod tests {
             let candidates = ["203.0.113.4:8189".parse().expect("an address")];
             let pwd = "ours-ours-ours-ours-ours";
             let written = write_fragment(&offer, "ourufrag", pwd, &candidates);
-            assert!(written.starts_with("a=ice-lite\r\n") && written.ends_with("a=end-of-candidates\r\n"));
+            assert!(
+                written.starts_with("a=ice-lite\r\n")
+                    && written.ends_with("a=end-of-candidates\r\n")
+            );
             assert_eq!(written.matches("m=").count(), 1, "{name}");
             let fragment = read_fragment(&written).expect(name);
             assert_eq!((fragment.ufrag.as_str(), fragment.pwd.as_str()), ("ourufrag", pwd));

@@ -312,15 +312,28 @@ mod tests {
         ice.handle_request(now, address(9), &request("server:client", PASSWORD, true));
         ice.restart("renewed".into(), NEW.into());
         // The old session goes on until the new one is proven, and until then a later restart replaces the earlier.
-        assert!(ice.handle_request(now, address(9), &request("server:client", PASSWORD, true)).is_some());
+        assert!(
+            ice.handle_request(now, address(9), &request("server:client", PASSWORD, true))
+                .is_some()
+        );
         ice.restart("again".into(), NEW.into());
-        assert!(ice.handle_request(now, address(9), &request("renewed:other", NEW, true)).is_none());
-        assert!(ice.handle_request(now, address(10), &request("again:other", NEW, false)).is_some());
+        assert!(
+            ice.handle_request(now, address(9), &request("renewed:other", NEW, true)).is_none()
+        );
+        assert!(
+            ice.handle_request(now, address(10), &request("again:other", NEW, false)).is_some()
+        );
         assert_eq!(ice.selected(), Some(address(9)));
-        assert!(ice.handle_request(now, address(9), &request("server:client", PASSWORD, true)).is_some());
+        assert!(
+            ice.handle_request(now, address(9), &request("server:client", PASSWORD, true))
+                .is_some()
+        );
         assert!(ice.handle_request(now, address(10), &request("again:other", NEW, true)).is_some());
         assert_eq!(ice.selected(), Some(address(10)));
-        assert!(ice.handle_request(now, address(9), &request("server:client", PASSWORD, true)).is_none());
+        assert!(
+            ice.handle_request(now, address(9), &request("server:client", PASSWORD, true))
+                .is_none()
+        );
         assert_eq!(ice.ufrags().collect::<Vec<_>>(), ["again"]);
     }
 
@@ -332,9 +345,12 @@ mod tests {
             ice.handle_request(now, address(port), &datagram);
         }
         assert_eq!(ice.selected(), Some(address(1)));
-        assert!(ice.is_proven(address(1)) && ice.is_proven(address(30)) && !ice.is_proven(address(2)));
+        assert!(
+            ice.is_proven(address(1)) && ice.is_proven(address(30)) && !ice.is_proven(address(2))
+        );
         let changes: Vec<_> = std::iter::from_fn(|| ice.poll_change()).collect();
-        let proven = changes.iter().filter(|change| matches!(change, PathChange::Proven(_))).count();
+        let proven =
+            changes.iter().filter(|change| matches!(change, PathChange::Proven(_))).count();
         assert_eq!((proven, changes.len() - proven), (30, 22));
     }
 

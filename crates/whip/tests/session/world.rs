@@ -73,7 +73,7 @@ impl World {
                 audio_bitrate: None,
             },
         );
-        let session = WhipSession::new(&identity, &offer, &credentials, now);
+        let session = WhipSession::new(&identity, &offer, &credentials, 0, now);
         publisher.handle_answer(now, &answer).expect("an acceptable answer");
         Self {
             publisher,
