@@ -40,6 +40,8 @@ pub(crate) struct VideoTrack {
     /// Access units of one call, before they are judged.
     units: Vec<(u32, AccessUnit)>,
     late_pictures: u64,
+    /// A picture of this call that others refer to was withheld.
+    has_lost_reference: bool,
     last_pli: Option<Instant>,
     unanswered_plis: u32,
     is_keyframe_wanted: bool,
@@ -67,6 +69,7 @@ impl VideoTrack {
             reorder: Reorder::default(),
             units: Vec::new(),
             late_pictures: 0,
+            has_lost_reference: false,
             last_pli: None,
             unanswered_plis: 0,
             is_keyframe_wanted: false,
@@ -244,6 +247,7 @@ impl VideoTrack {
         clock: &mut Clock,
         frames: &mut VecDeque<Frame>,
     ) {
+        self.has_lost_reference = false;
         for (ssrc, unit) in units.drain(..) {
             self.forward(now, index, ssrc, unit, clock, frames);
         }
@@ -271,7 +275,8 @@ impl VideoTrack {
         }
         if unit.is_keyframe {
             self.unanswered_plis = 0;
-        } else if layer.awaits_keyframe() {
+            self.has_lost_reference = false;
+        } else if self.has_lost_reference {
             // Of one call's pictures, those behind one that was withheld.
             self.late_pictures += 1;
             return;
@@ -286,6 +291,7 @@ impl VideoTrack {
             self.late_pictures += 1;
             if !unit.is_disposable {
                 layer.lose_reference();
+                self.has_lost_reference = true;
             }
             return;
         };
