@@ -140,7 +140,6 @@ pub struct Clock {
     /// How far the video's mapping still has to move, and how fast it does.
     correction_us: i64,
     slew_per_mille: i64,
-    slewed_at: i64,
     is_compared: bool,
 }
 
@@ -152,7 +151,6 @@ impl Default for Clock {
             video: TrackClock::new(VIDEO_RATE),
             correction_us: 0,
             slew_per_mille: SLEW_LEAST_PER_MILLE,
-            slewed_at: 0,
             is_compared: false,
         }
     }
@@ -171,8 +169,8 @@ impl Clock {
     /// When a picture of `ssrc` sampled at `rtp` is to be shown; `reorder` makes its decode time of it.
     pub fn stamp_video(&mut self, now: Instant, ssrc: u32, rtp: u32) -> Timestamp {
         let arrival = self.arrival(now);
-        self.slew(arrival);
         let is_new = self.video.ssrc != Some(ssrc);
+        let before = self.video.last_mapped;
         let mut mapped = self.video.map(arrival, ssrc, rtp);
         if is_new {
             // A track that begins needs no slewing: where reports tell its place, it begins there.
@@ -183,6 +181,8 @@ impl Clock {
                 self.video.last_mapped = mapped;
                 self.correction_us = 0;
             }
+        } else {
+            mapped += self.slew(mapped - before);
         }
         self.video.last_us = self.video.last_us.max(mapped);
         Timestamp::from_micros(mapped)
@@ -225,13 +225,14 @@ impl Clock {
         self.slew_per_mille = share.clamp(SLEW_LEAST_PER_MILLE, SLEW_LIMIT_PER_MILLE);
     }
 
-    fn slew(&mut self, arrival: i64) {
-        let step = (arrival - self.slewed_at).max(0) * self.slew_per_mille / 1000;
-        self.slewed_at = arrival;
+    /// How far the picture moves towards its place while `passed` of its own time go by: never so far that it goes back.
+    fn slew(&mut self, passed: i64) -> i64 {
+        let step = passed.max(0) * self.slew_per_mille / 1000;
         let moved = self.correction_us.clamp(-step, step);
         self.video.base_us += moved;
         self.video.last_mapped += moved;
         self.correction_us -= moved;
+        moved
     }
 }
 
