@@ -21,10 +21,11 @@ import { jwksRoutes } from "./http/jwks.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { streamRoutes } from "./http/stream.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
-import { WHIP_PATH, whipRoutes } from "./http/whip.ts";
+import { whipRoutes } from "./http/whip.ts";
+import { whipSessionRoutes } from "./http/whip-session.ts";
 import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
-import { problemResponse, WhipProblem } from "./problems.ts";
+import { problemResponse, WHIP_PATH, WhipProblem } from "./problems.ts";
 import type { Whip } from "./publish/whip.ts";
 import { BODY_LIMIT_BYTES } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
@@ -33,7 +34,7 @@ import type { Tokens } from "./token/tokens.ts";
 /** Everything the application stands on. */
 export interface AppDeps {
   readonly db: Kysely<Schema>;
-  readonly config: Pick<Config, "dev" | "http" | "ingest">;
+  readonly config: Pick<Config, "dev" | "http" | "ingest" | "whip">;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -71,14 +72,14 @@ export function createApp(deps: AppDeps): Hono<Env> {
     log.debug({ requestId, method, route, status, tookMs: Math.round(tookMs) }, "request answered");
   });
   app.use(methodNotAllowed({ app, onMethodNotAllowed: (c, allow) => answer(c, new MethodNotAllowed(allow)) }));
-  app.use(
-    bodyLimit({
-      maxSize: BODY_LIMIT_BYTES,
-      onError: () => {
-        throw new BodyTooLarge(`over ${BODY_LIMIT_BYTES} bytes`);
-      },
-    }),
-  );
+  const bounded = bodyLimit({
+    maxSize: BODY_LIMIT_BYTES,
+    onError: () => {
+      throw new BodyTooLarge(`over ${BODY_LIMIT_BYTES} bytes`);
+    },
+  });
+  // PATCH looks for its session first and then bounds the body itself (P8).
+  app.use((c, next) => (c.req.method === "PATCH" && isWhip(c.req.path) ? next() : bounded(c, next)));
 
   const apiKeys = createApiKeys(deps);
   app.route("/", organisationRoutes({ ...deps, apiKeys }));
@@ -86,6 +87,7 @@ export function createApp(deps: AppDeps): Hono<Env> {
   app.route("/", webcasterRoutes({ ...deps, apiKeys }));
   app.route("/", jwksRoutes(deps));
   app.route("/", whipRoutes(deps));
+  app.route("/", whipSessionRoutes(deps));
 
   app.notFound((c) => answer(c, new UnknownAddress()));
   app.onError((error, c) => {

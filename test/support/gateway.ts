@@ -11,6 +11,7 @@ import { createMetrics } from "../../ts/metrics.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
 import { addOrganisation } from "../../ts/organisation/organisations.ts";
 import { checkWebhookUrl } from "../../ts/publish/address-guard.ts";
+import type { Whip } from "../../ts/publish/whip.ts";
 import { openStore } from "../../ts/store/open.ts";
 import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
@@ -84,7 +85,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     rtmpPort: RTMP_PORT,
     version: "0.0.0-test",
     // WHIP has tests of its own.
-    whip: { open: async () => ({ outcome: "bad_stream_url" }), end: () => false },
+    whip: NO_WHIP,
   });
 
   async function newOrganisation(name: string): Promise<Member> {
@@ -142,3 +143,13 @@ function bytesOf(body: unknown): string | Uint8Array<ArrayBuffer> {
   if (typeof body === "string") return body;
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body);
 }
+
+const NO_WHIP: Whip = {
+  limit: () => null,
+  open: async () => ({ outcome: "bad_stream_url" }),
+  has: () => false,
+  patch: () => ({ outcome: "unknown" }),
+  judgeFragment: () => ({ outcome: "accepted" }),
+  sendMetadata: () => false,
+  end: () => false,
+};

@@ -4,7 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { pino } from "pino";
-import type { EndReason, EndRequest, Media, OfferJudgement, PublishSnapshot, WhipPublish } from "../../ts/media.ts";
+import type {
+  EndReason,
+  EndRequest,
+  Media,
+  OfferJudgement,
+  PublishSnapshot,
+  WhipPatched,
+  WhipPublish,
+} from "../../ts/media.ts";
 import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
 import { openStore } from "../../ts/store/open.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
@@ -21,6 +29,8 @@ type Told =
     }
   | { readonly told: "deny"; readonly request: number; readonly code: string; readonly description: string }
   | ({ readonly told: "open_whip" } & WhipPublish)
+  | { readonly told: "patch_whip"; readonly clientId: number; readonly fragment: string }
+  | { readonly told: "send_whip_data"; readonly clientId: number; readonly data: string }
   | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
   | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
 
@@ -53,6 +63,27 @@ export class RecordingMedia implements Media {
     this.told.push({ told: "open_whip", ...publish });
     this.measure(publish.clientId, {});
     return "v=0\r\n";
+  }
+  judgeFragment(fragment: string): OfferJudgement {
+    if (fragment.startsWith("a=")) return { outcome: "accepted" };
+    return { outcome: "refused", code: "fragment_malformed", status: 400, detail: "The fragment is not valid" };
+  }
+  /** What the next fragments lead to. */
+  patched: WhipPatched = { outcome: "added" };
+  patchWhip(clientId: number, fragment: string): WhipPatched {
+    this.told.push({ told: "patch_whip", clientId, fragment });
+    return this.patched;
+  }
+  sendWhipData(clientId: number, data: Uint8Array): boolean {
+    this.told.push({ told: "send_whip_data", clientId, data: Buffer.from(data).toString("latin1") });
+    return true;
+  }
+  readonly connected = new Set<number>();
+  isWhipConnected(clientId: number): boolean {
+    return this.connected.has(clientId);
+  }
+  whipDiagnostics(): null {
+    return null;
   }
   setCertificate(): void {}
   transcoders(): number {

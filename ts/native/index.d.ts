@@ -2,6 +2,17 @@
 
 /** The running media core. */
 export declare class MediaCore {
+  /** Gives a trickled fragment to a running WHIP publish. */
+  patchWhip(clientId: number, fragment: string): FragmentAnswer
+  /** Sends a data message (AMF0 values) to everyone who reads a WHIP publish; false when it does not run. */
+  sendWhipData(clientId: number, data: Buffer): boolean
+  /** Whether ICE and DTLS of a WHIP publish are done; false when it does not run. */
+  isWhipConnected(clientId: number): boolean
+  /**
+   * What there is to say about a running WHIP publish, at most two seconds old; null before its first second and for
+   * any other publish.
+   */
+  whipDiagnostics(clientId: number): WhipReport | null
   /** The port RTMP is served on. */
   get rtmpPort(): number
   /** The port RTMP over TLS is served on; null without one. */
@@ -28,6 +39,22 @@ export declare class MediaCore {
   snapshot(clientId: number): PublishCounters | null
   /** Ends every session and joins the workers off the JavaScript thread. Drain once more afterwards. */
   stop(): Promise<unknown>
+}
+
+/** The sound of a WHIP publish. */
+export interface AudioReport {
+  codec: string
+  channels: number
+  track: TrackReport
+}
+
+/** What a trickled fragment led to: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted. */
+export interface FragmentAnswer {
+  code?: string
+  status?: number
+  detail?: string
+  /** `application/trickle-ice-sdpfrag`: our half of the new ICE session. */
+  fragment?: string
 }
 
 /** One mailbox item, flat: `kind` tells which members are there. */
@@ -96,6 +123,9 @@ export interface PublishCounters {
   droppedFrames: number
 }
 
+/** Judges a trickled fragment without looking at any session. */
+export declare function readFragment(fragment: string): OfferJudgement
+
 /** Judges a WHIP offer before anyone is asked. */
 export declare function readOffer(offer: string): OfferJudgement
 
@@ -104,6 +134,36 @@ export declare function readOffer(offer: string): OfferJudgement
  * Throws with code `port_taken` or `io`.
  */
 export declare function startMedia(options: MediaOptions, wake: () => void): MediaCore
+
+/** Packets and rates of a track. */
+export interface TrackReport {
+  kbps: number
+  packets: number
+  lost: number
+  lossPercent: number
+  recovered: number
+  nacks: number
+  jitterMs: number
+}
+
+/** The picture of a WHIP publish. */
+export interface VideoReport {
+  codec: string
+  profile: string
+  level: string
+  width: number
+  height: number
+  fps: number
+  gopMs?: number
+  keyframeAgeMs?: number
+  plis: number
+  withheld: number
+  reorderDepth: number
+  /** Simulcast layer that is passed on; empty without simulcast. */
+  layer: string
+  layers: number
+  track: TrackReport
+}
 
 /** A WHIP publish that was allowed. */
 export interface WhipOptions {
@@ -122,4 +182,24 @@ export interface WhipOptions {
   maxBitrateKbps: number
   /** AAC bitrate of a stereo sound, bit/s. */
   audioBitrate: number
+  /** AMF0 object that joins the connect command to `own_upstream`. */
+  connectInfo?: Buffer
+}
+
+/** What there is to say about a running WHIP publish. */
+export interface WhipReport {
+  isConnected: boolean
+  /** The client's address and port, and `udp` or `tcp`. */
+  client?: string
+  transport?: string
+  /** Our part: `client` or `server`. */
+  dtlsRole: string
+  srtp: string
+  video?: VideoReport
+  audio?: AudioReport
+  rttMs?: number
+  skewMs?: number
+  rejected: number
+  /** What is wrong and what would help, in words. */
+  problems: Array<string>
 }

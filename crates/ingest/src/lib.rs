@@ -59,8 +59,8 @@ use whip_desk::WhipDesks;
 use whip_session::WhipOpening;
 use worker::{Opened, Worker};
 
-pub use headgate_whip::Diagnostics;
 pub use headgate_whip::sdp::OfferError;
+pub use headgate_whip::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics};
 pub use whip_desk::{WhipPatchError, WhipPatched, judge_fragment};
 
 /// How to start the core.
