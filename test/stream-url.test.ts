@@ -137,7 +137,7 @@ describe("an allowed host", () => {
     ["rtmp://[2001:db8::2]:1940/live", "[2001:db8::2]", 1940],
     ["rtmp://[2001:db8:0:0::3]/live", "[2001:db8::3]", 1935],
   ])("is dialled for %s", (url, host, port) => {
-    expect(judge(url)).toStrictEqual({ kind: "foreign", host, port });
+    expect(judge(url)).toStrictEqual({ kind: "foreign", scheme: "rtmp", host, port });
   });
 
   test("is found whatever the case of its letters", () => {
