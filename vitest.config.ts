@@ -3,7 +3,7 @@
 import { defineConfig } from "vitest/config";
 
 const common = { pool: "forks", testTimeout: 30_000, hookTimeout: 60_000 } as const;
-const browsers = ["test/whip-publish.test.ts"];
+const browsers = ["test/whip-publish.test.ts", "test/whip-switch.test.ts"];
 
 export default defineConfig({
   test: {

@@ -6,6 +6,8 @@ pub mod clock;
 pub mod credentials;
 pub mod depacketizer;
 mod diagnostics;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod jitter;
 mod layer;
 mod meter;

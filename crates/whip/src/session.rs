@@ -250,6 +250,11 @@ impl WhipSession {
         }
     }
 
+    /// As if `source` had sent a valid check: for fuzzing, which cannot sign one.
+    pub(crate) fn prove(&mut self, now: Instant, source: Path) {
+        self.ice.prove(now, source);
+    }
+
     /// The client restarts ICE: from now on these credentials are answered to beside the old ones.
     pub fn restart_ice(&mut self, ufrag: String, password: String) {
         self.ice.restart(ufrag, password);

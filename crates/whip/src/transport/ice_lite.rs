@@ -136,6 +136,12 @@ impl IceLite {
         }
     }
 
+    /// As if `source` had sent a valid request.
+    pub(crate) fn prove(&mut self, now: Instant, source: Path) {
+        self.note_proven(source);
+        self.note_heard(now, source);
+    }
+
     /// Whether `source` has shown that it knows our password.
     #[must_use]
     pub fn is_proven(&self, source: Path) -> bool {
