@@ -6,6 +6,7 @@ mod peer;
 mod players;
 mod pushes;
 mod whip;
+mod whip_wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{Receiver, channel};
