@@ -36,7 +36,8 @@ import { usageRoutes } from "./http/usage.ts";
 import { userRoutes } from "./http/users.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
 import { webhookRoutes } from "./http/webhook.ts";
-import { WHIP_PATH, whipRoutes } from "./http/whip.ts";
+import { whipRoutes } from "./http/whip.ts";
+import { whipSessionRoutes } from "./http/whip-session.ts";
 import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
@@ -45,7 +46,7 @@ import { createLoginThrottle } from "./organisation/login-throttle.ts";
 import { createLogins } from "./organisation/logins.ts";
 import type { StreamUpstreams } from "./organisation/upstreams.ts";
 import type { WebhookSecrets } from "./organisation/webhook-secret.ts";
-import { problemResponse, RETRY_AFTER_S, WhipProblem } from "./problems.ts";
+import { problemResponse, RETRY_AFTER_S, WHIP_PATH, WhipProblem } from "./problems.ts";
 import type { LiveSessions } from "./publish/sessions.ts";
 import type { Whip } from "./publish/whip.ts";
 import type { Workbench } from "./publish/workbench.ts";
@@ -58,7 +59,7 @@ import type { Tokens } from "./token/tokens.ts";
 /** Everything the application stands on. */
 export interface AppDeps {
   readonly db: Kysely<Schema>;
-  readonly config: Pick<Config, "dev" | "http" | "ingest" | "limits">;
+  readonly config: Pick<Config, "dev" | "http" | "ingest" | "limits" | "whip">;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -102,14 +103,14 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
     log.debug({ requestId, method, route, status, tookMs: Math.round(tookMs) }, "request answered");
   });
   app.use(methodNotAllowed({ app, onMethodNotAllowed: (c, allow) => answer(c, new MethodNotAllowed(allow)) }));
-  app.use(
-    bodyLimit({
-      maxSize: BODY_LIMIT_BYTES,
-      onError: () => {
-        throw new BodyTooLarge(`over ${BODY_LIMIT_BYTES} bytes`);
-      },
-    }),
-  );
+  const bounded = bodyLimit({
+    maxSize: BODY_LIMIT_BYTES,
+    onError: () => {
+      throw new BodyTooLarge(`over ${BODY_LIMIT_BYTES} bytes`);
+    },
+  });
+  // PATCH looks for its session first and then bounds the body itself (P8).
+  app.use((c, next) => (c.req.method === "PATCH" && isWhip(c.req.path) ? next() : bounded(c, next)));
 
   app.use(rateLimit({ limits: deps.config.limits, clock: deps.clock }));
 
@@ -130,6 +131,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", tokenRoutes({ ...deps, authorise }));
   app.route("/", jwksRoutes({ ...deps, authorise }));
   app.route("/", whipRoutes(deps));
+  app.route("/", whipSessionRoutes(deps));
   describeTheRest(app.openAPIRegistry);
   let document: object | null = null;
   app.route("/", docsRoutes({ ...deps, authorise, document: () => (document ??= documentOf(app, deps.version)) }));

@@ -4,13 +4,14 @@
 //! would take the process along.
 
 mod transfer;
+mod whip;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use headgate_ingest::{
     AddedUpstream, Denial, EndReason, Event, Ingest, IngestConfig, RtmpTls, Upstream,
-    UpstreamSource, UpstreamUrl, WhipPublish, judge_offer,
+    UpstreamSource, UpstreamUrl, WhipPublish, judge_fragment, judge_offer,
 };
 use napi::bindgen_prelude::{AsyncTask, Function, Result, Task};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
@@ -81,6 +82,19 @@ pub fn read_offer(offer: String) -> OfferJudgement {
     }
 }
 
+/// Judges a trickled fragment without looking at any session.
+#[napi(catch_unwind)]
+pub fn read_fragment(fragment: String) -> OfferJudgement {
+    match judge_fragment(&fragment) {
+        Ok(()) => OfferJudgement { code: None, status: None, detail: None },
+        Err(error) => {
+            let (code, status) = whip::code_of(&error);
+            let detail = Some(error.to_string());
+            OfferJudgement { code: Some(code.into()), status: Some(status), detail }
+        }
+    }
+}
+
 #[napi]
 impl MediaCore {
     /// The port RTMP is served on.
@@ -126,6 +140,7 @@ impl MediaCore {
             start_bitrate_kbps: options.start_bitrate_kbps,
             max_bitrate_kbps: options.max_bitrate_kbps,
             audio_bitrate: options.audio_bitrate,
+            connect_info: options.connect_info.map_or_else(Vec::new, |info| info.to_vec()),
         };
         ingest
             .open_whip(publish)

@@ -35,7 +35,9 @@ mod tracks;
 mod udp;
 mod upstream_url;
 mod upstreams;
+mod whip_desk;
 mod whip_session;
+mod whip_tcp;
 mod worker;
 
 use std::io;
@@ -58,10 +60,13 @@ use headgate_whip::{Credentials, Identity, WhipSession};
 
 use mailbox::Mailbox;
 use shared::{Command, Shared};
+use whip_desk::WhipDesks;
 use whip_session::WhipOpening;
 use worker::{Opened, Worker};
 
 pub use headgate_whip::sdp::OfferError;
+pub use headgate_whip::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics};
+pub use whip_desk::{WhipPatchError, WhipPatched, judge_fragment};
 
 /// How to start the core.
 #[derive(Clone, Debug)]
@@ -162,6 +167,8 @@ pub struct WhipPublish {
     pub max_bitrate_kbps: u32,
     /// AAC bitrate of a stereo sound, bit/s.
     pub audio_bitrate: u32,
+    /// An AMF0 object that joins the connect command to `own_upstream`; empty for none.
+    pub connect_info: Vec<u8>,
 }
 
 /// Why a WHIP publish did not open.
@@ -202,6 +209,7 @@ pub struct Ingest {
     media_ports: Vec<u16>,
     public_addresses: Vec<IpAddr>,
     next_whip: AtomicUsize,
+    whips: Arc<WhipDesks>,
     audio_threads: Vec<JoinHandle<()>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -235,6 +243,7 @@ impl Ingest {
             media_ports,
             public_addresses,
             next_whip,
+            whips: Arc::default(),
             audio_threads,
             threads,
         })
@@ -297,9 +306,18 @@ impl Ingest {
         if offer.audio.is_some() {
             self.shared.audio.warm();
         }
-        let session = Box::new(WhipSession::new(&self.identity, &offer, &credentials, now));
-        let WhipPublish { name, upstreams, audio_bitrate, .. } = publish;
-        let opening = WhipOpening { session, name, slot, upstreams, audio_bitrate };
+        let session = Box::new(WhipSession::new(
+            &self.identity,
+            &offer,
+            &credentials,
+            publish.max_bitrate_kbps,
+            now,
+        ));
+        let desk = self.whips.open(publish.client_id, worker, &offer, candidates);
+        let WhipPublish { name, upstreams, audio_bitrate, connect_info, .. } = publish;
+        let connect_info = connect_info.into();
+        let opening =
+            WhipOpening { session, desk, name, slot, upstreams, audio_bitrate, connect_info };
         self.shared.send(worker, Command::OpenWhip(Box::new(opening)));
         Ok(answer)
     }

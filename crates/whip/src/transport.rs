@@ -7,4 +7,5 @@ pub mod feedback;
 pub mod gate;
 pub mod ice_lite;
 mod p224;
+pub mod path;
 pub mod srtp;

@@ -49,7 +49,6 @@ impl Str0m {
             name: name.into(),
             offer: offer.to_sdp_string(),
             upstreams: Vec::new(),
-            own_upstream: None,
             stereo: false,
             start_bitrate_kbps: 2000,
             max_bitrate_kbps: 0,

@@ -96,6 +96,15 @@ impl SrtpProfile {
         2 * (16 + self.salt_len())
     }
 
+    /// As RFC 5764 and RFC 7714 name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gcm => "AEAD_AES_128_GCM",
+            Self::Cm => "AES128_CM_HMAC_SHA1_80",
+        }
+    }
+
     /// Bytes of a master salt.
     #[must_use]
     pub const fn salt_len(self) -> usize {
