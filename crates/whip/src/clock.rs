@@ -175,7 +175,7 @@ impl Clock {
         if is_new {
             // A track that begins needs no slewing: where reports tell its place, it begins there.
             self.compare();
-            if mapped + self.correction_us > self.video.last_us {
+            if mapped + self.correction_us > self.video.last_us.max(-1) {
                 mapped += self.correction_us;
                 self.video.base_us += self.correction_us;
                 self.video.last_mapped = mapped;

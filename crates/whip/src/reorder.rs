@@ -62,7 +62,8 @@ impl Reorder {
             // The stream begins: the first ones are decoded a little early.
             _ => self.window.first().copied().unwrap_or(shown) - missing as i64 * STEP_US,
         };
-        let decode = earliest.max(self.last_decode.saturating_add(STEP_US));
+        // RTMP has no time before 0.
+        let decode = earliest.max(self.last_decode.saturating_add(STEP_US)).max(0);
         if shown < self.last_decode {
             // While the window fills after a lesson, there is nothing new to learn.
             if missing == 0 {
@@ -127,6 +128,17 @@ mod tests {
             }
             assert!(times.windows(2).all(|pair| pair[0].0 < pair[1].0), "{times:?}");
             assert!(!reorder.is_undeclared());
+        }
+    }
+
+    #[test]
+    fn no_decode_time_lies_before_zero() {
+        let mut reorder = Reorder::default();
+        reorder.configure(Some(2));
+        for (n, shown) in [0, 160, 80, 40, 120].into_iter().enumerate() {
+            let time = reorder.stamp(Timestamp::from_millis(shown), n == 0).expect("in time");
+            let decode = time.decode.as_millis();
+            assert!(decode >= 0 && decode + i64::from(time.composition_ms) == shown);
         }
     }
 

@@ -82,6 +82,20 @@ impl Peer {
         }
     }
 
+    /// Reads until so many messages with sound have come.
+    pub(super) fn wait_audio(&mut self, count: usize) {
+        let until = Instant::now() + PATIENCE;
+        let mut heard = 0;
+        while heard < count {
+            assert!(self.step() && Instant::now() < until, "{heard} of {count} sounds came");
+            let is_sound = |event: &ClientEvent| match event {
+                ClientEvent::Media(message) => message.kind == MediaKind::Audio,
+                _ => false,
+            };
+            heard += self.events.drain(..).filter(is_sound).count();
+        }
+    }
+
     /// Media until the stream ends.
     pub(super) fn media_to_end(&mut self) -> Vec<MediaMessage> {
         let mut media = Vec::new();

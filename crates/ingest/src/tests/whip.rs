@@ -144,8 +144,12 @@ fn players_that_list_opus_get_it_untouched_and_others_get_aac_at_the_same_time()
     assert_eq!(core.ingest.transcoders(), 0, "they take it as it comes");
     let aac: Vec<_> = (0..2).map(|_| watch(Peer::play(core.port(), "cam"))).collect();
     wait_until("a transcoder runs", || core.ingest.transcoders() == 1);
-    thread::sleep(Duration::from_secs(2));
+    // On a busy machine the encoder takes its time to begin.
+    let mut probe = Peer::play(core.port(), "cam");
+    probe.wait_ready();
+    probe.wait_audio(90);
     broadcaster.stop();
+    drop(probe);
     for player in opus {
         let media = player.join().expect("a player");
         let packets: Vec<_> = audio(&media).filter(|body| body.starts_with(OPUS_HEADER)).collect();

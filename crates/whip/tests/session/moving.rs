@@ -89,7 +89,7 @@ fn what_is_wrong_is_told_in_words() {
     let mut world = World::new(Settings { audio: false, ..Settings::default() });
     assert!(world.connect());
     world.publish(25, 2000);
-    world.session.diagnostics(world.now);
+    let _ = world.session.diagnostics(world.now);
     world.publish(25, 2000);
     let told = world.session.diagnostics(world.now);
     let video = told.video.expect("a picture");
