@@ -24,6 +24,7 @@ beforeAll(() => {
       workers: 1,
       audioWorkers: 1,
       gopCache: true,
+      pushSilence: false,
     },
     () => {},
     (error) => {

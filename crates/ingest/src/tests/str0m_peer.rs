@@ -53,6 +53,7 @@ impl Str0m {
             start_bitrate_kbps: 2000,
             max_bitrate_kbps: 0,
             audio_bitrate: 128_000,
+            connect_info: Vec::new(),
         };
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");
         let answer = SdpAnswer::from_sdp_string(&answer).expect("an SDP answer");
