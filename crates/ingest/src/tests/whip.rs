@@ -113,12 +113,7 @@ fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     }
 }
 
-/// Plays to the end of the stream.
-fn watch(player: Peer) -> JoinHandle<Vec<MediaMessage>> {
-    listen(player).0
-}
-
-/// The same, with the count of its sound so far.
+/// Plays to the end of the stream, and counts its sound as it comes.
 fn listen(mut player: Peer) -> (JoinHandle<Vec<MediaMessage>>, Arc<AtomicUsize>) {
     player.wait_ready();
     let heard = Arc::new(AtomicUsize::new(0));
