@@ -377,8 +377,7 @@ impl Push {
             if now >= since + GOOD_SENDING {
                 self.retry.reset();
             }
-            let mut writer =
-                PushWriter { session: &mut **session, silence: &mut self.silence, now };
+            let mut writer = PushWriter { session, silence: &mut self.silence, now };
             match pump(worker, key, link, &mut writer, now) {
                 Pumped::Waiting => {}
                 Pumped::Finished => {

@@ -82,29 +82,23 @@ impl Peer {
         }
     }
 
-    /// Reads until so many messages with sound have come.
-    pub(super) fn wait_audio(&mut self, count: usize) {
-        let until = Instant::now() + PATIENCE;
-        let mut heard = 0;
-        while heard < count {
-            assert!(self.step() && Instant::now() < until, "{heard} of {count} sounds came");
-            let is_sound = |event: &ClientEvent| match event {
-                ClientEvent::Media(message) => message.kind == MediaKind::Audio,
-                _ => false,
-            };
-            heard += self.events.drain(..).filter(is_sound).count();
-        }
-    }
-
     /// Media until the stream ends.
     pub(super) fn media_to_end(&mut self) -> Vec<MediaMessage> {
+        self.watch_to_end(|_| {})
+    }
+
+    /// The same; `see` gets every message as it comes.
+    pub(super) fn watch_to_end(&mut self, see: impl Fn(&MediaMessage)) -> Vec<MediaMessage> {
         let mut media = Vec::new();
         let until = Instant::now() + PATIENCE;
         loop {
             let is_open = self.step();
             while let Some(event) = self.events.pop_front() {
                 match event {
-                    ClientEvent::Media(message) => media.push(message),
+                    ClientEvent::Media(message) => {
+                        see(&message);
+                        media.push(message);
+                    }
                     ClientEvent::Ended { .. } | ClientEvent::Close => return media,
                     ClientEvent::Ready
                     | ClientEvent::Refused { .. }
