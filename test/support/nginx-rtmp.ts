@@ -15,7 +15,8 @@ export interface NginxRtmp {
   stop(): Promise<void>;
 }
 
-export async function startNginxRtmp(): Promise<NginxRtmp> {
+/** `notify`: an http URL that nginx tells of publishes, in the form that the webhook has from it. */
+export async function startNginxRtmp(options: { readonly notify?: string } = {}): Promise<NginxRtmp> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-nginx-"));
   const records = join(folder, "records");
   mkdirSync(records, { mode: 0o777 });
@@ -27,7 +28,8 @@ export async function startNginxRtmp(): Promise<NginxRtmp> {
      error_log ${folder}/error.log warn; pid ${folder}/nginx.pid;
      events { worker_connections 256; }
      rtmp { server { listen 127.0.0.1:${port}; chunk_size 4096; max_message 8M;
-       application live { live on; wait_key off; record all; record_path ${records}; record_suffix .flv; } } }`,
+       application live { live on; wait_key off; record all; record_path ${records}; record_suffix .flv;
+       ${notifications(options.notify)} } } }`,
   );
   const nginx = start("/usr/sbin/nginx", [
     "-p",
@@ -51,6 +53,11 @@ export async function startNginxRtmp(): Promise<NginxRtmp> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+function notifications(url: string | undefined): string {
+  if (url === undefined) return "";
+  return `notify_method post; notify_update_timeout 1s; on_publish ${url}; on_update ${url}; on_publish_done ${url};`;
 }
 
 /** A port that was free a moment ago: nginx cannot take "any". */
