@@ -26,6 +26,8 @@ export async function startNginxRtmp(
   options: {
     /** Where it relays every stream to. */
     readonly push?: string;
+    /** An http URL that it tells of publishes, in the form that the webhook has from it. */
+    readonly notify?: string;
     /** Listens here; a free port unless given. */
     readonly port?: number;
     /** Files in PEM. With them it takes RTMPS as well. */
@@ -49,6 +51,7 @@ export async function startNginxRtmp(
      events { worker_connections 256; }
      rtmp { server { listen 127.0.0.1:${port}; chunk_size 4096; max_message 8M;
        application live { live on; wait_key off; record all; record_path ${records}; record_suffix .flv;
+         ${notifications(options.notify)}
          ${push === undefined ? "" : `push "${push}"; push_reconnect 1s;`} } } }
      ${certificate ? terminator : ""}`,
   );
@@ -78,6 +81,11 @@ export async function startNginxRtmp(
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+function notifications(url: string | undefined): string {
+  if (url === undefined) return "";
+  return `notify_method post; notify_update_timeout 1s; on_publish ${url}; on_update ${url}; on_publish_done ${url};`;
 }
 
 function answers(port: number): Promise<boolean> {
