@@ -77,7 +77,7 @@ function targetFolder() {
 }
 
 /** Runs `act` unless the stamp says that these inputs were built already. */
-function step(name, stamp, inputs, act) {
+export function step(name, stamp, inputs, act) {
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === inputs) return;
   const started = Date.now();
   console.error(`headgate: building ${name} …`);
@@ -88,7 +88,7 @@ function step(name, stamp, inputs, act) {
 }
 
 /** A hash over names and contents of files, folders taken whole. */
-function hashOf(paths, wanted = () => true) {
+export function hashOf(paths, wanted = () => true) {
   const hash = createHash("sha256");
   const visit = (path) => {
     const whole = join(root, path);

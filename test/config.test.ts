@@ -110,6 +110,9 @@ describe("a setting", () => {
       ["publish.duplicate", "HEADGATE_PUBLISH_DUPLICATE", "reject_if_active"],
       ["token.alg", "HEADGATE_TOKEN_ALG", "ES256"],
       ["token.issuer", "HEADGATE_TOKEN_ISSUER", "headgate"],
+      ["token.rotate_days", "HEADGATE_TOKEN_ROTATE_DAYS", 90],
+      ["limits.api_requests_per_second", "HEADGATE_LIMITS_API_REQUESTS_PER_SECOND", 20],
+      ["limits.api_burst", "HEADGATE_LIMITS_API_BURST", 60],
       ["drain_s", "HEADGATE_DRAIN_S", 300],
       ["metrics.host", "HEADGATE_METRICS_HOST", "127.0.0.1"],
       ["metrics.port", "HEADGATE_METRICS_PORT", 9464],
@@ -309,7 +312,7 @@ describe("a mistake", () => {
     inEnvironment("HEADGATE_HTTP_PORT", "0x50", `HEADGATE_HTTP_PORT ${PORT} "0x50"`),
     inEnvironment("HEADGATE_HTTP_PORT", " 80", `HEADGATE_HTTP_PORT ${PORT} " 80"`),
     inEnvironment("HEADGATE_DEV", "maybe", 'HEADGATE_DEV must be true or false, not "maybe"'),
-    inEnvironment("HEADGATE_TOKEN_ALG", "none", 'HEADGATE_TOKEN_ALG must be ES256, RS256, Ed25519, not "none"'),
+    inEnvironment("HEADGATE_TOKEN_ALG", "none", 'HEADGATE_TOKEN_ALG must be ES256, RS256, EdDSA, Ed25519, not "none"'),
     inEnvironment(
       "HEADGATE_WEBHOOK_DEADLINE_MS",
       "499",

@@ -34,7 +34,17 @@ export interface Config {
     readonly pushSilence: boolean;
   };
   readonly publish: { readonly duplicate: SettingValue<"publish.duplicate"> };
-  readonly token: { readonly alg: SettingValue<"token.alg">; readonly issuer: string };
+  readonly token: {
+    readonly alg: SettingValue<"token.alg">;
+    readonly issuer: string;
+    /** Age at which the signing key is replaced; 0: never by itself. */
+    readonly rotateDays: number;
+  };
+  readonly limits: {
+    /** Per API key (M13); 0: no limit. */
+    readonly apiRequestsPerSecond: number;
+    readonly apiBurst: number;
+  };
   readonly drainS: number;
   readonly metrics: { readonly host: string; readonly port: number };
   readonly ingest: { readonly hosts: readonly string[] };
@@ -142,7 +152,11 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       pushSilence: value("media.push_silence") === "auto",
     },
     publish: { duplicate: value("publish.duplicate") },
-    token: { alg: value("token.alg"), issuer: value("token.issuer") },
+    token: { alg: value("token.alg"), issuer: value("token.issuer"), rotateDays: value("token.rotate_days") },
+    limits: {
+      apiRequestsPerSecond: value("limits.api_requests_per_second"),
+      apiBurst: value("limits.api_burst"),
+    },
     drainS: value("drain_s"),
     metrics: { host: value("metrics.host"), port: value("metrics.port") },
     ingest: { hosts: value("ingest.hosts") },

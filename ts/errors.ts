@@ -146,8 +146,8 @@ export class UnknownUpstream extends ServiceError {
   readonly code = "unknown_upstream";
 }
 
-/** A web token that does not hold, in the words of T3. */
-export type TokenFault = "jwt expired" | "jwt not active" | "invalid signature" | "jwt malformed";
+/** A web token that does not hold, in the words of T3; "jwt revoked" is ours (T7). */
+export type TokenFault = "jwt expired" | "jwt not active" | "invalid signature" | "jwt malformed" | "jwt revoked";
 
 export class BadToken extends ServiceError {
   readonly code = "bad_token";

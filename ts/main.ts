@@ -20,9 +20,12 @@ import { createPublishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/sessions.ts";
 import { checkUpstreamUrl } from "./publish/upstream-url.ts";
 import { createWhip } from "./publish/whip.ts";
+import { watchStore } from "./store/health.ts";
 import { openStore } from "./store/open.ts";
 import { openSecretBox } from "./store/secret-box.ts";
-import { loadTokenKeys } from "./token/keys.ts";
+import { createTokenBroadcasts } from "./token/broadcasts.ts";
+import { keepTokenKeys, loadTokenKeys } from "./token/keys.ts";
+import { openRevocations } from "./token/revocations.ts";
 import { createTokens } from "./token/tokens.ts";
 
 /** The time of day, epoch ms. */
@@ -64,15 +67,21 @@ export async function serve(
   async function start(): Promise<Service> {
     const store = await openStore(config);
     started.push(() => store.close());
+    const folder = config.databaseUrl === null ? config.dataDir : null;
+    const storeHealth = watchStore({ db: store.db, folder, log });
+    started.push(async () => storeHealth.stop());
     const first = await ensureFirstOrganisation(store.db, config.bootstrap.apiKey, clock.now());
     if (first.outcome === "bootstrap_key_unused") {
       log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
     }
     const password = await ensureFirstPerson(store.db, config.bootstrap.adminPassword, clock.now());
-    const { alg, issuer } = config.token;
+    const { alg, issuer, rotateDays } = config.token;
     const box = openSecretBox(config.dataDir);
     const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: box });
-    const keys = await loadTokenKeys(store.db, box, { alg, now: clock.now() });
+    const keys = await loadTokenKeys(store.db, box, { alg, rotateDays, now: clock.now() });
+    started.push(keepTokenKeys(keys, { clock, log }));
+    const revocations = await openRevocations({ db: store.db, clock, log });
+    started.push(async () => revocations.stop());
     const secrets = createWebhookSecrets({ db: store.db, box, clock });
     const customers = createCustomers({ db: store.db, secrets, clock });
     const metrics = createMetrics();
@@ -105,7 +114,8 @@ export async function serve(
     started.push(() => running().stop());
     if (config.rtmp.tls !== null) started.push(reloading(config.rtmp.tls, running, log));
 
-    const health = healthApp({ registry: metrics.registry, ready: () => ready });
+    const problem = () => (ready ? storeHealth.problem() : "starting or stopping");
+    const health = healthApp({ registry: metrics.registry, problem });
     const metricsPort = await listen(health.fetch, { ...config.metrics, name: "metrics.port" });
     started.push(() => metricsPort.stop());
     const app = createApp({
@@ -113,7 +123,13 @@ export async function serve(
       config,
       clock,
       log,
-      tokens: createTokens({ keys, issuer, clock }),
+      tokens: createTokens({ keys, issuer, clock, revocations }),
+      revocations,
+      tokenBroadcasts: createTokenBroadcasts({
+        revocations,
+        end: (clientId) => running().end(clientId, "kicked", "Token revoked"),
+        onEnded: publishing.onEnded,
+      }),
       metrics,
       secrets,
       customers,

@@ -109,6 +109,7 @@ export function baseUrlOf(c: Context, config: Pick<Config, "http">): string {
 
 /** IP address of the peer (W5); an IPv4 peer of a dual-stack port is told as IPv4. */
 export function peerAddressOf(c: Context): string {
-  const { address } = getConnInfo(c).remote;
+  // Requests that came over no socket have no peer.
+  const address = c.env?.incoming === undefined ? undefined : getConnInfo(c).remote.address;
   return address?.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "") ?? "";
 }

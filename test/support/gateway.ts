@@ -18,12 +18,13 @@ import { createDeliveryLog } from "../../ts/publish/delivery-log.ts";
 import { checkUpstreamUrl } from "../../ts/publish/upstream-url.ts";
 import { createWebhook, type WebhookObserver } from "../../ts/publish/webhook.ts";
 import { createWorkbench } from "../../ts/publish/workbench.ts";
-import { openStore } from "../../ts/store/open.ts";
 import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
 import { loadTokenKeys, type TokenKeys } from "../../ts/token/keys.ts";
+import { openRevocations } from "../../ts/token/revocations.ts";
 import { createTokens } from "../../ts/token/tokens.ts";
 import { createRecordedSessions, type RecordedSessions } from "./live-sessions.ts";
+import { openTestStore } from "./stores.ts";
 
 /** 2026-01-01T00:00:00Z, epoch ms. */
 export const START_MS = 1_767_225_600_000;
@@ -64,6 +65,7 @@ export interface Gateway extends Member {
   readonly db: Kysely<Schema>;
   /** The given clock; tests move it. */
   readonly clock: { ms: number };
+  readonly dataDir: string;
   readonly tokenKeys: TokenKeys;
   /** Everything logged so far, as text. */
   log(): string;
@@ -80,14 +82,16 @@ export async function openGateway(env: Readonly<Record<string, string>> = {}): P
 }
 
 async function open(folder: string, env: Readonly<Record<string, string>>, present: Member | null): Promise<Gateway> {
-  const { config } = loadConfig({ env: { HEADGATE_DATA_DIR: folder, ...env } });
-  const store = await openStore(config);
+  const { config } = loadConfig({
+    env: { HEADGATE_DATA_DIR: folder, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...env },
+  });
+  const store = await openTestStore(folder);
   const clock = { ms: START_MS, now: () => clock.ms };
   const lines: string[] = [];
-  const { alg, issuer } = config.token;
+  const { alg, issuer, rotateDays } = config.token;
   const recorded = createRecordedSessions();
   const box = openSecretBox(folder);
-  const tokenKeys = await loadTokenKeys(store.db, box, { alg, now: clock.now() });
+  const tokenKeys = await loadTokenKeys(store.db, box, { alg, rotateDays, now: clock.now() });
   const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
   const secrets = createWebhookSecrets({ db: store.db, box, clock });
   const customers = createCustomers({ db: store.db, secrets, clock });
@@ -95,6 +99,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   const { deadlineMs, ca: webhookCa } = config.webhook;
   const observe: WebhookObserver = (call, answer, tookMs) => deliveries.note(call, answer, tookMs);
   const webhook = createWebhook({ webhookCa, dev: config.dev, log, clock, observe });
+  const revocations = await openRevocations({ db: store.db, clock, log });
   const app = createApp({
     db: store.db,
     config,
@@ -103,7 +108,8 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     secrets,
     customers,
     workbench: createWorkbench({ db: store.db, webhook, deliveries, customers, clock, deadlineMs }),
-    tokens: createTokens({ keys: tokenKeys, issuer, clock }),
+    tokens: createTokens({ keys: tokenKeys, issuer, clock, revocations }),
+    revocations,
     metrics: createMetrics(),
     checkWebhookUrl: (url, { dev }) => checkWebhookUrl(url, { dev, resolve }),
     checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev, resolve }),
@@ -135,6 +141,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     live: recorded,
     db: store.db,
     clock,
+    dataDir: folder,
     tokenKeys,
     log: () => lines.join(""),
     newOrganisation,
@@ -155,12 +162,14 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     },
     async restart(other) {
       await deliveries.stop();
+      revocations.stop();
       await store.close();
       return await open(folder, other, first);
     },
     async close() {
       await webhook.close();
       await deliveries.stop();
+      revocations.stop();
       await store.close();
       rmSync(folder, { recursive: true, force: true });
     },

@@ -19,9 +19,9 @@ import { changeSettings, type OrganisationSettings } from "../../ts/organisation
 import { createStreamUpstreams, type StreamUpstreams } from "../../ts/organisation/upstreams.ts";
 import { createWebhookSecrets, type WebhookSecrets } from "../../ts/organisation/webhook-secret.ts";
 import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
-import { openStore } from "../../ts/store/open.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
+import { openTestStore } from "./stores.ts";
 
 /** How long a wait lasts before it fails the test, ms. */
 const WAIT_LIMIT_MS = 8_000;
@@ -173,7 +173,7 @@ export async function addStream(db: Kysely<Schema>, name: string, state: StreamS
 }
 
 async function open(options: StageOptions, folder: string): Promise<Stage> {
-  const store = await openStore({ dataDir: folder, databaseUrl: null });
+  const store = await openTestStore(folder);
   const media = new RecordingMedia();
   const clock = { ms: 1_767_225_600_000 };
   const lines: string[] = [];

@@ -14,6 +14,7 @@ const LEAST_ROLE = {
   change_tags: "user",
   change_upstreams: "user",
   create_token: "user",
+  revoke_token: "administrator", // it ends broadcasts
   control_stream: "administrator",
   change_webhook: "administrator",
   change_settings: "administrator",
@@ -80,6 +81,7 @@ export const ROUTES = {
 
   "POST /webcaster": "create_token",
   "POST /webcaster/verify": "anyone",
+  "POST /webcaster/revoke": "revoke_token",
   "GET /.well-known/jwks.json": "anyone",
 
   "POST /login": "anyone",

@@ -2,6 +2,7 @@
 // customer's answer; it knows no protocol, and it starts no media.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import { StoreFailed } from "../errors.ts";
 import type { Media, Upstream } from "../media.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
 import { isEnabled } from "../store/enabled.ts";
@@ -75,7 +76,7 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
         return await decide(request);
       } catch (err) {
         log.error({ err }, "publish request could not be decided");
-        return denied("internal_error");
+        return denied(err instanceof StoreFailed ? "store_unavailable" : "internal_error");
       }
     },
   };
@@ -162,7 +163,7 @@ export function createAdmission(deps: AdmissionDeps): { admit(request: PublishRe
       intent.webhook === null ? null : askCustomer(intent, intent.webhook, customer),
     ]);
     const refusal = answer === null ? null : refusalOf(answer, customer.settings);
-    if (!recorded) return refusal ?? denied("internal_error");
+    if (!recorded) return refusal ?? denied("store_unavailable");
     if (refusal !== null) {
       // If this is lost the answer counts as unknown: recovery rather sends one publish_done too many than too few.
       await recordDenied(db, clientId, clock.now()).catch((err: unknown) => {

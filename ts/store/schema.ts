@@ -106,6 +106,20 @@ export interface TokenKeyTable {
   private_key: string;
   state: "next" | "active" | "retired";
   created_at: number;
+  activated_at: number | null;
+  retired_at: number | null;
+}
+
+/** Web tokens that hold no more (T7): one by its jti, or those of a stream that carry an older revision. */
+export interface TokenRevocationTable {
+  kind: "jti" | "stream";
+  /** The jti, or the stream name without arguments. */
+  value: string;
+  /** Of a stream: how often its tokens have been revoked; tokens with a lower number hold no more. */
+  revision: number;
+  updated_at: number;
+  /** From then on the tokens have expired anyway. */
+  expires_at: number;
 }
 
 /** A person of one organisation. */
@@ -230,4 +244,5 @@ export interface Schema {
   webhook_secret: WebhookSecretTable;
   organisation_setting: OrganisationSettingTable;
   delivery: DeliveryTable;
+  token_revocation: TokenRevocationTable;
 }
