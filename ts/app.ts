@@ -128,6 +128,13 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   return app;
 }
 
+/** What the routes say of themselves, as OpenAPI 3.1, without a running service. */
+export function apiDocument(version: string): object {
+  const config = { http: { publicUrl: null }, limits: { apiRequestsPerSecond: 0 } };
+  // No request ever reaches this application, so what serving stands on is left out.
+  return documentOf(createApp({ config, version } as unknown as AppDeps), version);
+}
+
 function answer(c: Context, error: HttpError | WhipProblem): Response {
   if (error instanceof WhipProblem || isWhip(c.req.path)) return problemResponse(error);
   const { status, body } = answerOf(error, familyOf(c.req.path));

@@ -13,8 +13,10 @@ import type { Env } from "./openapi.ts";
 const HTTPS_ONLY_S = 31_536_000;
 /** For answers that are no page: if a browser shows one all the same, nothing in it runs. */
 const NO_PAGE_POLICY = "default-src 'none'; frame-ancestors 'none'";
-/** Areas that other sites' pages may read: browsers publish and verify tokens from anywhere (T5). */
-const PUBLIC_AREAS = ["/p/webrtc", "/webcaster/verify", "/.well-known/"];
+/** Areas that other sites' pages may read (T5). */
+const PUBLIC_AREAS = ["/webcaster/verify", "/.well-known/"];
+/** Has headers of its own: encoders read them, and browsers of any page. */
+const WHIP_AREA = "/p/webrtc";
 
 export function envelope(deps: {
   readonly config: Pick<Config, "http">;
@@ -35,7 +37,7 @@ export function envelope(deps: {
     if (headers.get("content-type") === "application/json") {
       headers.set("content-type", "application/json; charset=utf-8"); // M2
     }
-    if (c.req.method !== "OPTIONS") guard(c, headers); // a preflight is read by the browser alone
+    guard(c, headers);
     if (isHttpsOnly) headers.set("strict-transport-security", `max-age=${HTTPS_ONLY_S}`);
 
     const { method } = c.req;
@@ -52,6 +54,7 @@ function guard(c: Context, headers: Headers): void {
   const fallback = (name: string, value: string) => {
     if (!headers.has(name)) headers.set(name, value);
   };
+  if (c.req.path.startsWith(WHIP_AREA)) return;
   const isPublic = PUBLIC_AREAS.some((area) => c.req.path.startsWith(area));
   fallback("x-content-type-options", "nosniff");
   fallback("referrer-policy", "no-referrer");
