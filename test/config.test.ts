@@ -95,6 +95,8 @@ describe("a setting", () => {
       ["http.host", "HEADGATE_HTTP_HOST", "0.0.0.0"],
       ["http.port", "HEADGATE_HTTP_PORT", 8080],
       ["http.public_url", "HEADGATE_PUBLIC_URL", null],
+      ["http.tls_cert", "HEADGATE_HTTP_TLS_CERT", null],
+      ["http.tls_key", "HEADGATE_HTTP_TLS_KEY", null],
       ["rtmp.host", "HEADGATE_RTMP_HOST", "0.0.0.0"],
       ["rtmp.port", "HEADGATE_RTMP_PORT", 1935],
       ["rtmp.tls_cert", "HEADGATE_RTMP_TLS_CERT", null],

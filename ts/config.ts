@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parse as parseToml, TomlError } from "smol-toml";
+import type { CertificateFiles } from "./certificate.ts";
 import { ConfigInvalid } from "./errors.ts";
 import { keyChecksumHolds } from "./organisation/key-text.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, type SettingValue, settingOf } from "./settings.ts";
@@ -16,12 +17,14 @@ export interface Config {
     readonly port: number;
     /** Without a trailing slash; null: take the Host header. */
     readonly publicUrl: string | null;
+    /** Files of HTTPS; null without a certificate. */
+    readonly tls: CertificateFiles | null;
   };
   readonly rtmp: {
     readonly host: string;
     readonly port: number;
     /** Files of RTMPS and its port; null without a certificate. */
-    readonly tls: { readonly certFile: string; readonly keyFile: string; readonly port: number } | null;
+    readonly tls: (CertificateFiles & { readonly port: number }) | null;
   };
   readonly media: {
     readonly host: string;
@@ -130,6 +133,9 @@ export function loadConfig(options: {
 function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults: string[]): Config {
   const caFile = value("webhook.ca");
   const apiKey = value("bootstrap.api_key");
+  const httpTls = certificateOf("http", value, faults);
+  // One certificate for both unless RTMPS has its own.
+  const rtmpTls = certificateOf("rtmp", value, faults) ?? httpTls;
   if (apiKey !== null && !keyChecksumHolds(apiKey)) {
     faults.push("bootstrap.api_key looks like a key of ours, but its checksum is wrong: is it complete?");
   }
@@ -140,8 +146,13 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       host: value("http.host"),
       port: value("http.port"),
       publicUrl: value("http.public_url")?.replace(/\/$/, "") ?? null,
+      tls: httpTls,
     },
-    rtmp: { host: value("rtmp.host"), port: value("rtmp.port"), tls: rtmpTlsOf(value, faults) },
+    rtmp: {
+      host: value("rtmp.host"),
+      port: value("rtmp.port"),
+      tls: rtmpTls && { ...rtmpTls, port: value("rtmp.tls_port") },
+    },
     media: {
       host: value("media.host"),
       port: value("media.port"),
@@ -172,14 +183,18 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
   };
 }
 
-function rtmpTlsOf(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults: string[]): Config["rtmp"]["tls"] {
-  const [certFile, keyFile] = [value("rtmp.tls_cert"), value("rtmp.tls_key")];
+function certificateOf(
+  section: "http" | "rtmp",
+  value: <K extends SettingKey>(key: K) => SettingValue<K>,
+  faults: string[],
+): CertificateFiles | null {
+  const [certFile, keyFile] = [value(`${section}.tls_cert`), value(`${section}.tls_key`)];
   if (certFile === null && keyFile === null) return null;
   if (certFile === null || keyFile === null) {
-    faults.push("rtmp.tls_cert and rtmp.tls_key belong together: one of them is missing");
+    faults.push(`${section}.tls_cert and ${section}.tls_key belong together: one of them is missing`);
     return null;
   }
-  return { certFile, keyFile, port: value("rtmp.tls_port") };
+  return { certFile, keyFile };
 }
 
 function readEnvironment(

@@ -3,7 +3,7 @@ import { lookup } from "node:dns/promises";
 import { hostname, networkInterfaces } from "node:os";
 import type { Logger } from "pino";
 import { createApp } from "./app.ts";
-import { readCertificate, watchCertificate } from "./certificate.ts";
+import { type Certificate, type CertificateFiles, readCertificate, watchCertificate } from "./certificate.ts";
 import { type Config, readVersion } from "./config.ts";
 import { PortTaken } from "./errors.ts";
 import { healthApp } from "./http/health.ts";
@@ -112,7 +112,9 @@ export async function serve(
     await publishing.recover();
     media = await openMedia(config, publishing.handle, (err) => log.error({ err }, "media event failed"));
     started.push(() => running().stop());
-    if (config.rtmp.tls !== null) started.push(reloading(config.rtmp.tls, running, log));
+    if (config.rtmp.tls !== null) {
+      started.push(reloading(config.rtmp.tls, "rtmp", (renewed) => running().setCertificate(renewed), log));
+    }
 
     const problem = () => (ready ? storeHealth.problem() : "starting or stopping");
     const health = healthApp({ registry: metrics.registry, problem });
@@ -147,8 +149,11 @@ export async function serve(
         rules: { ownHosts: ownHosts(config), rtmpPort: media.rtmpPort, allow: config.upstream.allow },
       }),
     });
-    const http = await listen(app.fetch, { ...config.http, name: "http.port" });
+    const { tls } = config.http;
+    const certificate = tls && readCertificate(tls, "http");
+    const http = await listen(app.fetch, { ...config.http, name: "http.port" }, certificate);
     started.push(() => http.stop());
+    if (tls !== null) started.push(reloading(tls, "http", http.setCertificate, log));
 
     // Last: whoever starts a new store sees the key only when everything runs.
     if (first.outcome === "created" && first.key !== null) terminal.announceKey(first.key);
@@ -182,16 +187,17 @@ export async function serve(
 
 /** A renewed certificate is used from the next connection on; one that cannot be used changes nothing. */
 function reloading(
-  files: Parameters<typeof watchCertificate>[0],
-  media: () => Media,
+  files: CertificateFiles,
+  section: "http" | "rtmp",
+  use: (certificate: Certificate) => void,
   log: Logger,
 ): () => Promise<void> {
   const unwatch = watchCertificate(files, () => {
     try {
-      media().setCertificate(readCertificate(files));
-      log.info("certificate for RTMPS reloaded");
+      use(readCertificate(files, section));
+      log.info({ section }, "certificate reloaded");
     } catch (err) {
-      log.error({ err }, "the new certificate for RTMPS cannot be used; the old one stays");
+      log.error({ err, section }, "the new certificate cannot be used; the old one stays");
     }
   });
   return async () => unwatch();
@@ -213,7 +219,7 @@ async function openMedia(
     const { port: mediaPort, workers, audioWorkers, gopCache, pushSilence } = config.media;
     const publicAddresses = publicAddressesOf(config, mediaHost);
     const { tls } = config.rtmp;
-    const rtmpTls = tls && { port: tls.port, ...readCertificate(tls) };
+    const rtmpTls = tls && { port: tls.port, ...readCertificate(tls, "rtmp") };
     const upstreamCa = config.webhook.ca;
     return startMedia(
       {
@@ -251,7 +257,8 @@ async function openMedia(
 function addressesOf(config: Config, media: Media, http: Listening, metrics: Listening): Addresses {
   const reach = (host: string, port: number) => `${nameOf(host)}:${port}`;
   return {
-    http: config.http.publicUrl ?? `http://${reach(config.http.host, http.port)}`,
+    http:
+      config.http.publicUrl ?? `${config.http.tls === null ? "http" : "https"}://${reach(config.http.host, http.port)}`,
     rtmp: `rtmp://${reach(config.ingest.hosts[0] ?? config.rtmp.host, media.rtmpPort)}/live`,
     rtmps:
       media.rtmpTlsPort === null

@@ -59,13 +59,25 @@ export const SETTINGS = {
     fallback: null,
     meaning: "base of the URLs in records; default: from the Host header",
   },
+  "http.tls_cert": {
+    ...optionalText,
+    env: "HEADGATE_HTTP_TLS_CERT",
+    fallback: null,
+    meaning: "file with the certificate chain for HTTPS (PEM); RTMPS uses it too",
+  },
+  "http.tls_key": {
+    ...optionalText,
+    env: "HEADGATE_HTTP_TLS_KEY",
+    fallback: null,
+    meaning: "file with its private key (PEM)",
+  },
   "rtmp.host": { ...text, env: "HEADGATE_RTMP_HOST", fallback: "0.0.0.0", meaning: "ingest and play" },
   "rtmp.port": { ...port, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "" },
   "rtmp.tls_cert": {
     ...optionalText,
     env: "HEADGATE_RTMP_TLS_CERT",
     fallback: null,
-    meaning: "file with the certificate chain for RTMPS (PEM)",
+    meaning: "another certificate chain for RTMPS (PEM)",
   },
   "rtmp.tls_key": {
     ...optionalText,

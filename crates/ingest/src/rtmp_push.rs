@@ -314,9 +314,8 @@ impl Push {
         let now = worker.now;
         let State::Talking { link, session, ready_since } = &mut self.state else { return Ok(()) };
         link.handle_ready(ready);
-        if ready.readable {
-            receive(worker, link, session)?;
-        }
+        // What the upstream said before it closed is the better reason.
+        let received = if ready.readable { receive(worker, link, session) } else { Ok(()) };
         let mut consent = None;
         while let Some(event) = session.poll_event() {
             match event {
@@ -357,6 +356,7 @@ impl Push {
                 ClientEvent::Media(_) => {}
             }
         }
+        received?;
         if let Some(form) = consent {
             if worker.seats.get(key).is_some_and(|seat| seat.reads.is_some()) {
                 worker.decide_form(key, form);
@@ -371,8 +371,7 @@ impl Push {
             if now >= since + GOOD_SENDING {
                 self.retry.reset();
             }
-            let mut writer =
-                PushWriter { session: &mut **session, silence: &mut self.silence, now };
+            let mut writer = PushWriter { session, silence: &mut self.silence, now };
             match pump(worker, key, link, &mut writer, now) {
                 Pumped::Waiting => {}
                 Pumped::Finished => {

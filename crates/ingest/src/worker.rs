@@ -244,7 +244,11 @@ impl Worker {
                 self.set_seat_timer(key);
             }
             Ok(After::Gone(reason)) => self.leave(key, reason),
-            Err(_) => self.leave(key, EndReason::InternalError),
+            Err(_) => {
+                // It may have taken the buffer along; to read into none would look like the peer's end.
+                self.provide_buffer();
+                self.leave(key, EndReason::InternalError);
+            }
         }
     }
 
@@ -286,10 +290,14 @@ impl Worker {
         }
     }
 
-    fn cycle(&mut self, events: &mut Events) {
+    fn provide_buffer(&mut self) {
         if self.buffer.len() != READ_BUFFER {
             self.buffer = vec![0; READ_BUFFER];
         }
+    }
+
+    fn cycle(&mut self, events: &mut Events) {
+        self.provide_buffer();
         let timeout = self.next_timeout();
         if let Err(error) = self.poll.poll(events, timeout)
             && error.kind() != ErrorKind::Interrupted
