@@ -110,7 +110,9 @@ export function baseUrlOf(c: Context, config: Pick<Config, "http">): string {
 
 /** IP address of the peer; an IPv4 peer of a dual-stack port is told as IPv4. */
 export function peerAddressOf(c: Context): string {
-  return withoutMapping(getConnInfo(c).remote.address ?? "");
+  // Requests that came over no socket have no peer.
+  const address = c.env?.incoming === undefined ? undefined : getConnInfo(c).remote.address;
+  return withoutMapping(address ?? "");
 }
 
 /** Networks whose word about the client counts: `10.0.0.0/8`, `2001:db8::1`. */

@@ -1,6 +1,7 @@
 // /webcaster/revoke: web tokens that must hold no more, and the broadcasts they opened (T7).
 import type { Kysely } from "kysely";
 import { InvalidValue, ParameterRequired, UnknownStream, WrongDataType } from "../errors.ts";
+import { recordChange } from "../organisation/audit.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import { readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
@@ -46,7 +47,8 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
       }),
       errors: [404],
     },
-    async (c, { organisation }) => {
+    async (c, caller) => {
+      const { organisation } = caller;
       const { way, text } = wishOf(await readJson(c));
       const now = clock.now();
       let data: { readonly jti: string } | { readonly streamname: string };
@@ -65,6 +67,7 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
         await revokeToken(db, jti, exp, now);
         data = { jti };
       }
+      await recordChange(db, caller, now, { action: "token.revoke", subject: organisation.id, detail: data });
       await revocations?.look();
       return c.json({ success: true, data });
     },
