@@ -9,6 +9,9 @@ import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { isMonotonic, ofTrack, startsAtKeyframe } from "./support/judge.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
 
+/** What the answer lets a sender rise to. */
+const CAP_KBPS = 1_200;
+
 let customer: Customer;
 let upstream: NginxRtmp;
 let headgate: Headgate;
@@ -19,7 +22,11 @@ beforeAll(async () => {
   upstream = await startNginxRtmp();
   headgate = await startHeadgate({
     customer,
-    env: { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`, HEADGATE_LOG_FORMAT: "json" },
+    env: {
+      HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`,
+      HEADGATE_LOG_FORMAT: "json",
+      HEADGATE_LIMITS_WHIP_MAX_BITRATE_KBPS: String(CAP_KBPS),
+    },
   });
   chromium = await startChromium();
 }, 60_000);
@@ -131,6 +138,11 @@ test("whatever a browser changes, its upstream sees one publish that decodes", a
   expect(isMonotonic(packets)).toBe(true);
   expect(ofTrack(packets, "video").length).toBeGreaterThan(250);
   expect(ofTrack(packets, "audio").length).toBeGreaterThan(400);
+  // The page never asked for less than 2 Mbit/s in the end: the cap is the answer's. Some slack for its first second.
+  const video = ofTrack(packets, "video");
+  const seconds = ((video.at(-1)?.dts ?? 0) - (video[0]?.dts ?? 0)) / 1_000;
+  const kbps = (video.reduce((sum, { bytes }) => sum + bytes, 0) * 8) / 1_000 / seconds;
+  expect(kbps).toBeLessThan(CAP_KBPS * 1.15);
   // The scaler behind the decoder speaks up at every change of size: that is none of the stream's.
   const complaints = (await decodeComplaints(recording)).split("\n");
   expect(complaints.filter((line) => line !== "" && !line.includes("swscaler"))).toStrictEqual([]);

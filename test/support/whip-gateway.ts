@@ -154,6 +154,7 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
       expect(requestIds).not.toContain(requestId);
       requestIds.add(requestId);
       expect(answered.get("access-control-allow-origin")).toBe("*");
+      expect(answered.get("access-control-expose-headers")).toContain("Location, ETag, Link");
       return { status, headers: answered, body: await response.text() };
     },
     offer: (query, call = {}) =>

@@ -26,7 +26,7 @@ use transfer::{
 /// The running media core.
 #[napi]
 pub struct MediaCore {
-    ingest: Option<Ingest>,
+    ingest: Option<Arc<Ingest>>,
     drain: Arc<dyn Fn() -> Vec<Event> + Send + Sync>,
     rtmp_port: u16,
     media_ports: Vec<u16>,
@@ -66,7 +66,7 @@ pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<
     })?;
     let (rtmp_port, drain) = (ingest.rtmp_port(), Arc::new(ingest.drainer()));
     let media_ports = ingest.media_ports().to_vec();
-    Ok(MediaCore { ingest: Some(ingest), drain, rtmp_port, media_ports })
+    Ok(MediaCore { ingest: Some(Arc::new(ingest)), drain, rtmp_port, media_ports })
 }
 
 /// Judges a WHIP offer before anyone is asked.
@@ -106,7 +106,7 @@ impl MediaCore {
     /// The port RTMP over TLS is served on; null without one.
     #[napi(getter, catch_unwind)]
     pub fn rtmp_tls_port(&self) -> Option<u16> {
-        self.ingest.as_ref().and_then(Ingest::rtmp_tls_port)
+        self.ingest.as_ref().and_then(|ingest| ingest.rtmp_tls_port())
     }
 
     /// Connections that come from now on see this certificate. Throws when it cannot be used.
@@ -241,8 +241,9 @@ impl MediaCore {
 
     /// Ends every session and joins the workers off the JavaScript thread. Drain once more afterwards.
     #[napi(catch_unwind)]
-    pub fn stop(&mut self) -> AsyncTask<StopTask> {
-        AsyncTask::new(StopTask { ingest: self.ingest.take() })
+    pub fn stop(&self) -> AsyncTask<StopTask> {
+        // Not `&mut self`: the mailbox is drained while this runs.
+        AsyncTask::new(StopTask { ingest: self.ingest.clone() })
     }
 }
 
@@ -265,7 +266,7 @@ fn address(text: &str) -> Result<IpAddr> {
 
 /// Joining the workers.
 pub struct StopTask {
-    ingest: Option<Ingest>,
+    ingest: Option<Arc<Ingest>>,
 }
 
 impl Task for StopTask {

@@ -42,8 +42,8 @@ mod worker;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -210,8 +210,8 @@ pub struct Ingest {
     public_addresses: Vec<IpAddr>,
     next_whip: AtomicUsize,
     whips: Arc<WhipDesks>,
-    audio_threads: Vec<JoinHandle<()>>,
-    threads: Vec<JoinHandle<()>>,
+    audio_threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Ingest {
@@ -248,8 +248,8 @@ impl Ingest {
             public_addresses,
             next_whip,
             whips: Arc::default(),
-            audio_threads,
-            threads,
+            audio_threads: Mutex::new(audio_threads),
+            threads: Mutex::new(threads),
         })
     }
 
@@ -399,21 +399,21 @@ impl Ingest {
     /// Media workers that run.
     #[must_use]
     pub fn workers(&self) -> usize {
-        self.threads.len()
+        self.shared.workers()
     }
 
     /// Ends every session with [`EndReason::Shutdown`] and joins the workers: about a second at most. Call it off the
     /// JavaScript thread, then drain once more.
-    pub fn stop(mut self) {
-        for worker in 0..self.threads.len() {
+    pub fn stop(&self) {
+        for worker in 0..self.shared.workers() {
             self.shared.send(worker, Command::Stop);
         }
-        for thread in self.threads.drain(..) {
+        for thread in taken(&self.threads) {
             // A worker that panicked has said so on standard error and dropped its sessions.
             let _ = thread.join();
         }
         self.shared.audio.stop();
-        for thread in self.audio_threads.drain(..) {
+        for thread in taken(&self.audio_threads) {
             let _ = thread.join();
         }
     }
@@ -423,6 +423,10 @@ impl Ingest {
         let shared = self.shared.clone();
         move || shared.mailbox.drain()
     }
+}
+
+fn taken(threads: &Mutex<Vec<JoinHandle<()>>>) -> Vec<JoinHandle<()>> {
+    std::mem::take(&mut threads.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[cfg(test)]
