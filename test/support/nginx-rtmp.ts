@@ -16,6 +16,8 @@ export interface NginxRtmp {
   log(): string;
   /** The recording of a stream; null when the upstream never got one. */
   recording(name: string): string | null;
+  /** Everyone who published this name has left; its recording is complete. */
+  hasEnded(name: string): boolean;
   /** Names of all recordings. */
   recordings(): readonly string[];
   stop(): Promise<void>;
@@ -60,11 +62,17 @@ export async function startNginxRtmp(
     join(folder, "start.log"),
   ]);
   await until("nginx listens", () => answers(port));
+  const log = () => readFileSync(join(folder, "error.log"), "utf8");
   return {
     url: `rtmp://127.0.0.1:${port}/live`,
     urlTls: portTls === null ? null : `rtmps://127.0.0.1:${portTls}/live`,
     process: nginx,
-    log: () => readFileSync(join(folder, "error.log"), "utf8"),
+    log,
+    hasEnded(name) {
+      const said = log();
+      const published = [...said.matchAll(/ \*(\d+) publish: name='([^']*)'/g)].filter((line) => line[2] === name);
+      return published.length > 0 && published.every(([, id]) => said.includes(` *${id} disconnect`));
+    },
     recording(name) {
       const path = join(records, `${name}.flv`);
       return existsSync(path) ? path : null;
