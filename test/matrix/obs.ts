@@ -17,7 +17,7 @@ export async function startObs(options: {
   readonly file: string;
   readonly bFrames: number;
 }): Promise<Running & { readonly exit: Promise<unknown> }> {
-  const { folder, url } = options;
+  const { folder } = options;
   configure(options);
   const display = join(folder, "display");
   // Says the number of the display it found free.

@@ -29,6 +29,8 @@ export async function startNginxRtmp(
     readonly push?: string;
     /** Listens here; a free port unless given. */
     readonly port?: number;
+    /** Takes no publish, and says nothing when it closes. */
+    readonly refuses?: boolean;
     /** Files in PEM. With them it takes RTMPS as well. */
     readonly certificate?: { readonly cert: string; readonly key: string };
   } = {},
@@ -50,6 +52,7 @@ export async function startNginxRtmp(
      events { worker_connections 256; }
      rtmp { server { listen 127.0.0.1:${port}; chunk_size 4096; max_message 8M;
        application live { live on; wait_key off; record all; record_path ${records}; record_suffix .flv;
+         ${options.refuses ? "deny publish all;" : ""}
          ${push === undefined ? "" : `push "${push}"; push_reconnect 1s;`} } } }
      ${certificate ? terminator : ""}`,
   );
