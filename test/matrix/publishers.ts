@@ -30,6 +30,8 @@ export interface Publisher {
   readonly remakesClock: boolean;
   /** Where it prints or logs the description of a refusal; or what it prints instead. */
   readonly showsRefusal: { readonly description: boolean; readonly pattern: RegExp };
+  /** What it makes of the arguments that its user gave. */
+  sends(given: string): string;
   /** Reasons by condition. */
   readonly cannot: Readonly<Record<string, string>>;
   /** Publishes `source` to `url`; the clock of the stream begins at `offsetS`. */
@@ -53,7 +55,8 @@ const ffmpegArguments = (url: string, source: Source, offsetS: number) => [
   ...["-flvflags", "no_duration_filesize", "-output_ts_offset", String(offsetS), "-f", "flv", url],
 ];
 
-const copier = { copies: true, isHasty: false, remakesClock: false, cannot: {} } as const;
+const asGiven = (given: string) => given;
+const copier = { sends: asGiven, copies: true, isHasty: false, remakesClock: false, cannot: {} } as const;
 
 export const ffmpeg: Publisher = {
   ...copier,
@@ -140,6 +143,8 @@ const nginx: Publisher = {
 
 const obs: Publisher = {
   name: "OBS 29",
+  // Its librtmp unescapes the key before it sends it; nginx-rtmp sees the same.
+  sends: decodeURIComponent,
   codecs: "avc",
   copies: false,
   remakesClock: true,

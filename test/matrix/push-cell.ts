@@ -1,5 +1,5 @@
 // One cell of the push matrix: a stream goes to a healthy upstream and beside it to one that something happens to.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,6 +19,8 @@ export type Fault = (typeof faults)[number];
 
 /** A recording that is still being written is looked at again for so long, ms. */
 const WRITTEN_LIMIT_MS = 20_000;
+/** An FLV file without a tag. */
+const EMPTY_FLV_BYTES = 13;
 /** Until the push sends, and until it sends again (reconnect after at most 30 s). */
 const SENDING_LIMIT_MS = 60_000;
 
@@ -30,7 +32,7 @@ export async function runPushCell(upstream: Upstream, fault: Fault, seconds: num
   const healthy = await startNginxRtmp();
   let sick = await upstream.start(options);
   let proxy = await startResettingProxy(port);
-  const name = (await upstream.streamName?.(folder)) ?? "s";
+  const name = (await upstream.streamName?.(options)) ?? "s";
   const pushes = [`${healthy.url}/{name}`, `rtmp://127.0.0.1:${proxy.port}/live/${name}`];
   const ours = await startHeadgate({ env: { HEADGATE_UPSTREAM_PUSH: pushes.join(",") } });
   const stream = await ours.newStream();
@@ -62,7 +64,8 @@ export async function runPushCell(upstream: Upstream, fault: Fault, seconds: num
     const complaints: string[] = [];
     complaints.push(...(await complete("healthy", () => healthy.recording(stream), media, true)));
     if (fault === "refuse") {
-      if (sick.recordings().length > 0) complaints.push("the upstream that refuses got media");
+      const isMedia = (file: string) => statSync(file).size > EMPTY_FLV_BYTES;
+      if (sick.recordings().some(isMedia)) complaints.push("the upstream that refuses got media");
       if (!/"msg":"upstream lost"/.test(ours.process.stderr()))
         complaints.push("the log does not say that it was refused");
     } else {
@@ -108,7 +111,7 @@ async function complete(
     const seen = file === null ? null : await judge(file).catch(() => null);
     if (file === null || seen === null) complaints = [`${where}: no recording`];
     else {
-      complaints = tail(where, media.content.packets, seen.packets, whole);
+      complaints = judgeTail(where, media.content.packets, seen.packets, whole);
       if (complaints.length === 0) complaints.push(...[await decodeComplaints(file)].filter((said) => said !== ""));
     }
     return complaints.length === 0;
@@ -117,20 +120,27 @@ async function complete(
   return complaints;
 }
 
-function tail(where: string, want: readonly Packet[], got: readonly Packet[], whole: boolean): string[] {
+/** What is wrong with a recording; unless it must be `whole`, it may have holes that end at an IDR. */
+function judgeTail(where: string, want: readonly Packet[], got: readonly Packet[], whole: boolean): string[] {
   const complaints: string[] = [];
   if (!isMonotonic(got)) complaints.push(`${where}: the clock goes back`);
   if (!startsAtKeyframe(got)) complaints.push(`${where}: does not begin at an IDR`);
   for (const track of tracks) {
     const all = ofTrack(want, track);
     const some = ofTrack(got, track);
-    const end = whole ? all : all.slice(all.length - some.length);
-    const wrong = end.findIndex(({ hash }, at) => hash !== some[at]?.hash);
-    if (wrong !== -1 || some.length !== end.length || some.length === 0) {
-      complaints.push(`${where}: ${some.length} of ${all.length} ${track}, wrong from ${wrong}`);
+    let at = -1;
+    for (const packet of some) {
+      const found = all.findIndex(({ hash }, index) => index > at && hash === packet.hash);
+      if (found === -1) complaints.push(`${where}: ${track} at ${packet.dts} ms was never sent`);
+      else if (found !== at + 1 && track === "video" && !packet.isKey) {
+        complaints.push(`${where}: goes on at ${packet.dts} ms without an IDR`);
+      }
+      at = Math.max(at, found);
     }
+    if (at !== all.length - 1) complaints.push(`${where}: ends before the last ${track} packet`);
+    if (whole && some.length !== all.length) complaints.push(`${where}: ${some.length} of ${all.length} ${track}`);
   }
-  return complaints;
+  return complaints.slice(0, 5);
 }
 
 /** Every change of the pushes that the log tells. */

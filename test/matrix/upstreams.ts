@@ -26,8 +26,8 @@ export interface Upstream {
     readonly port: number;
     readonly refuses: boolean;
   }): Promise<RunningUpstream>;
-  /** Name under which it takes the stream; null for any. */
-  streamName?(folder: string): Promise<string>;
+  /** Name under which it takes, or refuses, the stream; without it any name will do. */
+  streamName?(options: { readonly folder: string; readonly refuses: boolean }): Promise<string>;
 }
 
 const nginx: Upstream = {
@@ -77,28 +77,24 @@ const ffmpegListen: Upstream = {
 const headgate: Upstream = {
   name: "Headgate",
   cannot: {},
-  async start({ folder, port, refuses }) {
+  async start({ folder, port }) {
     const records = await startNginxRtmp();
-    const { url, key, name } = await ownStream(folder, port, `${records.url}/{name}`);
-    if (refuses)
-      await fetch(`${url.http}/stream/${name.id}/lock`, { method: "PUT", headers: { "x-service-apikey": key } });
+    const server = await ownStream(folder, port, `${records.url}/{name}`);
     return {
-      process: url.process,
+      process: server.process,
       recordings: () => records.recordings().flatMap((file) => records.recording(file.replace(/\.flv$/, "")) ?? []),
       async stop() {
-        url.process.kill("SIGCONT");
-        url.process.kill("SIGTERM");
-        await url.process.exit;
+        server.process.kill("SIGCONT");
+        server.process.kill("SIGTERM");
+        await server.process.exit;
         await records.stop();
       },
     };
   },
-  async streamName(folder) {
-    return streams.get(folder)?.streamname ?? "";
-  },
+  streamName: async ({ folder, refuses }) => (refuses ? "nobody" : (streams.get(folder)?.streamname ?? "")),
 };
 
-const streams = new Map<string, { readonly id: string; readonly streamname: string; readonly key: string }>();
+const streams = new Map<string, { readonly streamname: string; readonly key: string }>();
 
 /** Starts Headgate on its data directory of before; the first time a stream is made in it. */
 async function ownStream(folder: string, port: number, push: string) {
@@ -110,12 +106,11 @@ async function ownStream(folder: string, port: number, push: string) {
       ...{ HEADGATE_BOOTSTRAP_API_KEY: key, HEADGATE_UPSTREAM_PUSH: push },
     },
   });
-  if (known) return { url, key, name: known };
+  if (known) return url;
   const answer = await fetch(`${url.http}/stream`, { method: "POST", headers: { "x-service-apikey": key } });
-  const { id, ingest } = (await answer.json()) as { id: string; ingest: { rtmp: { streamname: string } } };
-  const name = { id, streamname: ingest.rtmp.streamname, key };
-  streams.set(folder, name);
-  return { url, key, name };
+  const { ingest } = (await answer.json()) as { ingest: { rtmp: { streamname: string } } };
+  streams.set(folder, { streamname: ingest.rtmp.streamname, key });
+  return url;
 }
 
 export const upstreams: readonly Upstream[] = [nginx, nodeMediaServer, ffmpegListen, headgate];
