@@ -31,6 +31,17 @@ const hasPython = () => spawnSync("python3", ["-c", "import ensurepip, venv"]).s
 const library = (path) => () =>
   readdirSync("/usr/lib").some((entry) => entry.endsWith("-linux-gnu") && existsSync(join("/usr/lib", entry, path)));
 const gstreamer = (plugin) => library(`gstreamer-1.0/libgst${plugin}.so`);
+/** Files in a folder of one of Debian's library folders. */
+const hasLibraries = (folder, ...names) => {
+  const places = existsSync("/usr/lib") ? readdirSync("/usr/lib").filter((entry) => entry.endsWith("-linux-gnu")) : [];
+  return names.every((name) => places.some((place) => existsSync(join("/usr/lib", place, folder, name))));
+};
+const hasGstreamer =
+  (...names) =>
+  () =>
+    hasLibraries("gstreamer-1.0", ...names);
+const hasObsPlugins = () => hasLibraries("obs-plugins", "obs-outputs.so", "obs-x264.so");
+const hasSoftwareGl = () => hasLibraries("dri", "swrast_dri.so");
 const rtmpModule = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
 
 /** @type {readonly Program[]} */
@@ -73,6 +84,29 @@ export const toTest = [
     use: "WHIP",
     isThere: library("girepository-1.0/GstWebRTC-1.0.typelib"),
   },
+  {
+    name: "nginx's stream module",
+    package: "libnginx-mod-stream",
+    use: "ends TLS before the upstream",
+    isThere: file("/usr/lib/nginx/modules/ngx_stream_module.so"),
+  },
+  { name: "GStreamer", package: "gstreamer1.0-tools", use: "publishes", isThere: onPath("gst-launch-1.0") },
+  {
+    name: "GStreamer's FLV muxer",
+    package: "gstreamer1.0-plugins-good",
+    use: "publishes",
+    isThere: hasGstreamer("libgstflv.so"),
+  },
+  {
+    name: "GStreamer's RTMP sinks",
+    package: "gstreamer1.0-plugins-bad",
+    use: "publish, by two stacks",
+    isThere: hasGstreamer("libgstrtmp2.so", "libgstrtmp.so", "libgstvideoparsersbad.so"),
+  },
+  { name: "OBS", package: "obs-studio", use: "publishes", isThere: onPath("obs") },
+  { name: "OBS's codecs and outputs", package: "obs-plugins", use: "publishes", isThere: hasObsPlugins },
+  { name: "Xvfb", package: "xvfb", use: "a screen for OBS", isThere: onPath("Xvfb") },
+  { name: "software OpenGL", package: "libgl1-mesa-dri", use: "draws for OBS", isThere: hasSoftwareGl },
   { name: "Python", package: "python3-venv", use: "peers written in Python", isThere: hasPython },
 ];
 

@@ -25,7 +25,8 @@ export async function runCell(
   condition: Condition,
   seconds: number,
 ): Promise<Outcome> {
-  const media = await source(condition.media, publisher.codecs, seconds);
+  // Some programs' clocks run while they wait: what is left after that is the length that counts.
+  const media = await source(condition.media, publisher.codecs, seconds + 2 * (condition.hookMs / 1_000));
   const name = await house.newStream();
   const offsetS = condition.crossingMs === 0 ? 0 : condition.crossingMs / 1_000 - seconds / 2;
   const publish = () => publisher.publish(`${house.rtmp}/${name}?${condition.arguments}`, media, offsetS, condition);
@@ -62,8 +63,7 @@ async function accepted(cell: {
     if (!publisher.copies) await program.stop();
     const done = await house.hears(name, "publish_done", SLACK_MS);
     const seen = await viewer.seen;
-    const recording = await until("the recording", () => house.upstream.recording(name));
-    const judged = await record({ recording, media, publisher, condition });
+    const judged = await record({ upstream: house.upstream, name, media, publisher, condition });
     const complaints = [
       ...acceptedCalls(house.heard(name), { condition, media, publisher }),
       ...play({ seen, media, publisher, condition, log: program.log() }),
@@ -118,8 +118,7 @@ async function duplicate(cell: {
     const { said, complaints } = await refused(publisher, cell.publish, "live");
     await within(first.ended, media.seconds * 1_000 + SLACK_MS);
     await house.hears(name, "publish_done");
-    const recording = house.upstream.recording(name) ?? "";
-    const judged = await record({ recording, media, publisher: ffmpeg, condition });
+    const judged = await record({ upstream: house.upstream, name, media, publisher: ffmpeg, condition });
     const calls = acceptedCalls(house.heard(name), { condition, media, publisher: ffmpeg });
     return { complaints: [...complaints, ...calls, ...judged.complaints], figures: said };
   } finally {
@@ -137,7 +136,9 @@ async function refused(
   try {
     const { pattern, description: isShown } = publisher.showsRefusal;
     const look = () => pattern.exec(program.log())?.[0];
-    const said = await until(`a refusal; log: ${program.log().slice(-800)}`, look, SLACK_MS);
+    const said = await until("a refusal", look, SLACK_MS).catch((error: Error) => {
+      throw new Error(`${error.message}; ${publisher.name} said: ${program.log().slice(-1_500)}`);
+    });
     const complaints: string[] = [];
     if (isShown && !said.includes(description)) complaints.push(`shows another reason: ${said}`);
     return { said: said.trim(), complaints };

@@ -6,6 +6,8 @@ import type { Running } from "./publishers.ts";
 
 /** OBS asks no one when it is told to end; whoever shows an error instead is ended. */
 const END_LIMIT_MS = 8_000;
+/** Until it connects, on a busy machine, ms. */
+const START_LIMIT_MS = 60_000;
 
 /** Starts OBS that streams at once to `url`, and plays `file` in its scene; `folder` is its home. */
 export async function startObs(options: {
@@ -15,12 +17,12 @@ export async function startObs(options: {
   readonly file: string;
   readonly bFrames: number;
 }): Promise<Running & { readonly exit: Promise<unknown> }> {
-  const { folder, url } = options;
+  const { folder } = options;
   configure(options);
   const display = join(folder, "display");
   // Says the number of the display it found free.
   const screen = start("sh", ["-c", `exec Xvfb -displayfd 3 -screen 0 640x480x24 -nolisten tcp 3>'${display}'`]);
-  const number = await until("a display", () => readText(display).trim());
+  const number = await until("a display", () => /^(\d+)\n/.exec(readText(display))?.[1]);
   const obs = start("obs", [..."--startstreaming --profile t --collection t --multi --minimize-to-tray".split(" ")], {
     env: {
       ...{ PATH: process.env.PATH, HOME: folder, XDG_CONFIG_HOME: folder, DISPLAY: `:${number}` },
@@ -29,9 +31,11 @@ export async function startObs(options: {
   });
   obs.exit.finally(() => screen.kill("SIGTERM"));
   const log = () => obs.stdout() + obs.stderr();
-  const connecting = () =>
-    log().includes(`Connecting to RTMP URL ${url.slice(0, url.indexOf("/live") + 5)}`) ? true : null;
-  await until("OBS connects", connecting, 60_000);
+  const connects = () => log().includes("Connecting to RTMP URL");
+  await until("OBS connects", connects, START_LIMIT_MS).catch((error: Error) => {
+    obs.kill("SIGKILL");
+    throw new Error(`${error.message}; it said: ${log().slice(-1_500)}`);
+  });
   return {
     exit: obs.exit,
     ended: new Promise(() => {}),

@@ -26,8 +26,12 @@ export interface Publisher {
   readonly copies: boolean;
   /** Sends at once, without waiting for the server's yes: what comes before it is lost. */
   readonly isHasty: boolean;
+  /** Gives pictures that are reordered decode times of its own. */
+  readonly remakesClock: boolean;
   /** Where it prints or logs the description of a refusal; or what it prints instead. */
   readonly showsRefusal: { readonly description: boolean; readonly pattern: RegExp };
+  /** What it makes of the arguments that its user gave. */
+  sends(given: string): string;
   /** Reasons by condition. */
   readonly cannot: Readonly<Record<string, string>>;
   /** Publishes `source` to `url`; the clock of the stream begins at `offsetS`. */
@@ -51,7 +55,8 @@ const ffmpegArguments = (url: string, source: Source, offsetS: number) => [
   ...["-flvflags", "no_duration_filesize", "-output_ts_offset", String(offsetS), "-f", "flv", url],
 ];
 
-const copier = { copies: true, isHasty: false, cannot: {} } as const;
+const asGiven = (given: string) => given;
+const copier = { sends: asGiven, copies: true, isHasty: false, remakesClock: false, cannot: {} } as const;
 
 export const ffmpeg: Publisher = {
   ...copier,
@@ -64,13 +69,18 @@ export const ffmpeg: Publisher = {
 /** GStreamer's FLV muxer makes the clock, and it begins at 0. */
 const fromZero = "flvmux counts from 0: it would take hours or weeks to get there";
 
-function gstreamer(name: string, sink: (url: string) => string[], showsRefusal: Publisher["showsRefusal"]): Publisher {
+function gstreamer(
+  name: string,
+  sink: (url: string) => string[],
+  rest: Pick<Publisher, "showsRefusal" | "cannot">,
+): Publisher {
   return {
     ...copier,
     name,
     codecs: "avc",
-    showsRefusal,
-    cannot: { "past 2^24 ms": fromZero, "past 2^31 ms": fromZero },
+    remakesClock: true,
+    showsRefusal: rest.showsRefusal,
+    cannot: { "past 2^24 ms": fromZero, "past 2^31 ms": fromZero, ...rest.cannot },
     async publish(url, source) {
       const picture = ["d.video", "!", "queue", "!", "h264parse", "!", "mux."];
       const sound = ["d.audio", "!", "queue", "!", "aacparse", "!", "mux."];
@@ -87,14 +97,13 @@ function gstreamer(name: string, sink: (url: string) => string[], showsRefusal: 
 }
 
 const rtmp2sink = gstreamer("GStreamer rtmp2sink", (url) => ["rtmp2sink", `location=${url}`], {
-  // It knows the two codes and has its own words for them.
-  description: false,
-  pattern: /Not authorized.*|stream already exists.*/,
+  showsRefusal: { description: true, pattern: /Not authorized.*|stream already exists.*/ },
+  cannot: {},
 });
 const rtmpsink = gstreamer("GStreamer rtmpsink", (url) => ["rtmpsink", `location=${url} live=1`], {
-  // librtmp logs it, the element does not pass it on.
-  description: false,
-  pattern: /Could not connect to RTMP stream.*|ERROR: from element.*rtmpsink.*/,
+  // The element passes nothing on of what librtmp is told.
+  showsRefusal: { description: false, pattern: /ERROR: from element.*GstRTMPSink.*/ },
+  cannot: { "sps change": "keeps the headers it began with (nginx-rtmp gets the same broken stream)" },
 });
 
 function pyav(name: string, codecs: Codecs, cannot: Publisher["cannot"]): Publisher {
@@ -115,7 +124,8 @@ const nginx: Publisher = {
   name: "nginx-rtmp push",
   codecs: "avc",
   isHasty: true,
-  showsRefusal: { description: true, pattern: /onStatus: level='error'.*?description='[^']*'/ },
+  // It says why only in a debug log.
+  showsRefusal: { description: false, pattern: /\*\d+ disconnect, .*server: ngx-relay/ },
   async publish(url, source, offsetS) {
     const relay = await startNginxRtmp({ push: url });
     const feed = start("ffmpeg", ffmpegArguments(`${relay.url}/feed`, source, offsetS));
@@ -133,8 +143,11 @@ const nginx: Publisher = {
 
 const obs: Publisher = {
   name: "OBS 29",
+  // Its librtmp unescapes the key before it sends it; nginx-rtmp sees the same.
+  sends: decodeURIComponent,
   codecs: "avc",
   copies: false,
+  remakesClock: true,
   isHasty: false,
   showsRefusal: { description: true, pattern: /\[rtmp stream: [^\]]*\].*(Denied|BadName).*|.*NetStream\.Publish.*/ },
   cannot: {

@@ -17,6 +17,8 @@ export interface NginxRtmp {
   log(): string;
   /** The recording of a stream; null when the upstream never got one. */
   recording(name: string): string | null;
+  /** Everyone who published this name has left; its recording is complete. */
+  hasEnded(name: string): boolean;
   /** Names of all recordings. */
   recordings(): readonly string[];
   stop(): Promise<void>;
@@ -30,6 +32,8 @@ export async function startNginxRtmp(
     readonly notify?: string;
     /** Listens here; a free port unless given. */
     readonly port?: number;
+    /** Takes no publish, and says nothing when it closes. */
+    readonly refuses?: boolean;
     /** Files in PEM. With them it takes RTMPS as well. */
     readonly certificate?: { readonly cert: string; readonly key: string };
   } = {},
@@ -52,6 +56,7 @@ export async function startNginxRtmp(
      rtmp { server { listen 127.0.0.1:${port}; chunk_size 4096; max_message 8M;
        application live { live on; wait_key off; record all; record_path ${records}; record_suffix .flv;
          ${notifications(options.notify)}
+         ${options.refuses ? "deny publish all;" : ""}
          ${push === undefined ? "" : `push "${push}"; push_reconnect 1s;`} } } }
      ${certificate ? terminator : ""}`,
   );
@@ -64,11 +69,17 @@ export async function startNginxRtmp(
     join(folder, "start.log"),
   ]);
   await until("nginx listens", () => answers(port));
+  const log = () => readFileSync(join(folder, "error.log"), "utf8");
   return {
     url: `rtmp://127.0.0.1:${port}/live`,
     urlTls: portTls === null ? null : `rtmps://127.0.0.1:${portTls}/live`,
     process: nginx,
-    log: () => readFileSync(join(folder, "error.log"), "utf8"),
+    log,
+    hasEnded(name) {
+      const said = log();
+      const published = [...said.matchAll(/ \*(\d+) publish: name='([^']*)'/g)].filter((line) => line[2] === name);
+      return published.length > 0 && published.every(([, id]) => said.includes(` *${id} disconnect`));
+    },
     recording(name) {
       const path = join(records, `${name}.flv`);
       return existsSync(path) ? path : null;

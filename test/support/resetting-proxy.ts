@@ -9,7 +9,8 @@ export interface ResettingProxy {
   reset(): void;
 }
 
-export async function startResettingProxy(target: number): Promise<ResettingProxy> {
+/** Listens on `port`, or on any that is free. */
+export async function startResettingProxy(target: number, port = 0): Promise<ResettingProxy> {
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
     const ours = connect(target, "127.0.0.1");
@@ -21,7 +22,7 @@ export async function startResettingProxy(target: number): Promise<ResettingProx
       from.on("error", () => to.destroy()).pipe(to);
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   const drop = (): void => {
     for (const socket of sockets) socket.resetAndDestroy();
     sockets.clear();

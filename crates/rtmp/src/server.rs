@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::amf0::Value;
+use crate::early::EarlyHeaders;
 use crate::four_cc::{answer_capabilities, read_four_cc_list};
 use crate::message::{
     Command, MediaKind, MediaMessage, STREAM_BEGIN, STREAM_EOF, encode_data, status,
@@ -96,6 +97,7 @@ pub struct ServerSession {
     four_cc_list: Vec<String>,
     commands_left: u32,
     commands_at: Instant,
+    early: EarlyHeaders,
     events: VecDeque<ServerEvent>,
 }
 
@@ -116,6 +118,7 @@ impl ServerSession {
             sent_fc_publish: false,
             four_cc_list: Vec::new(),
             commands_at: now,
+            early: EarlyHeaders::default(),
             events: VecDeque::new(),
         }
     }
@@ -131,6 +134,8 @@ impl ServerSession {
                 Incoming::Media(message) => {
                     if self.state == State::Publishing {
                         self.events.push_back(ServerEvent::Media(message));
+                    } else if self.state == State::PublishAsked {
+                        self.early.keep(message);
                     }
                 }
                 Incoming::Command { stream, command } => {
@@ -186,6 +191,7 @@ impl ServerSession {
         }
         self.wire.send_user_control(STREAM_BEGIN, &self.stream.to_be_bytes());
         self.send_status(publish_started());
+        self.events.extend(self.early.take().map(ServerEvent::Media));
     }
 
     /// The publish is refused; [`ServerEvent::Close`] follows.

@@ -1,0 +1,53 @@
+// `npm run matrix -- rtmp [FILTER]` or `-- push [FILTER]`: real programs under every condition, in the long form. Prints
+// a table and ends with 1 when a cell fails. HEADGATE_MATRIX_SECONDS sets the media's length per cell.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { BuildError, build, root } from "./build.mjs";
+import { providePrograms, toTest } from "./programs.mjs";
+import { providePython } from "./python.mjs";
+
+const [name, ...filter] = process.argv.slice(2);
+if (!["rtmp", "push"].includes(name ?? "")) {
+  console.error("npm run matrix -- rtmp | push [FILTER]");
+  process.exit(2);
+}
+try {
+  build();
+  const missing = providePrograms(toTest);
+  if (missing) throw new BuildError(missing);
+  providePython();
+} catch (error) {
+  if (!(error instanceof BuildError)) throw error;
+  console.error(`headgate: ${error.message}`);
+  process.exit(1);
+}
+
+const folder = mkdtempSync(join(tmpdir(), "headgate-matrix-"));
+const report = join(folder, "rows");
+const vitest = ["node_modules/vitest/vitest.mjs", "run", "--config", "test/matrix/vitest.config.ts"];
+// Names hold dots and brackets; a filter is plain text.
+const wanted = filter.length > 0 ? ["-t", filter.join(" ").replace(/[.*+?^${}()|[\]\\]/g, "\\$&")] : [];
+const { status } = spawnSync(process.execPath, [...vitest, `test/matrix/${name}.matrix.ts`, ...wanted], {
+  cwd: root,
+  stdio: ["ignore", 2, 2],
+  env: { ...process.env, HEADGATE_MATRIX_REPORT: report },
+});
+const lines = existsSync(report) ? readFileSync(report, "utf8").trim().split("\n") : [];
+rmSync(folder, { recursive: true });
+printTable(lines.map((line) => JSON.parse(line)));
+process.exit(status === 0 && lines.length > 0 ? 0 : 1);
+
+/** Cells in the order of rows and columns as they first came; what a cell says on a line of its own. */
+function printTable(cells) {
+  const rows = [...new Set(cells.map(({ row }) => row))];
+  for (const row of rows) {
+    console.log(`\n${row}`);
+    for (const { column, verdict, said } of cells.filter((cell) => cell.row === row)) {
+      console.log(`  ${column.padEnd(20)} ${verdict.padEnd(7)} ${said.replaceAll("\n", " ").slice(0, 400)}`);
+    }
+  }
+  const count = (verdict) => cells.filter((cell) => cell.verdict === verdict).length;
+  console.log(`\n${count("passed")} passed, ${count("FAILED")} failed, ${count("cannot")} that the program cannot do`);
+}
