@@ -219,6 +219,11 @@ export interface Media {
   stop(): Promise<void>;
 }
 
+/** True when the core loads and tells an offer from nothing: for who wants to know before a start. */
+export function judgesOffers(): boolean {
+  return judgeOffer("").outcome === "refused";
+}
+
 /** Starts the media core. `handle` gets every event, in order, on the JavaScript thread; what it throws goes to `failed`.
  *  @throws {MediaStartError} */
 export function startMedia(

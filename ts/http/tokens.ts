@@ -1,6 +1,7 @@
 // /webcaster/revoke: web tokens that must hold no more, and the broadcasts they opened (T7).
 import type { Kysely } from "kysely";
 import { InvalidValue, ParameterRequired, UnknownStream, WrongDataType } from "../errors.ts";
+import { changed } from "../organisation/audit.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import { readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
@@ -46,7 +47,8 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
       }),
       errors: [404],
     },
-    async (c, { organisation }) => {
+    async (c, caller) => {
+      const { organisation } = caller;
       const { way, text } = wishOf(await readJson(c));
       const now = clock.now();
       let data: { readonly jti: string } | { readonly streamname: string };
@@ -58,11 +60,13 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
           .where("organisation_id", "=", organisation.id)
           .executeTakeFirst();
         if (stream === undefined) throw new UnknownStream();
-        await revokeStream(db, text, now);
+        const change = { action: "token.revoke_stream", subject: stream.id };
+        await changed(db, caller, now, change, (trx) => revokeStream(trx, text, now));
         data = { streamname: text };
       } else {
         const { jti, exp } = way === "jti" ? { jti: text, exp: null } : await tokens.verify(text);
-        await revokeToken(db, jti, exp, now);
+        const change = { action: "token.revoke", subject: jti };
+        await changed(db, caller, now, change, (trx) => revokeToken(trx, jti, exp, now));
         data = { jti };
       }
       await revocations?.look();
