@@ -18,6 +18,7 @@ const FREE = new Set([
   "metrics",
   "log",
   "listen",
+  "core-dumps",
   "client",
 ]);
 /** Who may measure how long something took, on a clock that is never set back. */

@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { createApp } from "./app.ts";
 import { type Certificate, type CertificateFiles, readCertificate, watchCertificate } from "./certificate.ts";
 import { type Config, readVersion } from "./config.ts";
+import { forbidCoreDumps } from "./core-dumps.ts";
 import { PortTaken } from "./errors.ts";
 import { healthApp } from "./http/health.ts";
 import { type Listening, listen } from "./listen.ts";
@@ -60,6 +61,7 @@ export async function serve(
   terminal: { readonly isTerminal: boolean; announceKey(key: string): void; announcePassword(password: string): void },
 ): Promise<Service> {
   const log = createLog(config.log, terminal.isTerminal);
+  forbidCoreDumps(log);
   /** What has been started, to be stopped in the reverse order. */
   const started: (() => Promise<void>)[] = [];
   let ready = false;

@@ -5,7 +5,8 @@ import { createConnection } from "node:net";
 import { join } from "node:path";
 import { type Child, start, until } from "../support/child.ts";
 import { startHeadgate } from "../support/headgate.ts";
-import { freePort, startNginxRtmp } from "../support/nginx-rtmp.ts";
+import { freePort } from "../support/free-port.ts";
+import { startNginxRtmp } from "../support/nginx-rtmp.ts";
 
 /** A server on its port; started again after it was killed it is another one. */
 export interface RunningUpstream {

@@ -1,18 +1,60 @@
-// `headgate config check` and `headgate config print`.
+// `headgate config check`, `headgate config print` and `headgate config schema`.
 import { loadConfig } from "../config.ts";
-import { settingOf } from "../settings.ts";
-import { readFlags } from "./flags.ts";
+import { flagOf, SETTING_KEYS, settingOf } from "../settings.ts";
+import { unknownVerb } from "./at-store.ts";
+import { type GivenFlags, readFlags } from "./flags.ts";
+import { print } from "./output.ts";
+
+export function runConfig(words: readonly string[], flags: GivenFlags): void {
+  switch (words[0]) {
+    case "check":
+      checkConfig(flags);
+      break;
+    case "print":
+      printConfig(flags);
+      break;
+    case "schema":
+      printSchema(flags);
+      break;
+    default:
+      throw unknownVerb("config", words[0], ["check", "print", "schema"]);
+  }
+}
 
 /** Says whether the configuration can be used. Throws `ConfigInvalid`. */
-export function checkConfig(flags: Readonly<Record<string, unknown>>): void {
+function checkConfig(flags: GivenFlags): void {
   const { file } = loadConfig(readFlags(flags));
-  console.log(`The configuration is good${file === null ? "" : ` (${file})`}.`);
+  print(flags, { good: true, file }, [`The configuration is good${file === null ? "" : ` (${file})`}.`]);
 }
 
 /** Prints every setting with its value and who said it; secrets are masked. */
-export function printConfig(flags: Readonly<Record<string, unknown>>): void {
-  for (const [key, { value, source }] of loadConfig(readFlags(flags)).origin) {
-    const shown = settingOf(key).secret && value !== null ? "(secret)" : JSON.stringify(value);
-    console.log(`${key} = ${shown}  # ${source}`);
-  }
+function printConfig(flags: GivenFlags): void {
+  const shown = [...loadConfig(readFlags(flags)).origin].map(([key, { value, source }]) => {
+    return { key, value: settingOf(key).secret && value !== null ? "(secret)" : value, source };
+  });
+  const lines = shown.map(({ key, value, source }) => {
+    return `${key} = ${value === "(secret)" ? value : JSON.stringify(value)}  # ${source}`;
+  });
+  print(flags, shown, lines);
+}
+
+/** Prints what settings there are: their names in the file, in the environment and as flags, defaults and meanings. */
+function printSchema(flags: GivenFlags): void {
+  const settings = SETTING_KEYS.map((key) => {
+    const { env, fallback, wanted, meaning, secret = false } = settingOf(key);
+    return {
+      key,
+      environment: env,
+      flag: secret ? null : `--${flagOf(key)}`,
+      default: fallback,
+      wanted,
+      meaning,
+      secret,
+    };
+  });
+  const lines = settings.flatMap(({ key, environment, flag, default: fallback, wanted, meaning }) => [
+    `${key}  (${[environment, flag].filter(Boolean).join(", ")})`,
+    `    ${[meaning, `${wanted}; default ${JSON.stringify(fallback)}`].filter(Boolean).join(". ")}`,
+  ]);
+  print(flags, settings, lines);
 }

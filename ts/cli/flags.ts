@@ -1,6 +1,9 @@
 // Every setting that is no secret as a flag, and back from flags to settings.
 import { flagOf, SETTING_KEYS, type SettingKey, settingOf } from "../settings.ts";
 
+/** What cleye read of the command line, by name. */
+export type GivenFlags = Readonly<Record<string, unknown>>;
+
 /** One flag, as cleye takes it (an alias: an interface has no index signature). */
 type Flag = { readonly type: StringConstructor; readonly description: string };
 

@@ -1,63 +1,155 @@
-// The command line: `headgate serve` and `headgate config`. Help and exit codes are a contract with operators.
-import { cli, command } from "cleye";
-import { readVersion } from "../config.ts";
+// The command line. Verbs, help and exit codes are a contract with operators (operations.md §1); each verb is told in
+// its own file.
+import { cli, command, type Flags } from "cleye";
+import { nearest, readVersion } from "../config.ts";
 import { exitCodeOf, ServiceError } from "../errors.ts";
-import { checkConfig, printConfig } from "./config.ts";
-import { settingFlags } from "./flags.ts";
+import { organisationFlags, storeFlags } from "./at-store.ts";
+import { runBackup } from "./backup.ts";
+import { runConfig } from "./config.ts";
+import { runDoctor } from "./doctor.ts";
+import { type GivenFlags, settingFlags } from "./flags.ts";
+import { runKeys, runStream, runToken } from "./keys.ts";
+import { runInit, runOrganisation, runUser } from "./organisations.ts";
 import { runService } from "./serve.ts";
-import { runWebhook, webhookFlags } from "./webhook.ts";
+import { runOpenapi, runSessions, runUpstreams, serviceFlags } from "./service.ts";
+import { runWebhook, type WebhookFlags, webhookFlags } from "./webhook.ts";
+
+interface Verb {
+  /** In the help of the verb; every word is optional for cleye, so that our own errors say what is missing. */
+  readonly words: string;
+  readonly flags: Flags;
+  readonly help: string;
+  readonly run: (words: readonly string[], flags: GivenFlags) => Promise<void> | void;
+}
+
+const role = { type: String, description: "create: administrator, user or readonly" } as const;
+const json = { type: Boolean, description: "print JSON" } as const;
+
+function verbs(): Readonly<Record<string, Verb>> {
+  const settings = settingFlags();
+  return {
+    serve: { words: "", flags: settings, help: "Run the service (the default)", run: (_, flags) => runService(flags) },
+    init: { words: "", flags: storeFlags, help: "Make the store, the first organisation and its keys", run: runInit },
+    doctor: {
+      words: "",
+      flags: { ...settings, json },
+      help: "Look at ports, certificates, store, addresses and the media core",
+      run: runDoctor,
+    },
+    config: {
+      words: "check | print | schema",
+      flags: { ...settings, json },
+      help: "Check the configuration, print it with the source of each value, or list every setting",
+      run: runConfig,
+    },
+    organisation: {
+      words: "ls | create NAME | enable NAME | disable NAME",
+      flags: organisationFlags,
+      help: "Organisations of this deployment",
+      run: runOrganisation,
+    },
+    user: {
+      words: "ls | create EMAIL | password EMAIL | role EMAIL | rm EMAIL",
+      flags: { ...organisationFlags, role },
+      help: "People who sign in",
+      run: runUser,
+    },
+    keys: {
+      words: "ls | create | rotate ID | revoke ID",
+      flags: { ...organisationFlags, role, label: { type: String, description: "create: what the key is for" } },
+      help: "API keys",
+      run: runKeys,
+    },
+    stream: {
+      words: "ls | create",
+      flags: { ...organisationFlags, tag: { type: String, description: "create: its tags, separated by commas" } },
+      help: "Streams",
+      run: runStream,
+    },
+    token: {
+      words: "create NAME | verify TOKEN | revoke JTI | keys | rotate | forget KID",
+      flags: {
+        ...storeFlags,
+        ingestUrl: { type: String, description: "create: the RTMP URL the token is for" },
+        stream: { type: String, description: "revoke: every token of this stream name instead" },
+        atOnce: { type: Boolean, description: "rotate: also when the next key was shown for a short while only" },
+      },
+      help: "Web tokens and the keys that sign them",
+      run: runToken,
+    },
+    webhook: {
+      words: "test | deliveries | replay ID | simulate",
+      flags: webhookFlags,
+      help: "Try the webhook, see what it was sent, send it again, or stand in for it",
+      run: (words, flags) => runWebhook(words, flags as unknown as WebhookFlags),
+    },
+    sessions: {
+      words: "ls | show CLIENT_ID | kick CLIENT_ID",
+      flags: serviceFlags,
+      help: "Running publishes (asks the service, with HEADGATE_API_KEY)",
+      run: runSessions,
+    },
+    upstreams: {
+      words: "ls CLIENT_ID | add CLIENT_ID URL | rm CLIENT_ID ID",
+      flags: serviceFlags,
+      help: "Where a running publish is pushed (asks the service, with HEADGATE_API_KEY)",
+      run: runUpstreams,
+    },
+    backup: {
+      words: "FILE",
+      flags: storeFlags,
+      help: "Copy the embedded store while the service runs",
+      run: runBackup,
+    },
+    openapi: {
+      words: "",
+      flags: serviceFlags,
+      help: "Print the API's description (asks the service)",
+      run: runOpenapi,
+    },
+  };
+}
+
+/** The exit codes, for the help. */
+const EXIT_CODES =
+  "0 done · 1 failed · 2 configuration or command line · 3 a port is taken · 4 the store cannot be opened";
 
 /** Runs one command line, without the program's own name. Exits the process with the documented codes. */
 export async function run(argv: readonly string[]): Promise<void> {
-  const flags = settingFlags();
-  const serve = command({
-    name: "serve",
-    flags,
-    strictFlags: true,
-    help: { description: "Run the service (the default)" },
-  });
-  const config = command({
-    name: "config",
-    parameters: ["<check or print>"],
-    flags,
-    strictFlags: true,
-    help: { description: "Check the configuration, or print it with the source of each value" },
-  });
-  const webhook = command({
-    name: "webhook",
-    parameters: ["<test, deliveries, replay or simulate>", "[id]"],
-    flags: webhookFlags,
-    strictFlags: true,
-    help: { description: "Try the webhook, see what it was sent, send it again, or stand in for it" },
-  });
+  const known = verbs();
+  const commands = Object.entries(known).map(([name, { words, flags, help }]) =>
+    command({
+      name,
+      parameters: words === "" ? [] : ["[words...]"],
+      flags,
+      strictFlags: true,
+      help: { description: help, ...(words === "" ? {} : { usage: `headgate ${name} ${words}` }) },
+    }),
+  );
   const words = argv.length === 0 || (argv[0]?.startsWith("-") && !isTopLevel(argv[0])) ? ["serve", ...argv] : argv;
   const parsed = cli(
     {
       name: "headgate",
       version: readVersion(),
-      commands: [serve, config, webhook],
+      commands,
       strictFlags: true,
-      help: { description: "Live ingest: RTMP in, the customer's webhook decides, RTMP out" },
+      help: {
+        description: `Live ingest: RTMP in, the customer's webhook decides, RTMP out.\nExit codes: ${EXIT_CODES}`,
+      },
     },
     undefined,
     [...words],
   );
+  const verb = known[parsed.command ?? ""];
   try {
-    switch (parsed.command) {
-      case "serve":
-        await runService(parsed.flags);
-        break;
-      case "config":
-        if (parsed._[0] === "check") checkConfig(parsed.flags);
-        else if (parsed._[0] === "print") printConfig(parsed.flags);
-        else fail(`config ${parsed._[0]} is not known: headgate config check, headgate config print`, 2);
-        break;
-      case "webhook":
-        await runWebhook(parsed._, parsed.flags);
-        break;
-      case undefined:
-        fail(`${words[0]} is not a command: see headgate --help`, 2);
+    if (verb === undefined) {
+      const name = words[0] ?? "";
+      return fail(
+        `${name} is not a command; did you mean ${nearest(name, Object.keys(known))}? See headgate --help`,
+        2,
+      );
     }
+    await verb.run(parsed._, parsed.flags as GivenFlags);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     fail(error.message, exitCodeOf(error));

@@ -1,7 +1,7 @@
 // /webcaster/revoke: web tokens that must hold no more, and the broadcasts they opened (T7).
 import type { Kysely } from "kysely";
 import { InvalidValue, ParameterRequired, UnknownStream, WrongDataType } from "../errors.ts";
-import { recordChange } from "../organisation/audit.ts";
+import { changed } from "../organisation/audit.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import { readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
@@ -60,14 +60,15 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
           .where("organisation_id", "=", organisation.id)
           .executeTakeFirst();
         if (stream === undefined) throw new UnknownStream();
-        await revokeStream(db, text, now);
+        const change = { action: "token.revoke_stream", subject: stream.id };
+        await changed(db, caller, now, change, (trx) => revokeStream(trx, text, now));
         data = { streamname: text };
       } else {
         const { jti, exp } = way === "jti" ? { jti: text, exp: null } : await tokens.verify(text);
-        await revokeToken(db, jti, exp, now);
+        const change = { action: "token.revoke", subject: jti };
+        await changed(db, caller, now, change, (trx) => revokeToken(trx, jti, exp, now));
         data = { jti };
       }
-      await recordChange(db, caller, now, { action: "token.revoke", subject: organisation.id, detail: data });
       await revocations?.look();
       return c.json({ success: true, data });
     },

@@ -1,0 +1,116 @@
+// Web tokens by HTTP: `npm run bench -- http [SECONDS CONNECTIONS]`, by default `10 50`. Half of the requests issue, half
+// verify; every token is verified once, so that no result could be remembered. The service has no rate limit, and one
+// core counts: requests are told per CPU second of the whole process, all its threads. Then where that goes.
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { generateKeyPair, jwtVerify, SignJWT } from "jose";
+import { Pool } from "undici";
+import { root } from "../build.mjs";
+import { cpuSeconds } from "./_servers.mjs";
+
+const DEFAULTS = [10, 50];
+const WARM_S = 3;
+const SPLIT_ROUNDS = 3_000;
+/** performance goal: requests per second of one core. */
+const GOAL = 5_500;
+
+export async function bench(words) {
+  const [seconds, connections] = words.length >= 2 ? words.map(Number) : DEFAULTS;
+  const apiKey = "bench-key-bench-key-bench-key";
+  const folder = mkdtempSync(join(tmpdir(), "headgate-bench-"));
+  const service = spawn(process.execPath, [join(root, "scripts", "headgate.mjs"), "serve"], {
+    env: {
+      PATH: process.env.PATH,
+      HEADGATE_DATA_DIR: folder,
+      HEADGATE_HTTP_HOST: "127.0.0.1",
+      HEADGATE_HTTP_PORT: "0",
+      HEADGATE_RTMP_PORT: "0",
+      HEADGATE_MEDIA_PORT: "0",
+      HEADGATE_METRICS_PORT: "0",
+      HEADGATE_BOOTSTRAP_API_KEY: apiKey,
+      HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0",
+      HEADGATE_LOG_LEVEL: "warn",
+    },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  try {
+    const { http } = await ready(service);
+    const pool = new Pool(http, { connections, pipelining: 1 });
+    await load(pool, apiKey, connections, WARM_S);
+    const before = cpuSeconds(service.pid);
+    const { requests, latencies, tookS } = await load(pool, apiKey, connections, seconds);
+    const cpu = cpuSeconds(service.pid) - before;
+    latencies.sort((a, b) => a - b);
+    const percentile = (share) => Number(latencies[Math.floor(latencies.length * share)]?.toFixed(1));
+    const perCpuSecond = Math.round(requests / cpu);
+    const result = {
+      requests,
+      perSecond: Math.round(requests / tookS),
+      cpuPerRequestUs: Math.round((cpu / requests) * 1e6),
+    };
+    console.log(
+      JSON.stringify({ ...result, perCpuSecond, goal: GOAL, p50Ms: percentile(0.5), p99Ms: percentile(0.99) }),
+    );
+    console.log(JSON.stringify(await split(result.cpuPerRequestUs)));
+    await pool.close();
+  } finally {
+    service.kill("SIGTERM");
+    await new Promise((resolve) => service.once("exit", resolve));
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function ready(service) {
+  for await (const line of createInterface(service.stdout)) {
+    if (line.startsWith('{"ready":true')) return JSON.parse(line);
+  }
+  throw new Error("the service did not start");
+}
+
+/** Issues, then verifies what was issued, on every connection, until the time is over. */
+async function load(pool, apiKey, connections, seconds) {
+  const latencies = [];
+  const from = performance.now();
+  const until = from + seconds * 1000;
+  const ask = async (path, headers, body) => {
+    const started = performance.now();
+    const answer = await pool.request({ path, method: "POST", headers, body: JSON.stringify(body) });
+    const json = await answer.body.json();
+    latencies.push(performance.now() - started);
+    if (answer.statusCode !== 200) throw new Error(`${path}: ${answer.statusCode} ${JSON.stringify(json)}`);
+    return json;
+  };
+  const type = { "content-type": "application/json" };
+  const worker = async (number) => {
+    for (let count = 0; performance.now() < until; count += 1) {
+      const subject = { streamname: `Ab1Cd-${number}?n=${count}`, ingesturl: "rtmp://in.example/live" };
+      const { data } = await ask("/webcaster", { ...type, "x-service-apikey": apiKey }, subject);
+      await ask("/webcaster/verify", type, { token: data.token });
+    }
+  };
+  await Promise.all(Array.from({ length: connections }, (_, number) => worker(number)));
+  return { requests: latencies.length, latencies, tookS: (performance.now() - from) / 1000 };
+}
+
+/** CPU of signing and of verifying alone, as the service does them, µs; the rest is HTTP, routing, JSON and the store. */
+async function split(requestUs) {
+  const { privateKey, publicKey } = await generateKeyPair("ES256");
+  const sign = () =>
+    new SignJWT({ a: "b" }).setProtectedHeader({ alg: "ES256" }).setExpirationTime("1h").sign(privateKey);
+  const token = await sign();
+  const signUs = await cpuOf(sign);
+  const verifyUs = await cpuOf(() => jwtVerify(token, publicKey, { algorithms: ["ES256"] }));
+  const cryptoUs = Math.round((signUs + verifyUs) / 2);
+  return { signUs, verifyUs, cryptoPerRequestUs: cryptoUs, restPerRequestUs: requestUs - cryptoUs };
+}
+
+async function cpuOf(act) {
+  for (let round = 0; round < SPLIT_ROUNDS / 10; round += 1) await act();
+  const before = process.cpuUsage();
+  for (let round = 0; round < SPLIT_ROUNDS; round += 1) await act();
+  const { user, system } = process.cpuUsage(before);
+  return Math.round((user + system) / SPLIT_ROUNDS);
+}

@@ -1,0 +1,206 @@
+// The command line as an operator types it: every verb, exit codes, `--json`, and errors that say what helps.
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openStore } from "../ts/store/open.ts";
+import { start, until } from "./support/child.ts";
+import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { startPostgres } from "./support/postgres.ts";
+
+let folder: string;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "headgate-cli-"));
+  env = { PATH: process.env.PATH ?? "", HEADGATE_DATA_DIR: join(folder, "data"), HEADGATE_MEDIA_PORT: "0" };
+  await headgate(["init"]);
+}, 60_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Said {
+  readonly code: number | string;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function headgate(words: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<Said> {
+  const child = start(process.execPath, ["scripts/headgate.mjs", ...words], { env: { ...env, ...more } });
+  const code = await child.exit;
+  return { code, out: child.stdout(), err: child.stderr() };
+}
+
+async function json<T>(words: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<T> {
+  const { code, out, err } = await headgate([...words, "--json"], more);
+  expect(err).not.toContain("    at ");
+  expect([words.join(" "), code, err]).toEqual([words.join(" "), 0, err]);
+  return JSON.parse(out) as T;
+}
+
+test("help lists every verb and the exit codes", async () => {
+  const { code, out } = await headgate(["--help"]);
+  expect(code).toBe(0);
+  const verbs =
+    "serve init doctor config organisation user keys stream token webhook sessions upstreams backup openapi";
+  for (const verb of verbs.split(" ")) expect(out).toMatch(new RegExp(`^ +${verb} `, "m"));
+  expect(out).toContain("4 the store cannot be opened");
+}, 60_000);
+
+test.each([
+  [["sever"], 2, "did you mean serve?"],
+  [["keys", "make"], 2, "headgate keys create"],
+  [["keys", "create"], 2, "--role must be one of administrator, user, readonly"],
+  [["keys", "create", "--role", "user", "--organisation", "nobody"], 2, "no one organisation is called nobody"],
+  [["user", "password", "who@example.com"], 2, "a user who@example.com of Headgate is missing"],
+  [["token", "rotate"], 2, "has not been shown for long enough"],
+  [["backup"], 2, "the file to write is missing"],
+  [["sessions", "ls", "--url", "http://127.0.0.1:1"], 2, "HEADGATE_API_KEY"],
+] as const)(
+  "%j exits with %d and says what helps",
+  async (words, code, what) => {
+    const said = await headgate(words);
+    expect([said.code, said.err]).toEqual([code, expect.stringContaining(what)]);
+    expect(said.out).toBe("");
+    expect(said.err).not.toContain("    at ");
+  },
+  60_000,
+);
+
+describe("without a running service", () => {
+  test("init shows keys once, and changes nothing the second time", async () => {
+    const own = { HEADGATE_DATA_DIR: join(folder, "init") };
+    const first = await json<Record<string, unknown>>(["init"], own);
+    expect(first).toEqual({
+      created: true,
+      api_key: expect.stringMatching(/^hg_/),
+      admin_password: expect.stringMatching(/^\w{24}$/),
+    });
+    expect(await json(["init"], own)).toEqual({ created: false, api_key: null, admin_password: null });
+  }, 60_000);
+
+  test("doctor looks at everything and says what it found", async () => {
+    const findings = await json<{ what: string; state: string }[]>(["doctor"]);
+    const states = Object.fromEntries(findings.map(({ what, state }) => [what.split(" ")[0], state]));
+    expect(states).toMatchObject({ store: "good", certificate: "warning", media: "good" });
+    expect(Object.keys(states)).toContain("http.port");
+    const broken = await headgate(["doctor"], { HEADGATE_HTTP_HOST: "203.0.113.1" });
+    expect([broken.code, broken.out]).toEqual([1, expect.stringMatching(/^BAD {2}http\.port 203\.0\.113\.1:8080/m)]);
+  }, 60_000);
+
+  test("config is checked, printed and described", async () => {
+    expect((await headgate(["config", "check"])).code).toBe(0);
+    const printed = await json<{ key: string }[]>(["config", "print"]);
+    const schema = await json<{ key: string; environment: string }[]>(["config", "schema"]);
+    expect(schema.map(({ key }) => key)).toEqual(printed.map(({ key }) => key));
+  }, 60_000);
+
+  test("a store in PostgreSQL is told how to be copied, without the password", async () => {
+    const said = await headgate(["backup", join(folder, "x")], {
+      HEADGATE_DATABASE_URL: "postgres://me:s3cret@127.0.0.1:1/headgate",
+    });
+    expect([said.code, said.err]).toEqual([2, expect.stringContaining("pg_dump --format=custom --file=")]);
+    expect(said.err).not.toContain("s3cret");
+  }, 60_000);
+});
+
+describe.each(["the embedded store", "PostgreSQL"])("beside a running service on %s", (kind) => {
+  let service: Headgate;
+  let closeServer: (() => Promise<void>) | null = null;
+  let own: Record<string, string>;
+
+  beforeAll(async () => {
+    own = { HEADGATE_DATA_DIR: join(folder, kind.replaceAll(" ", "-")) };
+    if (kind === "PostgreSQL") {
+      const server = await startPostgres();
+      closeServer = server.close;
+      own.HEADGATE_DATABASE_URL = await server.newDatabase();
+    }
+    service = await startHeadgate({ env: own });
+  }, 90_000);
+  afterAll(async () => {
+    await service.stop();
+    await closeServer?.();
+  }, 60_000);
+
+  const opens = async (key: string) =>
+    (await fetch(`${service.http}/organisation`, { headers: { "x-service-apikey": key } })).status;
+  const verify = async (token: string) => {
+    const body = JSON.stringify({ token });
+    return (await fetch(`${service.http}/webcaster/verify`, { method: "POST", body })).status;
+  };
+
+  test("keys are made, rotated and revoked, and the service knows at once", async () => {
+    const made = await json<{ id: string; key: string }>(
+      ["keys", "create", "--role", "readonly", "--label", "ci"],
+      own,
+    );
+    expect(await opens(made.key)).toBe(200);
+    const next = await json<{ key: string }>(["keys", "rotate", made.id], own);
+    expect([await opens(made.key), await opens(next.key)]).toEqual([200, 200]);
+    await json(["keys", "revoke", made.id], own);
+    expect([await opens(made.key), await opens(next.key)]).toEqual([403, 200]);
+    const list = await json<{ id: string; hash?: string }[]>(["keys", "ls"], own);
+    expect(list.map(({ id }) => id)).not.toContain(made.id);
+    expect(list.every((key) => key.hash === undefined)).toBe(true);
+  }, 90_000);
+
+  test("organisations, users and streams are made and listed", async () => {
+    const name = `Other ${randomBytes(3).toString("hex")}`;
+    const { id } = await json<{ id: string }>(["organisation", "create", name], own);
+    const there = ["--organisation", name];
+    const user = await json<{ password: string }>(["user", "create", "A@Example.com", "--role", "user", ...there], own);
+    expect(user.password).toHaveLength(24);
+    expect(await json(["user", "ls", ...there], own)).toMatchObject([{ email: "a@example.com", organisation_id: id }]);
+    const stream = await json<{ name: string }>(["stream", "create", "--tag", "a,b", ...there], own);
+    expect(await json(["stream", "ls", ...there], own)).toMatchObject([{ name: stream.name, tags: '["a","b"]' }]);
+    const { key } = await json<{ key: string }>(["keys", "create", "--role", "user", ...there], own);
+    await json(["organisation", "disable", name], own);
+    expect(await opens(key)).toBe(403);
+  }, 90_000);
+
+  test("tokens are made, revoked and signed by a new key, and the service follows", async () => {
+    const { token } = await json<{ token: string }>(
+      ["token", "create", "a", "--ingest-url", "rtmp://in.example/live"],
+      own,
+    );
+    expect(await verify(token)).toBe(200);
+    const { jti } = await json<{ jti: string }>(["token", "verify", token], own);
+    await json(["token", "revoke", jti], own);
+    await until("the revocation is known", async () => (await verify(token)) === 403);
+    const { kid } = await json<{ kid: string }>(["token", "rotate", "--at-once"], own);
+    const body = { streamname: "a", ingesturl: "b" };
+    await until("the new key signs", async () => {
+      const { data } = (await service.call("POST", "/webcaster", body)) as { data: { token: string } };
+      return JSON.parse(Buffer.from(data.token.split(".")[0] ?? "", "base64url").toString()).kid === kid;
+    });
+  }, 90_000);
+
+  test("sessions are listed and the API is described, with the service's address and a key", async () => {
+    const asked = { HEADGATE_API_KEY: service.apiKey };
+    expect(await json(["sessions", "ls", "--url", service.http], asked)).toEqual([]);
+    const unknown = await headgate(["sessions", "kick", "12", "--url", service.http], asked);
+    expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining("headgate: 404: ")]);
+    expect(await json<object>(["openapi", "--url", service.http])).toMatchObject({ openapi: "3.1.0" });
+  }, 60_000);
+
+  if (kind === "PostgreSQL") return; // it has a backup of its own
+
+  test("a backup is whole, for its owner only, and opens as a store", async () => {
+    const name = await service.newStream();
+    const file = join(folder, "backup", "headgate.db");
+    const missing = await headgate(["backup", file], own);
+    expect([missing.code, missing.err]).toEqual([2, expect.stringContaining("cannot write")]);
+    const dataDir = mkdtempSync(join(folder, "restored-"));
+    const copy = join(dataDir, "headgate.db");
+    expect(await json(["backup", copy], own)).toEqual({ file: copy, bytes: statSync(copy).size });
+    expect(statSync(copy).mode & 0o777).toBe(0o600);
+    expect(existsSync(`${copy}.partial`)).toBe(false);
+    const again = await headgate(["backup", copy], own);
+    expect([again.code, again.err]).toEqual([2, expect.stringContaining("is there already")]);
+    const { db, close } = await openStore({ dataDir, databaseUrl: null });
+    const streams = await db.selectFrom("stream").select("name").execute();
+    await close();
+    expect(streams).toContainEqual({ name });
+  }, 60_000);
+});

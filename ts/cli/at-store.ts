@@ -1,0 +1,79 @@
+// What commands that work on the store itself share: whether the service runs or not, they open it, act and close it.
+import { type Config, loadConfig } from "../config.ts";
+import { ConfigInvalid } from "../errors.ts";
+import { clock } from "../main.ts";
+import type { Actor } from "../organisation/audit.ts";
+import { openStore, type Store } from "../store/open.ts";
+import type { OrganisationTable, Role } from "../store/schema.ts";
+import { type GivenFlags, readFlags } from "./flags.ts";
+
+/** Flags of every command at the store, as cleye takes them. */
+export const storeFlags = {
+  config: { type: String, description: "configuration file; default: headgate.toml in the data directory" },
+  dataDir: { type: String, description: "where the embedded store is (./data)" },
+  json: { type: Boolean, description: "print JSON" },
+} as const;
+
+/** And of those that work in one organisation. */
+export const organisationFlags = {
+  ...storeFlags,
+  organisation: { type: String, description: "id, hash or name; needed when there are several" },
+} as const;
+
+export interface AtStore {
+  readonly db: Store["db"];
+  readonly config: Config;
+  /** Epoch ms. */
+  readonly now: number;
+}
+
+/** Opens the store that the configuration names, beside a running service too. Throws `StoreUnavailable`. */
+export async function atStore<T>(flags: GivenFlags, act: (at: AtStore) => Promise<T>): Promise<T> {
+  const { config } = loadConfig(readFlags(flags));
+  const store = await openStore({ ...config, access: "command" });
+  try {
+    return await act({ db: store.db, config, now: clock.now() });
+  } finally {
+    await store.close();
+  }
+}
+
+/** The organisation that `--organisation` names, or the only one. Throws `ConfigInvalid`. */
+export async function chosenOrganisation({ db }: AtStore, flags: GivenFlags): Promise<OrganisationTable> {
+  const all = await db.selectFrom("organisation").selectAll().orderBy("created_at").execute();
+  const wish = typeof flags.organisation === "string" ? flags.organisation : null;
+  const found = wish === null ? all : all.filter(({ id, hash, name }) => [id, hash, name].includes(wish));
+  const [only, second] = found;
+  if (only !== undefined && second === undefined) return only;
+  const list = all.map(({ hash, name }) => `  ${hash}  ${name}`).join("\n");
+  if (all.length === 0) throw new ConfigInvalid("the store has no organisation yet: headgate init");
+  const fault =
+    wish === null ? "say which one by --organisation:" : `no one organisation is called ${wish}; there are:`;
+  throw new ConfigInvalid(`${fault}\n${list}`);
+}
+
+/** Whoever types here, for the audit log. */
+export function operator(organisation: { readonly id: string }): Actor {
+  return { organisation, who: { kind: "operator", id: null }, requestId: null };
+}
+
+/** The role that `--role` names. Throws `ConfigInvalid`. */
+export function roleOf(flags: GivenFlags): Role {
+  const roles: readonly Role[] = ["administrator", "user", "readonly"];
+  const role = roles.find((known) => known === flags.role);
+  if (role === undefined) throw new ConfigInvalid(`--role must be one of ${roles.join(", ")}`);
+  return role;
+}
+
+/** A word that must be there. Throws `ConfigInvalid` with what is missing. */
+export function wanted(word: string | undefined, what: string): string {
+  if (word === undefined || word === "") throw new ConfigInvalid(`${what} is missing`);
+  return word;
+}
+
+/** For a verb that a command does not have. */
+export function unknownVerb(command: string, verb: string | undefined, verbs: readonly string[]): ConfigInvalid {
+  const known = verbs.map((each) => `headgate ${command} ${each}`).join(", ");
+  const said = [command, verb].filter(Boolean).join(" ");
+  return new ConfigInvalid(`${said} is not known: ${known}`);
+}

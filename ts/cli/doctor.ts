@@ -1,0 +1,164 @@
+// `headgate doctor`: what would stop a service from working here, found before it does. Each row is one look; none
+// changes anything but the tables of the store, as a start would.
+import { X509Certificate } from "node:crypto";
+import { createSocket } from "node:dgram";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { networkInterfaces } from "node:os";
+import { type Config, loadConfig } from "../config.ts";
+import { ServiceError } from "../errors.ts";
+import { clock } from "../main.ts";
+import { openStore } from "../store/open.ts";
+import { type GivenFlags, readFlags } from "./flags.ts";
+import { print } from "./output.ts";
+
+/** A certificate that ends sooner is worth a word, ms. */
+const CERTIFICATE_SOON_MS = 14 * 86_400_000;
+
+interface Finding {
+  readonly what: string;
+  readonly state: "good" | "warning" | "bad";
+  readonly detail: string;
+}
+
+/** Something is bad; the findings have been printed. */
+class NotWell extends ServiceError {
+  readonly code = "not_well";
+}
+
+/** Prints all findings. Throws when one of them is bad. */
+export async function runDoctor(_: readonly string[], flags: GivenFlags): Promise<void> {
+  const { config } = loadConfig(readFlags(flags));
+  const findings = [
+    await storeOf(config),
+    ...(await ports(config)),
+    ...certificates(config),
+    addresses(config),
+    await addon(config),
+  ];
+  const signs = { good: "ok  ", warning: "warn", bad: "BAD " };
+  print(
+    flags,
+    findings,
+    findings.map(({ what, state, detail }) => `${signs[state]} ${what}: ${detail}`),
+  );
+  const bad = findings.filter(({ state }) => state === "bad").length;
+  if (bad > 0) throw new NotWell(`${bad} of ${findings.length} looks found something that must be mended`);
+}
+
+async function storeOf(config: Config): Promise<Finding> {
+  const what = config.databaseUrl === null ? `store in ${config.dataDir}` : "store in PostgreSQL";
+  try {
+    const store = await openStore({ ...config, access: "command" });
+    const { streams } = await store.db
+      .selectFrom("stream")
+      .select((eb) => eb.fn.countAll<number>().as("streams"))
+      .executeTakeFirstOrThrow();
+    await store.close();
+    return { what, state: "good", detail: `opens, ${streams} streams` };
+  } catch (error) {
+    return { what, state: "bad", detail: messageOf(error) };
+  }
+}
+
+async function ports(config: Config): Promise<Finding[]> {
+  const tcp: [string, string, number][] = [
+    ["http.port", config.http.host, config.http.port],
+    ["rtmp.port", config.rtmp.host, config.rtmp.port],
+    ["metrics.port", config.metrics.host, config.metrics.port],
+  ];
+  if (config.rtmp.tls !== null) tcp.push(["rtmp.tls_port", config.rtmp.host, config.rtmp.tls.port]);
+  const findings = [];
+  for (const [name, host, port] of tcp) findings.push(await portOf(name, host, port, bindTcp));
+  for (let worker = 0; worker < config.media.workers && config.media.port !== 0; worker += 1) {
+    findings.push(await portOf("media.port", config.media.host, config.media.port + worker, bindUdp));
+  }
+  return findings;
+}
+
+async function portOf(
+  name: string,
+  host: string,
+  port: number,
+  bind: (host: string, port: number) => Promise<void>,
+): Promise<Finding> {
+  const what = `${name} ${host}:${port}`;
+  try {
+    await bind(host, port);
+    return { what, state: "good", detail: port === 0 ? "any free port" : "free" };
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    // The most likely other program is the service itself.
+    if (code === "EADDRINUSE")
+      return { what, state: "warning", detail: "in use: by a running headgate, or another program" };
+    return { what, state: "bad", detail: messageOf(error) };
+  }
+}
+
+function bindTcp(host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once("error", reject);
+    server.listen(port, host, () => server.close(() => resolve()));
+  });
+}
+
+function bindUdp(host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = createSocket(host.includes(":") ? "udp6" : "udp4").once("error", reject);
+    socket.bind(port, host, () => socket.close(() => resolve()));
+  });
+}
+
+function certificates(config: Config): Finding[] {
+  const files = new Set([config.http.tls?.certFile, config.rtmp.tls?.certFile].filter((file) => file !== undefined));
+  if (files.size === 0) {
+    return [{ what: "certificate", state: "warning", detail: "none: HTTPS and RTMPS must be given by a proxy" }];
+  }
+  return [...files].map((file): Finding => {
+    const what = `certificate ${file}`;
+    try {
+      const certificate = new X509Certificate(readFileSync(file));
+      const left = Date.parse(certificate.validTo) - clock.now();
+      const detail = `for ${certificate.subjectAltName ?? certificate.subject}, until ${certificate.validTo}`;
+      return { what, state: left <= 0 ? "bad" : left < CERTIFICATE_SOON_MS ? "warning" : "good", detail };
+    } catch (error) {
+      return { what, state: "bad", detail: messageOf(error) };
+    }
+  });
+}
+
+/** What browsers are told to send media to. Whether they can is only known from outside. */
+function addresses(config: Config): Finding {
+  const what = "addresses of media";
+  const own = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  const said = config.media.publicAddresses;
+  const told = said.length > 0 ? said : own.filter(({ internal }) => !internal).map(({ address }) => address);
+  const isPrivate = (address: string) =>
+    /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|127\.|f[cd]|fe80|::1)/i.test(address);
+  if (told.length === 0) return { what, state: "bad", detail: "this machine has none: set media.public_addresses" };
+  if (told.every(isPrivate)) {
+    return {
+      what,
+      state: "warning",
+      detail: `${told.join(", ")}: only this network reaches them; set media.public_addresses`,
+    };
+  }
+  return { what, state: "good", detail: told.join(", ") };
+}
+
+/** The media core and its codecs are one library: it loads or it does not. */
+async function addon(_: Config): Promise<Finding> {
+  const what = "media core (RTMP, WebRTC, Opus, AAC)";
+  try {
+    const { judgesOffers } = await import("../media.ts");
+    return judgesOffers()
+      ? { what, state: "good", detail: "loads and works" }
+      : { what, state: "bad", detail: "loads, but judges an empty offer as good" };
+  } catch (error) {
+    return { what, state: "bad", detail: messageOf(error) };
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

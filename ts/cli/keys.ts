@@ -1,0 +1,148 @@
+// `headgate keys …`, `headgate stream …` and `headgate token …`: what customers' servers work with.
+import { ConfigInvalid } from "../errors.ts";
+import { createLog } from "../log.ts";
+import { addApiKey, checkRoomForKey, listApiKeys, revokeApiKey, rotateApiKey } from "../organisation/api-keys.ts";
+import { recordChange } from "../organisation/audit.ts";
+import { createStream, listStreams, QUANTITY_LIMIT } from "../organisation/streams.ts";
+import type { ApiKeyTable } from "../store/schema.ts";
+import { openSecretBox } from "../store/secret-box.ts";
+import { loadTokenKeys } from "../token/keys.ts";
+import { openRevocations, revokeStream, revokeToken } from "../token/revocations.ts";
+import { forgetTokenKey, rotateTokenKeys } from "../token/rotation.ts";
+import { createTokens, type Tokens } from "../token/tokens.ts";
+import { type AtStore, atStore, chosenOrganisation, operator, roleOf, unknownVerb, wanted } from "./at-store.ts";
+import type { GivenFlags } from "./flags.ts";
+import { print, table, timeText } from "./output.ts";
+
+export async function runKeys(words: readonly string[], flags: GivenFlags): Promise<void> {
+  const [verb, id] = words;
+  await atStore(flags, async (at) => {
+    const { db, now } = at;
+    const { id: organisationId, ...organisation } = await chosenOrganisation(at, flags);
+    const note = (action: string, row: ApiKeyTable) =>
+      recordChange(db, operator({ id: organisationId }), now, { action, subject: row.id });
+    const shown = ({ hash: _, ...row }: ApiKeyTable) => row;
+    switch (verb) {
+      case "ls": {
+        const keys = await listApiKeys(db, organisationId, now);
+        const rows = keys.map((key) => [
+          key.id,
+          key.role,
+          key.label,
+          timeText(key.expires_at),
+          timeText(key.last_used_at),
+        ]);
+        return print(flags, keys.map(shown), table([["id", "role", "label", "expires", "last used"], ...rows]));
+      }
+      case "create": {
+        await checkRoomForKey(db, organisationId, now);
+        const label = typeof flags.label === "string" ? flags.label : null;
+        const { key, row } = await addApiKey(db, { organisationId, role: roleOf(flags), now, label });
+        await note("key.create", row);
+        return print(flags, { ...shown(row), key }, [`API key of ${organisation.name}, shown this once: ${key}`]);
+      }
+      case "rotate": {
+        const { key, row, former } = await rotateApiKey(db, organisationId, wanted(id, "the key's id"), now);
+        await note("key.rotate", former);
+        const until = timeText(former.expires_at);
+        return print(flags, { ...shown(row), key, former: shown(former) }, [
+          `New API key, shown this once: ${key}`,
+          `The former one holds until ${until}.`,
+        ]);
+      }
+      case "revoke": {
+        const row = await revokeApiKey(db, organisationId, wanted(id, "the key's id"), now);
+        await note("key.revoke", row);
+        return print(flags, shown(row), [`Key ${row.id} opens nothing any more.`]);
+      }
+      default:
+        throw unknownVerb("keys", verb, ["ls", "create", "rotate ID", "revoke ID"]);
+    }
+  });
+}
+
+export async function runStream(words: readonly string[], flags: GivenFlags): Promise<void> {
+  const [verb] = words;
+  await atStore(flags, async (at) => {
+    const { db, now } = at;
+    const organisation = await chosenOrganisation(at, flags);
+    switch (verb) {
+      case "ls": {
+        const filter = { quantity: QUANTITY_LIMIT, state: null, tags: [] };
+        const streams = await listStreams(db, organisation.id, filter);
+        return print(flags, streams, table(streams.map(({ name, state, id, tags }) => [name, state, id, tags])));
+      }
+      case "create": {
+        const tags = typeof flags.tag === "string" ? flags.tag.split(",").map((tag) => tag.trim()) : [];
+        const stream = await createStream(db, organisation, tags, now);
+        await recordChange(db, operator(organisation), now, { action: "stream.create", subject: stream.id });
+        return print(flags, stream, [stream.name]);
+      }
+      default:
+        throw unknownVerb("stream", verb, ["ls", "create"]);
+    }
+  });
+}
+
+export async function runToken(words: readonly string[], flags: GivenFlags): Promise<void> {
+  const [verb, word] = words;
+  await atStore(flags, async (at) => {
+    const { db, now } = at;
+    switch (verb) {
+      case "create": {
+        const tokens = await tokensOf(at);
+        const streamname = wanted(word, "the stream name");
+        const ingesturl = wanted(typeof flags.ingestUrl === "string" ? flags.ingestUrl : undefined, "--ingest-url");
+        const token = await tokens.issue({ streamname, ingesturl, exp: null, nbf: null });
+        return print(flags, { token }, [token]);
+      }
+      case "verify": {
+        const claims = await (await tokensOf(at)).verify(wanted(word, "the token"));
+        return print(flags, claims, [JSON.stringify(claims)]);
+      }
+      case "revoke": {
+        if (typeof flags.stream === "string") {
+          await revokeStream(db, flags.stream, now);
+          return print(flags, { streamname: flags.stream }, [`Every token for ${flags.stream} so far holds no more.`]);
+        }
+        await revokeToken(db, wanted(word, "the token's jti, or --stream NAME"), null, now);
+        return print(flags, { jti: word }, [`Token ${word} holds no more.`]);
+      }
+      case "keys": {
+        const keys = await db.selectFrom("token_key").selectAll().orderBy("created_at").execute();
+        const shown = keys.map(({ private_key: _, public_jwk: __, ...key }) => key);
+        return print(flags, shown, table(shown.map((key) => [key.kid, key.alg, key.state, timeText(key.created_at)])));
+      }
+      case "rotate":
+        return await rotate(at, flags);
+      case "forget": {
+        const kid = wanted(word, "the kid of a retired key");
+        if (!(await forgetTokenKey(db, kid)))
+          throw new ConfigInvalid(`there is no retired or next key ${kid}: headgate token keys`);
+        return print(flags, { kid }, [`What ${kid} signed holds no more.`]);
+      }
+      default:
+        throw unknownVerb("token", verb, ["create NAME", "verify TOKEN", "revoke JTI", "keys", "rotate", "forget KID"]);
+    }
+  });
+}
+
+async function rotate({ db, config, now }: AtStore, flags: GivenFlags): Promise<void> {
+  const wish = flags.atOnce === true ? "at_once" : "when_shown";
+  const { alg } = config.token;
+  const done = await rotateTokenKeys(db, openSecretBox(config.dataDir), { alg, now, rotateDays: 0, wish });
+  if (done.outcome === "too_early") {
+    const at = timeText(done.at);
+    throw new ConfigInvalid(`the next key has not been shown for long enough: try again after ${at}, or say --at-once`);
+  }
+  print(flags, done, [`Web tokens are signed by ${done.kid} now.`, "A running service takes it over within 5 s."]);
+}
+
+async function tokensOf({ db, config, now }: AtStore): Promise<Tokens> {
+  const { alg, issuer } = config.token;
+  const clock = { now: () => now };
+  const keys = await loadTokenKeys(db, openSecretBox(config.dataDir), { alg, now });
+  const revocations = await openRevocations({ db, clock, log: createLog(config.log, false) });
+  revocations.stop(); // what is known now is enough for one command
+  return createTokens({ keys, issuer, clock, revocations });
+}

@@ -1,0 +1,155 @@
+// `headgate init`, `headgate organisation …` and `headgate user …`: who may work with this deployment.
+import { recordChange } from "../organisation/audit.ts";
+import { randomText } from "../organisation/key-text.ts";
+import { addOrganisation, ensureFirstOrganisation, ensureFirstPerson } from "../organisation/organisations.ts";
+import { hashPassword } from "../organisation/passwords.ts";
+import { addPerson, changePerson, listPeople, readEmail, removePerson } from "../organisation/people.ts";
+import type { OrganisationTable, PersonTable } from "../store/schema.ts";
+import { openSecretBox } from "../store/secret-box.ts";
+import { rotateTokenKeys } from "../token/rotation.ts";
+import { type AtStore, atStore, chosenOrganisation, operator, roleOf, unknownVerb, wanted } from "./at-store.ts";
+import type { GivenFlags } from "./flags.ts";
+import { print, table, timeText } from "./output.ts";
+
+/** 24 of 62 characters are 142 random bits. */
+const PASSWORD_LENGTH = 24;
+
+/** Makes the store, the first organisation, its administrator key and the person `admin`, and shows what nobody can
+ *  read again. On a store that has them it changes nothing. */
+export async function runInit(_: readonly string[], flags: GivenFlags): Promise<void> {
+  await atStore(flags, async ({ db, config, now }) => {
+    const first = await ensureFirstOrganisation(db, config.bootstrap.apiKey, now);
+    const password = await ensureFirstPerson(db, config.bootstrap.adminPassword, now);
+    const { alg } = config.token;
+    await rotateTokenKeys(db, openSecretBox(config.dataDir), { alg, now, rotateDays: 0 });
+    const key = first.outcome === "created" ? first.key : null;
+    const made = first.outcome === "created";
+    print(flags, { created: made, api_key: key, admin_password: password }, [
+      made
+        ? `A new store is in ${config.databaseUrl === null ? config.dataDir : "the database"}.`
+        : "There is a store already; nothing was changed.",
+      ...(key === null ? [] : [`Administrator API key, shown this once: ${key}`]),
+      ...(password === null ? [] : [`Password of the user admin, shown this once: ${password}`]),
+    ]);
+  });
+}
+
+export async function runOrganisation(words: readonly string[], flags: GivenFlags): Promise<void> {
+  const [verb, name] = words;
+  await atStore(flags, async (at) => {
+    switch (verb) {
+      case "ls": {
+        const all = await at.db.selectFrom("organisation").selectAll().orderBy("created_at").execute();
+        const rows = all.map(({ id, hash, name, plan, enabled }) => [
+          id,
+          hash,
+          plan,
+          enabled ? "enabled" : "disabled",
+          name,
+        ]);
+        return print(flags, all, table(rows));
+      }
+      case "create": {
+        const made = await addOrganisation(at.db, wanted(name, "its name"), at.now);
+        await recordChange(at.db, operator(made), at.now, { action: "organisation.create", subject: made.id });
+        return print(flags, made, [
+          `${made.id}  ${made.hash}  ${made.name}`,
+          `Give it a key: headgate keys create --organisation ${made.hash}`,
+        ]);
+      }
+      case "enable":
+      case "disable": {
+        const found = await chosenOrganisation(at, { ...flags, organisation: name ?? flags.organisation });
+        const changed = await setEnabled(at, found, verb === "enable");
+        return print(flags, changed, [`${changed.name} is ${verb}d.`]);
+      }
+      default:
+        throw unknownVerb("organisation", verb, ["ls", "create NAME", "enable NAME", "disable NAME"]);
+    }
+  });
+}
+
+async function setEnabled(
+  { db, now }: AtStore,
+  organisation: OrganisationTable,
+  enabled: boolean,
+): Promise<OrganisationTable> {
+  return await db.transaction().execute(async (trx) => {
+    const action = enabled ? "organisation.enable" : "organisation.disable";
+    await recordChange(trx, operator(organisation), now, { action, subject: organisation.id });
+    return await trx
+      .updateTable("organisation")
+      .set({ enabled: enabled ? 1 : 0, updated_at: now })
+      .where("id", "=", organisation.id)
+      .returningAll()
+      .executeTakeFirstOrThrow();
+  });
+}
+
+export async function runUser(words: readonly string[], flags: GivenFlags): Promise<void> {
+  const [verb, email] = words;
+  await atStore(flags, async (at) => {
+    const { db, now } = at;
+    const organisation = await chosenOrganisation(at, flags);
+    const note = (action: string, person: PersonTable) =>
+      recordChange(db, operator(organisation), now, { action, subject: person.id });
+    const found = async () => {
+      const people = await listPeople(db, organisation.id);
+      const person = people.find((each) => each.email === wanted(email, "the e-mail address").toLowerCase());
+      return wanted(person?.id, `a user ${email} of ${organisation.name}`);
+    };
+    switch (verb) {
+      case "ls": {
+        const people = await listPeople(db, organisation.id);
+        const shown = people.map(({ password_hash: _, ...person }) => person);
+        return print(
+          flags,
+          shown,
+          table(shown.map(({ email, role, last_login_at }) => [email, role, timeText(last_login_at)])),
+        );
+      }
+      case "create": {
+        const password = randomText(PASSWORD_LENGTH);
+        const wish = {
+          organisation_id: organisation.id,
+          email: readEmail("email", wanted(email, "the e-mail address")),
+          role: roleOf(flags),
+          password_hash: await hashPassword(password),
+        };
+        const person = await addPerson(db, wish, now);
+        await note("user.create", person);
+        const { id, role } = person;
+        return print(flags, { id, email: person.email, role, password }, [
+          `Password of ${person.email}, shown this once: ${password}`,
+        ]);
+      }
+      case "password": {
+        const password = randomText(PASSWORD_LENGTH);
+        const change = { role: null, passwordHash: await hashPassword(password) };
+        const person = await changePerson(db, organisation.id, await found(), change, now);
+        await note("user.password", person);
+        return print(flags, { email: person.email, password }, [
+          `New password of ${person.email}, shown this once: ${password}`,
+        ]);
+      }
+      case "role": {
+        const person = await changePerson(
+          db,
+          organisation.id,
+          await found(),
+          { role: roleOf(flags), passwordHash: null },
+          now,
+        );
+        await note("user.role", person);
+        return print(flags, { email: person.email, role: person.role }, [`${person.email} is ${person.role}.`]);
+      }
+      case "rm": {
+        const person = await removePerson(db, organisation.id, await found());
+        await note("user.remove", person);
+        return print(flags, { email: person.email }, [`${person.email} is removed.`]);
+      }
+      default:
+        throw unknownVerb("user", verb, ["ls", "create EMAIL", "password EMAIL", "role EMAIL", "rm EMAIL"]);
+    }
+  });
+}

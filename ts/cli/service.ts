@@ -1,0 +1,94 @@
+// Commands that ask a running service through its management API, with the API key of HEADGATE_API_KEY or
+// HEADGATE_API_KEY_FILE: `headgate sessions …`, `headgate upstreams …`, `headgate openapi`.
+import { readApiKey } from "../config.ts";
+import { ServiceError } from "../errors.ts";
+import { unknownVerb, wanted } from "./at-store.ts";
+import type { GivenFlags } from "./flags.ts";
+import { print, table } from "./output.ts";
+
+/** How long the service may take to answer, ms. */
+const ANSWER_LIMIT_MS = 15_000;
+
+export const serviceFlags = {
+  url: { type: String, description: "address of the service", default: "http://127.0.0.1:8080" },
+  json: { type: Boolean, description: "print JSON" },
+} as const;
+
+/** The service said no, or nothing. */
+class ServiceAnswered extends ServiceError {
+  readonly code = "service_answered";
+}
+
+export async function runSessions(words: readonly string[], flags: GivenFlags): Promise<void> {
+  const [verb, clientId] = words;
+  const path = () => `/session/${encodeURIComponent(wanted(clientId, "the client id"))}`;
+  switch (verb) {
+    case "ls": {
+      const sessions = (await ask(flags, "GET", "/session")) as readonly Readonly<Record<string, unknown>>[];
+      const columns = Object.keys(sessions[0] ?? {}).filter((name) => typeof sessions[0]?.[name] !== "object");
+      const rows = sessions.map((session) => columns.map((name) => String(session[name])));
+      return print(flags, sessions, table([columns, ...rows]));
+    }
+    case "show": {
+      const session = await ask(flags, "GET", path());
+      return print(flags, session, [JSON.stringify(session, null, 2)]);
+    }
+    case "kick":
+      return print(flags, await ask(flags, "POST", `${path()}/kick`), [`Publish ${clientId} is ended.`]);
+    default:
+      throw unknownVerb("sessions", verb, ["ls", "show CLIENT_ID", "kick CLIENT_ID"]);
+  }
+}
+
+export async function runUpstreams(words: readonly string[], flags: GivenFlags): Promise<void> {
+  const [verb, clientId, what] = words;
+  const path = () => `/session/${encodeURIComponent(wanted(clientId, "the client id"))}`;
+  switch (verb) {
+    case "ls": {
+      const { upstreams } = (await ask(flags, "GET", path())) as { readonly upstreams?: readonly unknown[] };
+      return print(
+        flags,
+        upstreams ?? [],
+        (upstreams ?? []).map((upstream) => JSON.stringify(upstream)),
+      );
+    }
+    case "add": {
+      const body = { url: wanted(what, "the RTMP URL") };
+      return print(flags, await ask(flags, "POST", `${path()}/upstream`, body), ["The stream is pushed there too."]);
+    }
+    case "rm": {
+      const id = encodeURIComponent(wanted(what, "the upstream's id"));
+      return print(flags, await ask(flags, "DELETE", `${path()}/upstream/${id}`), ["The push is ended."]);
+    }
+    default:
+      throw unknownVerb("upstreams", verb, ["ls CLIENT_ID", "add CLIENT_ID URL", "rm CLIENT_ID ID"]);
+  }
+}
+
+/** The description of the API as the running service gives it. */
+export async function runOpenapi(_: readonly string[], flags: GivenFlags): Promise<void> {
+  const document = await ask(flags, "GET", "/openapi.json", undefined, false);
+  console.log(JSON.stringify(document, null, 2));
+}
+
+async function ask(flags: GivenFlags, method: string, path: string, body?: object, withKey = true): Promise<unknown> {
+  const url = String(flags.url);
+  const headers = withKey ? { "x-service-apikey": readApiKey() } : {};
+  let response: Response;
+  try {
+    response = await fetch(new URL(path, url), {
+      method,
+      headers: { ...headers, "content-type": "application/json" },
+      signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  } catch (cause) {
+    throw new ServiceAnswered(`no answer from ${url}: is headgate running there? (--url)`, { cause });
+  }
+  const answer = (await response.json().catch(() => ({}))) as {
+    readonly error?: { readonly message: string; readonly code: number; readonly userinfo: object };
+  };
+  if (response.ok) return answer;
+  const { message, code, userinfo } = answer.error ?? { message: "no answer of headgate", code: 0, userinfo: {} };
+  throw new ServiceAnswered(`${response.status}: ${message} (code ${code}) ${JSON.stringify(userinfo)}`);
+}
