@@ -3,6 +3,17 @@
 import { defineConfig } from "vitest/config";
 
 const common = { pool: "forks", testTimeout: 30_000, hookTimeout: 60_000 } as const;
+/** What must hold on PostgreSQL as on the embedded store: run a second time there. */
+const stores = [
+  "store-statements",
+  "store-migrations",
+  "management",
+  "webcaster",
+  "token-rotation",
+  "token-revocation",
+  "publish-lifecycle",
+  "publish-admission",
+];
 const browsers = ["test/whip-publish.test.ts"];
 
 export default defineConfig({
@@ -14,6 +25,16 @@ export default defineConfig({
           name: "together",
           include: ["test/**/*.test.ts"],
           exclude: browsers,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          ...common,
+          name: "on PostgreSQL",
+          include: stores.map((name) => `test/${name}.test.ts`),
+          env: { TEST_STORE: "postgres" },
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },

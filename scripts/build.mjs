@@ -59,7 +59,8 @@ function buildAddon() {
   });
 }
 
-function buildGateway() {
+/** The TypeScript of the gateway, as JavaScript in dist. */
+export function buildGateway() {
   const inputs = hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", "ts"], isGatewayInput);
   const stamp = join(root, ".build", "gateway-stamp");
   if (!existsSync(join(root, "dist"))) rmSync(stamp, { force: true });
@@ -77,7 +78,7 @@ function targetFolder() {
 }
 
 /** Runs `act` unless the stamp says that these inputs were built already. */
-function step(name, stamp, inputs, act) {
+export function step(name, stamp, inputs, act) {
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === inputs) return;
   const started = Date.now();
   console.error(`headgate: building ${name} …`);
@@ -88,7 +89,7 @@ function step(name, stamp, inputs, act) {
 }
 
 /** A hash over names and contents of files, folders taken whole. */
-function hashOf(paths, wanted = () => true) {
+export function hashOf(paths, wanted = () => true) {
   const hash = createHash("sha256");
   const visit = (path) => {
     const whole = join(root, path);

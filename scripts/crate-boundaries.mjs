@@ -16,7 +16,7 @@ const STRANGERS = { rtmp: "whip", whip: "rtmp" };
 
 /** Pure Rust: told the time, opens nothing. */
 const PURE =
-  /^crates\/(media|rtmp|whip)\/src\/|^crates\/ingest\/src\/(session|hub|queue|gop|relay|retry|rtmp_clock|rtmp_frames|upstream_url)\.rs$/;
+  /^crates\/(media|rtmp|whip)\/src\/|^crates\/ingest\/src\/(session|hub|queue|gop|relay|retry|rtmp_clock|rtmp_frames|upstream_url|silence|tracks)\.rs$/;
 const IMPURE =
   /\b(tokio|mio|socket2)::|\b(?:std::)?net::(Tcp|Udp|ToSocketAddrs)|\bnet::\{[^}]*(Tcp|Udp)|\bInstant::now\b|\bSystemTime::now\b|\.elapsed\(\)/;
 const PURE_CRATES = new Set(["media", "rtmp", "whip"]);

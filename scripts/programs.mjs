@@ -20,6 +20,13 @@ const hasLibclang = () => {
     (folder) => existsSync(folder) && readdirSync(folder).some((name) => /^libclang(-\d+)?\.so/.test(name)),
   );
 };
+/** Debian keeps the servers of all versions beside each other, off the path. */
+const hasPostgres = () => {
+  const folder = "/usr/lib/postgresql";
+  return existsSync(folder) && readdirSync(folder).some((version) => existsSync(join(folder, version, "bin/postgres")));
+};
+/** Debian splits what makes environments off from its Python. */
+const hasPython = () => spawnSync("python3", ["-c", "import ensurepip, venv"]).status === 0;
 const rtmpModule = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
 
 /** @type {readonly Program[]} */
@@ -41,10 +48,12 @@ export const toTest = [
     isThere: file(rtmpModule),
   },
   { name: "chromium", package: "chromium", use: "publishes by WHIP", isThere: onPath("chromium") },
+  { name: "PostgreSQL", package: "postgresql", use: "the other store", isThere: hasPostgres },
   { name: "openssl", package: "openssl", use: "test certificates", isThere: onPath("openssl") },
   { name: "php", package: "php-cli", use: "reads webhook bodies", isThere: onPath("php") },
   { name: "python3", package: "python3", use: "reads webhook bodies", isThere: onPath("python3") },
   { name: "go", package: "golang-go", use: "reads webhook bodies", isThere: onPath("go") },
+  { name: "Python", package: "python3-venv", use: "peers written in Python", isThere: hasPython },
 ];
 
 /** Packages whose programs are missing, each once, in the order of the table.

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { stripVTControlCharacters } from "node:util";
 import { BuildError, build, root } from "./build.mjs";
 import { providePrograms, toTest } from "./programs.mjs";
+import { providePython } from "./python.mjs";
 
 const filter = process.argv.slice(2);
 const counts = { passed: 0, failed: 0, skipped: 0 };
@@ -11,6 +12,7 @@ try {
   build();
   const missing = providePrograms(toTest);
   if (missing) throw new BuildError(missing);
+  providePython();
 } catch (error) {
   if (!(error instanceof BuildError)) throw error;
   console.error(`headgate: ${error.message}`);

@@ -329,10 +329,15 @@ describe("an allowed publish", () => {
   test("is pushed to the configured upstreams with its name and arguments", async () => {
     await open({ webhook: null, settings: { dev: false, upstreamPush: ["rtmp://127.0.0.1:1936/live/{name}?{args}"] } });
     const answer = await stage.request(STREAM, { arguments: "a=%2F&b=$1" });
-    expect(answer).toMatchObject({ told: "allow", upstreams: [`rtmp://127.0.0.1:1936/live/${STREAM}?a=%2F&b=$1`] });
-    stage.publishing.handle({ kind: "address_wanted", push: 7, clientId: 1, host: "127.0.0.1", port: 1936 });
-    stage.publishing.handle({ kind: "address_wanted", push: 8, clientId: 1, host: "127.0.0.2", port: 1936 });
-    await expect.poll(() => stage.media.told.filter((told) => told.told === "dial")).toHaveLength(2);
+    const url = `rtmp://127.0.0.1:1936/live/${STREAM}?a=%2F&b=$1`;
+    expect(answer).toMatchObject({ told: "allow", upstreams: [{ url, source: "deployment" }] });
+    const wanted = { kind: "address_wanted", clientId: 1, port: 1936, source: "deployment" } as const;
+    stage.publishing.handle({ ...wanted, push: 7, host: "127.0.0.1" });
+    stage.publishing.handle({ ...wanted, push: 8, host: "127.0.0.2" });
+    // The operator's host does not open the door to what a customer wants there.
+    stage.publishing.handle({ ...wanted, push: 9, host: "127.0.0.1", source: "stream" });
+    await expect.poll(() => stage.media.told.filter((told) => told.told === "dial")).toHaveLength(3);
+    expect(stage.media.told).toContainEqual({ told: "dial", push: 9, addresses: [] });
     expect(stage.media.told).toContainEqual({ told: "dial", push: 7, addresses: ["127.0.0.1"] });
     expect(stage.media.told).toContainEqual({ told: "dial", push: 8, addresses: [] });
   });

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { exitCodeOf, StoreFailed, StoreUnavailable } from "../ts/errors.ts";
+import { exitCodeOf, StoreUnavailable } from "../ts/errors.ts";
 import { openStore, type Store } from "../ts/store/open.ts";
 
 let folder: string;
@@ -32,6 +32,7 @@ const organisation = (id: string) => ({
   hash: id,
   name: "Test",
   plan: "paid" as const,
+  trial_ends_at: null,
   enabled: 1,
   webhook: null,
   created_at: 1_767_225_600_000,
@@ -117,96 +118,6 @@ describe("opening", () => {
     await sql`insert into migration (position, name) values (99, '0100-later')`.execute(db);
     await close();
     await expect(opened()).rejects.toThrow("made by a newer headgate (it has 0100-later)");
-  });
-
-  test("says that PostgreSQL comes later", async () => {
-    const opening = openStore({ dataDir: folder, databaseUrl: "postgres://localhost/headgate" });
-    await expect(opening).rejects.toThrow("PostgreSQL comes later");
-  });
-});
-
-describe("statements", () => {
-  test("that wait together all succeed or fail on their own", async () => {
-    const { db } = await opened();
-    const insert = (id: string) => db.insertInto("organisation").values(organisation(id)).execute();
-    const outcomes = await Promise.allSettled(["a", "b", "a", "c"].map(insert));
-    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
-    expect(await db.selectFrom("organisation").select("id").orderBy("id").execute()).toEqual([
-      { id: "a" },
-      { id: "b" },
-      { id: "c" },
-    ]);
-  });
-
-  test("report how many rows they changed", async () => {
-    const { db } = await opened();
-    await db
-      .insertInto("sequence")
-      .values([
-        { name: "a", next: 1 },
-        { name: "b", next: 1 },
-      ])
-      .execute();
-    const change = (next: number) =>
-      db.updateTable("sequence").set({ next: 2 }).where("next", "=", next).executeTakeFirst();
-    expect((await change(1)).numUpdatedRows).toBe(2n);
-    expect((await change(1)).numUpdatedRows).toBe(0n);
-  });
-
-  test("keep whole numbers whole up to 2^53", async () => {
-    const { db } = await opened();
-    await db.insertInto("sequence").values({ name: "a", next: Number.MAX_SAFE_INTEGER }).execute();
-    expect(await db.selectFrom("sequence").selectAll().execute()).toEqual([
-      { name: "a", next: Number.MAX_SAFE_INTEGER },
-    ]);
-  });
-
-  test("refuse values libsql would abort on or alter", async () => {
-    const { db } = await opened();
-    for (const value of [true, undefined, {}, "a\0b", "\ud800"]) {
-      await expect(sql`select ${value}`.execute(db)).rejects.toThrow(TypeError);
-    }
-  });
-
-  test("reject with StoreFailed and leave the store usable", async () => {
-    const { db } = await opened();
-    await expect(sql`select nothing from nowhere`.execute(db)).rejects.toThrow(StoreFailed);
-    expect((await sql`select 1 as one`.execute(db)).rows).toEqual([{ one: 1 }]);
-  });
-
-  test("reject once the store is closed", async () => {
-    const { db, close } = await opened();
-    await close();
-    await expect(sql`select 1`.execute(db)).rejects.toThrow();
-  });
-});
-
-describe("transactions", () => {
-  test("are alone: nothing else sees or joins them", async () => {
-    const { db } = await opened();
-    await db.insertInto("sequence").values({ name: "a", next: 0 }).execute();
-    const add = () =>
-      db.transaction().execute(async (trx) => {
-        const { next } = await trx.selectFrom("sequence").selectAll().executeTakeFirstOrThrow();
-        await trx
-          .updateTable("sequence")
-          .set({ next: next + 1 })
-          .execute();
-      });
-    await Promise.all(Array.from({ length: 50 }, add));
-    expect(await db.selectFrom("sequence").select("next").execute()).toEqual([{ next: 50 }]);
-  });
-
-  test("that throw leave nothing behind, and statements that waited run after them", async () => {
-    const { db } = await opened();
-    const failing = db.transaction().execute(async (trx) => {
-      await trx.insertInto("sequence").values({ name: "a", next: 0 }).execute();
-      throw new Error("no");
-    });
-    const waiting = db.insertInto("sequence").values({ name: "b", next: 0 }).execute();
-    await expect(failing).rejects.toThrow("no");
-    await waiting;
-    expect(await db.selectFrom("sequence").select("name").execute()).toEqual([{ name: "b" }]);
   });
 });
 

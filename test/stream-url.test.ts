@@ -224,7 +224,7 @@ describe("at the endpoint, stream_url", () => {
     const settings = { upstreamPush: ["rtmp://operator.example/live/{name}"] };
     await open({ rules: { allow: ["[2606:4700::1111]"] }, settings });
     await gateway.opened(queryOf("rtmp://[2606:4700::1111]/live"));
-    const upstreams = [`rtmp://operator.example/live/${STREAM}`];
+    const upstreams = [{ url: `rtmp://operator.example/live/${STREAM}`, source: "deployment" }];
     const ownUpstream = `rtmp://[2606:4700::1111]:1935/live/${STREAM}`;
     expect(gateway.openings()).toMatchObject([{ ownUpstream, upstreams }]);
   });

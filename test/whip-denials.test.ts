@@ -134,5 +134,5 @@ test("a publish without webhook is opened when the stream exists", async () => {
 test("a failing store is answered without its words", async () => {
   await gateway.db.schema.dropTable("stream").execute();
   const answer = await gateway.offer(TO_STREAM);
-  expectProblem(answer, 500, "internal_error", "Internal error", "Internal error");
+  expectProblem(answer, 503, "store_unavailable", "Temporarily unavailable", "Temporarily unavailable");
 });

@@ -1,4 +1,4 @@
-// The certificate files of RTMPS: read at the start, and again when they change.
+// The certificate files of HTTPS and RTMPS: read at the start, and again when they change.
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import { ConfigInvalid } from "./errors.ts";
 
@@ -10,9 +10,16 @@ export interface CertificateFiles {
   readonly keyFile: string;
 }
 
-/** Both files as text. Throws `ConfigInvalid` with the file that cannot be read. */
-export function readCertificate(files: CertificateFiles): { readonly cert: string; readonly key: string } {
-  return { cert: read(files.certFile, "rtmp.tls_cert"), key: read(files.keyFile, "rtmp.tls_key") };
+/** PEM, both. */
+export interface Certificate {
+  /** The own certificate first, then what leads to its authority. */
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** Both files as text. Throws `ConfigInvalid` with the file that cannot be read; `section` is that of its setting. */
+export function readCertificate(files: CertificateFiles, section: "http" | "rtmp"): Certificate {
+  return { cert: read(files.certFile, `${section}.tls_cert`), key: read(files.keyFile, `${section}.tls_key`) };
 }
 
 /** Calls `changed` whenever one of the files has changed; returns what ends it. */

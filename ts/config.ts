@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parse as parseToml, TomlError } from "smol-toml";
+import type { CertificateFiles } from "./certificate.ts";
 import { ConfigInvalid } from "./errors.ts";
 import { keyChecksumHolds } from "./organisation/key-text.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, type SettingValue, settingOf } from "./settings.ts";
@@ -16,12 +17,14 @@ export interface Config {
     readonly port: number;
     /** Without a trailing slash; null: take the Host header. */
     readonly publicUrl: string | null;
+    /** Files of HTTPS; null without a certificate. */
+    readonly tls: CertificateFiles | null;
   };
   readonly rtmp: {
     readonly host: string;
     readonly port: number;
     /** Files of RTMPS and its port; null without a certificate. */
-    readonly tls: { readonly certFile: string; readonly keyFile: string; readonly port: number } | null;
+    readonly tls: (CertificateFiles & { readonly port: number }) | null;
   };
   readonly media: {
     readonly host: string;
@@ -31,9 +34,20 @@ export interface Config {
     readonly workers: number;
     readonly audioWorkers: number;
     readonly gopCache: boolean;
+    readonly pushSilence: boolean;
   };
   readonly publish: { readonly duplicate: SettingValue<"publish.duplicate"> };
-  readonly token: { readonly alg: SettingValue<"token.alg">; readonly issuer: string };
+  readonly token: {
+    readonly alg: SettingValue<"token.alg">;
+    readonly issuer: string;
+    /** Age at which the signing key is replaced; 0: never by itself. */
+    readonly rotateDays: number;
+  };
+  readonly limits: {
+    /** Per API key (M13); 0: no limit. */
+    readonly apiRequestsPerSecond: number;
+    readonly apiBurst: number;
+  };
   readonly drainS: number;
   readonly metrics: { readonly host: string; readonly port: number };
   readonly ingest: { readonly hosts: readonly string[] };
@@ -44,7 +58,7 @@ export interface Config {
     /** PEM certificates trusted beside the public ones, or null. */
     readonly ca: string | null;
   };
-  readonly bootstrap: { readonly apiKey: string | null };
+  readonly bootstrap: { readonly apiKey: string | null; readonly adminPassword: string | null };
   readonly dev: boolean;
   readonly log: { readonly level: SettingValue<"log.level">; readonly format: SettingValue<"log.format"> };
 }
@@ -119,6 +133,9 @@ export function loadConfig(options: {
 function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults: string[]): Config {
   const caFile = value("webhook.ca");
   const apiKey = value("bootstrap.api_key");
+  const httpTls = certificateOf("http", value, faults);
+  // One certificate for both unless RTMPS has its own.
+  const rtmpTls = certificateOf("rtmp", value, faults) ?? httpTls;
   if (apiKey !== null && !keyChecksumHolds(apiKey)) {
     faults.push("bootstrap.api_key looks like a key of ours, but its checksum is wrong: is it complete?");
   }
@@ -129,8 +146,13 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       host: value("http.host"),
       port: value("http.port"),
       publicUrl: value("http.public_url")?.replace(/\/$/, "") ?? null,
+      tls: httpTls,
     },
-    rtmp: { host: value("rtmp.host"), port: value("rtmp.port"), tls: rtmpTlsOf(value, faults) },
+    rtmp: {
+      host: value("rtmp.host"),
+      port: value("rtmp.port"),
+      tls: rtmpTls && { ...rtmpTls, port: value("rtmp.tls_port") },
+    },
     media: {
       host: value("media.host"),
       port: value("media.port"),
@@ -138,9 +160,14 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       workers: value("media.workers"),
       audioWorkers: value("media.audio_workers"),
       gopCache: value("media.gop_cache"),
+      pushSilence: value("media.push_silence") === "auto",
     },
     publish: { duplicate: value("publish.duplicate") },
-    token: { alg: value("token.alg"), issuer: value("token.issuer") },
+    token: { alg: value("token.alg"), issuer: value("token.issuer"), rotateDays: value("token.rotate_days") },
+    limits: {
+      apiRequestsPerSecond: value("limits.api_requests_per_second"),
+      apiBurst: value("limits.api_burst"),
+    },
     drainS: value("drain_s"),
     metrics: { host: value("metrics.host"), port: value("metrics.port") },
     ingest: { hosts: value("ingest.hosts") },
@@ -150,20 +177,24 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       updateS: value("webhook.update_s"),
       ca: caFile === null ? null : readCertificates(caFile, faults),
     },
-    bootstrap: { apiKey },
+    bootstrap: { apiKey, adminPassword: value("bootstrap.admin_password") },
     dev: value("dev"),
     log: { level: value("log.level"), format: value("log.format") },
   };
 }
 
-function rtmpTlsOf(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults: string[]): Config["rtmp"]["tls"] {
-  const [certFile, keyFile] = [value("rtmp.tls_cert"), value("rtmp.tls_key")];
+function certificateOf(
+  section: "http" | "rtmp",
+  value: <K extends SettingKey>(key: K) => SettingValue<K>,
+  faults: string[],
+): CertificateFiles | null {
+  const [certFile, keyFile] = [value(`${section}.tls_cert`), value(`${section}.tls_key`)];
   if (certFile === null && keyFile === null) return null;
   if (certFile === null || keyFile === null) {
-    faults.push("rtmp.tls_cert and rtmp.tls_key belong together: one of them is missing");
+    faults.push(`${section}.tls_cert and ${section}.tls_key belong together: one of them is missing`);
     return null;
   }
-  return { certFile, keyFile, port: value("rtmp.tls_port") };
+  return { certFile, keyFile };
 }
 
 function readEnvironment(

@@ -85,6 +85,52 @@ export class RoleRequired extends ServiceError {
   }
 }
 
+/** The API key is good, but it is limited to the streams of one tag, and this is about the whole organisation. */
+export class ScopeRequired extends ServiceError {
+  readonly code = "scope_required";
+}
+
+/** A session alone does not do: the page token is missing or wrong, or another site's page made the request. */
+export class ForeignPage extends ServiceError {
+  readonly code = "foreign_page";
+}
+
+/** E-mail and password do not go together; the same when nobody has that e-mail. */
+export class WrongCredentials extends ServiceError {
+  readonly code = "wrong_credentials";
+}
+
+/** Another one has this value already. */
+export class NotUnique extends ServiceError {
+  readonly code = "not_unique";
+  readonly parameter: string;
+  constructor(parameter: string) {
+    super(`Not unique: ${parameter}`);
+    this.parameter = parameter;
+  }
+}
+
+/** No such thing in the caller's organisation. */
+export class UnknownRecord extends ServiceError {
+  readonly code = "unknown_record";
+  readonly kind: "user" | "API key" | "session";
+  constructor(kind: UnknownRecord["kind"]) {
+    super(`Unknown ${kind}`);
+    this.kind = kind;
+  }
+}
+
+/** Too many requests (M13), or too many wrong passwords. */
+export class TooManyRequests extends ServiceError {
+  readonly code = "too_many_requests";
+  /** When to try again, seconds from now. */
+  readonly retryAfterS: number;
+  constructor(retryAfterS: number) {
+    super("Too many requests");
+    this.retryAfterS = retryAfterS;
+  }
+}
+
 /** The organisation is disabled or its trial is over (M14). */
 export class OrganisationNotEnabled extends ServiceError {
   readonly code = "organisation_not_enabled";
@@ -95,8 +141,13 @@ export class UnknownStream extends ServiceError {
   readonly code = "unknown_stream";
 }
 
-/** A web token that does not hold, in the words of T3. */
-export type TokenFault = "jwt expired" | "jwt not active" | "invalid signature" | "jwt malformed";
+/** The stream has no such upstream. */
+export class UnknownUpstream extends ServiceError {
+  readonly code = "unknown_upstream";
+}
+
+/** A web token that does not hold, in the words of T3; "jwt revoked" is ours (T7). */
+export type TokenFault = "jwt expired" | "jwt not active" | "invalid signature" | "jwt malformed" | "jwt revoked";
 
 export class BadToken extends ServiceError {
   readonly code = "bad_token";
@@ -153,8 +204,15 @@ export type HttpError =
   | BodyTooLarge
   | BadApiKey
   | RoleRequired
+  | ScopeRequired
+  | ForeignPage
+  | WrongCredentials
+  | NotUnique
+  | UnknownRecord
+  | TooManyRequests
   | OrganisationNotEnabled
   | UnknownStream
+  | UnknownUpstream
   | BadToken
   | UnknownAddress
   | MethodNotAllowed
@@ -168,7 +226,7 @@ export class InternalError extends ServiceError {
 
 /** `numbers`: the code on the wire in the management and in the token family; ours begin at 9000. */
 interface Row<E extends HttpError> {
-  readonly status: 400 | 403 | 404 | 405 | 413 | 500 | 503;
+  readonly status: 400 | 403 | 404 | 405 | 413 | 429 | 500 | 503;
   readonly numbers: readonly [management: number, token: number];
   readonly message: string | ((error: E) => string);
   readonly userinfo?: (error: E) => Record<string, string | number>;
@@ -223,8 +281,30 @@ const TABLE: Table = {
     userinfo: ({ role }) => ({ required_role: role }),
     tokenMessage: "Provided APIKey may not create web tokens",
   },
+  scope_required: {
+    status: 403,
+    numbers: [2001, 1001],
+    message: "Access denied",
+    userinfo: () => ({ required_scope: "organisation" }),
+  },
+  foreign_page: {
+    status: 403,
+    numbers: [2001, 1001],
+    message: "Access denied",
+    userinfo: () => ({ required_header: "x-csrf-token" }),
+  },
+  wrong_credentials: { status: 403, numbers: [4002, 4002], message: "Wrong credentials" },
+  not_unique: {
+    status: 400,
+    numbers: [1003, 1003],
+    message: "Not unique",
+    userinfo: ({ parameter }) => ({ parameter }),
+  },
+  unknown_record: { status: 404, numbers: [9004, 9004], message: ({ message }) => message },
+  too_many_requests: { status: 429, numbers: [9429, 9429], message: "Too many requests" },
   organisation_not_enabled: { status: 403, numbers: [2001, 1001], message: "Organisation is not enabled" },
   unknown_stream: { status: 404, numbers: [3001, 3001], message: "Unknown stream" },
+  unknown_upstream: { status: 404, numbers: [9420, 9420], message: "Unknown upstream" },
   bad_token: { status: 403, numbers: [2001, 1002], message: ({ fault }) => fault },
   unknown_address: { status: 404, numbers: [9404, 9404], message: "Unknown address" },
   method_not_allowed: { status: 405, numbers: [9405, 9405], message: "Method not allowed" },

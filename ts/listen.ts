@@ -1,12 +1,22 @@
-// One HTTP port: bounded slow peers, and a stop that lets running requests finish.
-import type { Server } from "node:http";
+// One HTTP or HTTPS port: bounded slow peers, and a stop that lets running requests finish.
+import { createServer as createHttpServer, type Server, type ServerOptions } from "node:http";
+import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
-import { PortTaken } from "./errors.ts";
+import type { Certificate } from "./certificate.ts";
+import { ConfigInvalid, PortTaken } from "./errors.ts";
 
 /** How long a peer may take for its headers, and for the whole request, ms. */
 const HEADERS_TIMEOUT_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 10_000;
+/** How long a TLS handshake may take, ms. */
+const HANDSHAKE_TIMEOUT_MS = 5_000;
+/** How long a connection may wait for its next request, ms. */
+const IDLE_TIMEOUT_MS = 5_000;
+/** Longest header block, bytes; a longer one is answered 431. */
+const HEADERS_LIMIT_BYTES = 16_384;
+/** Connections at a time; the next ones are closed at once. Each is a file descriptor and some 10 kB. */
+const CONNECTIONS_LIMIT = 10_000;
 /** How often Node looks for those that took longer, ms; its own default of 30 s would make the limits 35 and 40 s. */
 const TIMEOUT_CHECK_MS = 1_000;
 /** While stopping: how often idle connections are closed (Node 20 leaves that to us), and when all of them are, ms. */
@@ -18,25 +28,22 @@ export interface Listening {
   readonly port: number;
   /** From now on every response says `Connection: close`. */
   drain(): void;
+  /** Connections that come from now on see this certificate. Throws when it cannot be used; the old one stays. */
+  setCertificate(certificate: Certificate): void;
   /** Takes no new connection, lets running requests finish within 5 s, closes the rest. */
   stop(): Promise<void>;
 }
 
-/** Listens on `host`:`port`. Rejects with `PortTaken`; `name` is the setting that chose the port. */
+/** Listens on `host`:`port`, by TLS when there is a certificate. Rejects with `PortTaken` or `ConfigInvalid`; `name` is
+ *  the setting that chose the port. */
 export async function listen(
   fetch: (request: Request) => Response | Promise<Response>,
   address: { readonly name: string; readonly host: string; readonly port: number },
+  certificate: Certificate | null = null,
 ): Promise<Listening> {
   const { name, host, port } = address;
-  const server = createAdaptorServer({
-    fetch,
-    hostname: host,
-    serverOptions: {
-      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
-    },
-  }) as Server; // plain HTTP, as no other createServer is given
+  const server = createServer(fetch, host, certificate);
+  server.maxConnections = CONNECTIONS_LIMIT;
   let draining = false;
   server.prependListener("request", (_, response) => {
     if (draining) response.setHeader("connection", "close");
@@ -50,6 +57,9 @@ export async function listen(
     drain() {
       draining = true;
     },
+    setCertificate(renewed) {
+      if (server instanceof HttpsServer) server.setSecureContext(renewed);
+    },
     async stop() {
       draining = true;
       const closing = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
@@ -62,6 +72,30 @@ export async function listen(
       clearTimeout(limit);
     },
   };
+}
+
+function createServer(
+  fetch: (request: Request) => Response | Promise<Response>,
+  hostname: string,
+  certificate: Certificate | null,
+): Server | HttpsServer {
+  const bounds: ServerOptions = {
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: IDLE_TIMEOUT_MS,
+    maxHeaderSize: HEADERS_LIMIT_BYTES,
+  };
+  if (certificate === null) {
+    return createAdaptorServer({ fetch, hostname, createServer: createHttpServer, serverOptions: bounds }) as Server;
+  }
+  try {
+    const serverOptions = { ...bounds, ...certificate, handshakeTimeout: HANDSHAKE_TIMEOUT_MS };
+    return createAdaptorServer({ fetch, hostname, createServer: createHttpsServer, serverOptions }) as HttpsServer;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigInvalid(`http.tls_cert, http.tls_key: cannot be used: ${reason}`, { cause });
+  }
 }
 
 /** What to tell a person about a port that cannot be had. */

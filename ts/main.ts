@@ -3,7 +3,7 @@ import { lookup } from "node:dns/promises";
 import { hostname, networkInterfaces } from "node:os";
 import type { Logger } from "pino";
 import { createApp } from "./app.ts";
-import { readCertificate, watchCertificate } from "./certificate.ts";
+import { type Certificate, type CertificateFiles, readCertificate, watchCertificate } from "./certificate.ts";
 import { type Config, readVersion } from "./config.ts";
 import { PortTaken } from "./errors.ts";
 import { healthApp } from "./http/health.ts";
@@ -12,14 +12,20 @@ import { createLog } from "./log.ts";
 import { type Media, MediaStartError, startMedia } from "./media.ts";
 import { createMetrics } from "./metrics.ts";
 import { createCustomers } from "./organisation/customers.ts";
-import { ensureFirstOrganisation } from "./organisation/organisations.ts";
+import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
+import { createStreamUpstreams } from "./organisation/upstreams.ts";
 import { createWebhookSecrets } from "./organisation/webhook-secret.ts";
 import { checkWebhookUrl, withoutBrackets } from "./publish/address-guard.ts";
 import { createPublishing } from "./publish/lifecycle.ts";
+import { createLiveSessions } from "./publish/sessions.ts";
+import { checkUpstreamUrl } from "./publish/upstream-url.ts";
 import { createWhip } from "./publish/whip.ts";
+import { watchStore } from "./store/health.ts";
 import { openStore } from "./store/open.ts";
 import { openSecretBox } from "./store/secret-box.ts";
-import { loadTokenKeys } from "./token/keys.ts";
+import { createTokenBroadcasts } from "./token/broadcasts.ts";
+import { keepTokenKeys, loadTokenKeys } from "./token/keys.ts";
+import { openRevocations } from "./token/revocations.ts";
 import { createTokens } from "./token/tokens.ts";
 
 /** The time of day, epoch ms. */
@@ -47,10 +53,11 @@ export interface Service {
 }
 
 /** Starts everything. Rejects with `ConfigInvalid`, `PortTaken` or `StoreUnavailable`, and leaves nothing behind.
- *  `announceKey` shows the first administrator key to the person who starts a new store; it is never logged. */
+ *  `announceKey` and `announcePassword` show the first administrator's key and password to the person who starts a new
+ *  store; they are never logged. */
 export async function serve(
   config: Config,
-  terminal: { readonly isTerminal: boolean; announceKey(key: string): void },
+  terminal: { readonly isTerminal: boolean; announceKey(key: string): void; announcePassword(password: string): void },
 ): Promise<Service> {
   const log = createLog(config.log, terminal.isTerminal);
   /** What has been started, to be stopped in the reverse order. */
@@ -60,13 +67,21 @@ export async function serve(
   async function start(): Promise<Service> {
     const store = await openStore(config);
     started.push(() => store.close());
+    const folder = config.databaseUrl === null ? config.dataDir : null;
+    const storeHealth = watchStore({ db: store.db, folder, log });
+    started.push(async () => storeHealth.stop());
     const first = await ensureFirstOrganisation(store.db, config.bootstrap.apiKey, clock.now());
     if (first.outcome === "bootstrap_key_unused") {
       log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
     }
-    const { alg, issuer } = config.token;
+    const password = await ensureFirstPerson(store.db, config.bootstrap.adminPassword, clock.now());
+    const { alg, issuer, rotateDays } = config.token;
     const box = openSecretBox(config.dataDir);
-    const keys = await loadTokenKeys(store.db, box, { alg, now: clock.now() });
+    const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: box });
+    const keys = await loadTokenKeys(store.db, box, { alg, rotateDays, now: clock.now() });
+    started.push(keepTokenKeys(keys, { clock, log }));
+    const revocations = await openRevocations({ db: store.db, clock, log });
+    started.push(async () => revocations.stop());
     const secrets = createWebhookSecrets({ db: store.db, box, clock });
     const customers = createCustomers({ db: store.db, secrets, clock });
     const metrics = createMetrics();
@@ -79,6 +94,7 @@ export async function serve(
     const publishing = createPublishing({
       db: store.db,
       media: running,
+      streamUpstreams: streamUpstreams.urls,
       clock,
       log,
       customers,
@@ -96,9 +112,12 @@ export async function serve(
     await publishing.recover();
     media = await openMedia(config, publishing.handle, (err) => log.error({ err }, "media event failed"));
     started.push(() => running().stop());
-    if (config.rtmp.tls !== null) started.push(reloading(config.rtmp.tls, running, log));
+    if (config.rtmp.tls !== null) {
+      started.push(reloading(config.rtmp.tls, "rtmp", (renewed) => running().setCertificate(renewed), log));
+    }
 
-    const health = healthApp({ registry: metrics.registry, ready: () => ready });
+    const problem = () => (ready ? storeHealth.problem() : "starting or stopping");
+    const health = healthApp({ registry: metrics.registry, problem });
     const metricsPort = await listen(health.fetch, { ...config.metrics, name: "metrics.port" });
     started.push(() => metricsPort.stop());
     const app = createApp({
@@ -106,12 +125,21 @@ export async function serve(
       config,
       clock,
       log,
-      tokens: createTokens({ keys, issuer, clock }),
+      tokens: createTokens({ keys, issuer, clock, revocations }),
+      revocations,
+      tokenBroadcasts: createTokenBroadcasts({
+        revocations,
+        end: (clientId) => running().end(clientId, "kicked", "Token revoked"),
+        onEnded: publishing.onEnded,
+      }),
       metrics,
       secrets,
       customers,
       workbench: publishing.workbench,
       checkWebhookUrl: (url) => checkWebhookUrl(url, { dev: config.dev }),
+      checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev }),
+      streamUpstreams,
+      sessions: createLiveSessions({ publishing, media: running, dev: config.dev }),
       rtmpPort: media.rtmpPort,
       version: readVersion(),
       whip: createWhip({
@@ -121,11 +149,15 @@ export async function serve(
         rules: { ownHosts: ownHosts(config), rtmpPort: media.rtmpPort, allow: config.upstream.allow },
       }),
     });
-    const http = await listen(app.fetch, { ...config.http, name: "http.port" });
+    const { tls } = config.http;
+    const certificate = tls && readCertificate(tls, "http");
+    const http = await listen(app.fetch, { ...config.http, name: "http.port" }, certificate);
     started.push(() => http.stop());
+    if (tls !== null) started.push(reloading(tls, "http", http.setCertificate, log));
 
     // Last: whoever starts a new store sees the key only when everything runs.
     if (first.outcome === "created" && first.key !== null) terminal.announceKey(first.key);
+    if (password !== null) terminal.announcePassword(password);
     ready = true;
     log.info("ready");
     let hurry = (): void => {};
@@ -155,16 +187,17 @@ export async function serve(
 
 /** A renewed certificate is used from the next connection on; one that cannot be used changes nothing. */
 function reloading(
-  files: Parameters<typeof watchCertificate>[0],
-  media: () => Media,
+  files: CertificateFiles,
+  section: "http" | "rtmp",
+  use: (certificate: Certificate) => void,
   log: Logger,
 ): () => Promise<void> {
   const unwatch = watchCertificate(files, () => {
     try {
-      media().setCertificate(readCertificate(files));
-      log.info("certificate for RTMPS reloaded");
+      use(readCertificate(files, section));
+      log.info({ section }, "certificate reloaded");
     } catch (err) {
-      log.error({ err }, "the new certificate for RTMPS cannot be used; the old one stays");
+      log.error({ err, section }, "the new certificate cannot be used; the old one stays");
     }
   });
   return async () => unwatch();
@@ -183,10 +216,10 @@ async function openMedia(
   try {
     const { address: rtmpHost } = await lookup(host);
     const { address: mediaHost } = await lookup(config.media.host);
-    const { port: mediaPort, workers, audioWorkers, gopCache } = config.media;
+    const { port: mediaPort, workers, audioWorkers, gopCache, pushSilence } = config.media;
     const publicAddresses = publicAddressesOf(config, mediaHost);
     const { tls } = config.rtmp;
-    const rtmpTls = tls && { port: tls.port, ...readCertificate(tls) };
+    const rtmpTls = tls && { port: tls.port, ...readCertificate(tls, "rtmp") };
     const upstreamCa = config.webhook.ca;
     return startMedia(
       {
@@ -200,6 +233,7 @@ async function openMedia(
         workers,
         audioWorkers,
         gopCache,
+        pushSilence,
       },
       handle,
       failed,
@@ -223,7 +257,8 @@ async function openMedia(
 function addressesOf(config: Config, media: Media, http: Listening, metrics: Listening): Addresses {
   const reach = (host: string, port: number) => `${nameOf(host)}:${port}`;
   return {
-    http: config.http.publicUrl ?? `http://${reach(config.http.host, http.port)}`,
+    http:
+      config.http.publicUrl ?? `${config.http.tls === null ? "http" : "https"}://${reach(config.http.host, http.port)}`,
     rtmp: `rtmp://${reach(config.ingest.hosts[0] ?? config.rtmp.host, media.rtmpPort)}/live`,
     rtmps:
       media.rtmpTlsPort === null

@@ -1,6 +1,6 @@
 // The typed face of the media core. Only this file imports #native; everyone else takes a `Media`.
 // Shapes and names mirror crates/bridge; `null` is "none".
-import { type MailboxItem, readOffer, startMedia as startCore } from "#native";
+import { type MailboxItem, type PublishCounters, readOffer, startMedia as startCore } from "#native";
 
 /** A broadcaster reached `publish` and waits. Answer with `allow` or `deny`; no answer in 10 s is a denial. */
 export interface PublishRequested {
@@ -54,6 +54,8 @@ export interface AddressWanted {
   readonly clientId: number;
   readonly host: string;
   readonly port: number;
+  /** Who wants the upstream: not everybody may go everywhere. */
+  readonly source: UpstreamSource;
 }
 
 /** What a push did, for the operator. */
@@ -91,6 +93,8 @@ export interface MediaOptions {
   readonly audioWorkers: number;
   /** Whether late players start with the cached GOP. */
   readonly gopCache: boolean;
+  /** Whether pushes without sound get silence (R5). */
+  readonly pushSilence: boolean;
 }
 
 /** The media core could not start: `port_taken`, or `io` for what the system refused. */
@@ -105,6 +109,13 @@ export class MediaStartError extends Error {
 /** Who wants an upstream: the operator for every publish, the stream, someone for this publish alone, or the publish's
  *  own stream_url. */
 export type UpstreamSource = "deployment" | "stream" | "session" | "own";
+
+/** Where a publish is to be pushed. */
+export interface Upstream {
+  /** A complete RTMP URL: it may hold secrets. */
+  readonly url: string;
+  readonly source: UpstreamSource;
+}
 
 /** How one upstream of a running publish does. */
 export interface UpstreamStatus {
@@ -147,6 +158,8 @@ export interface PublishSnapshot {
   readonly silentMs: number;
   readonly subscribers: number;
   readonly droppedFrames: number;
+  readonly tracks: PublishTracks;
+  readonly upstreams: readonly UpstreamStatus[];
 }
 
 /** A WHIP publish that was allowed. */
@@ -155,8 +168,7 @@ export interface WhipPublish {
   /** Stream name without arguments. */
   readonly name: string;
   readonly offer: string;
-  /** Complete RTMP URLs of the deployment's upstreams. */
-  readonly upstreams: readonly string[];
+  readonly upstreams: readonly Upstream[];
   /** The publish's own stream_url as a complete RTMP URL; null when that is this service. A refusal there, before it
    *  was ever accepted, ends the publish (R4). */
   readonly ownUpstream: string | null;
@@ -189,14 +201,18 @@ export interface Media {
   openWhip(publish: WhipPublish): string;
   /** Transcoders that run now. */
   transcoders(): number;
-  /** Lets the publish go live under `clientId`, pushed to each of `upstreams` (complete RTMP URLs).
-   *  `streamName` is the name players use. A `PublishEnded` follows in any case, also when the broadcaster is gone. */
-  allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly string[] }): void;
+  /** Lets the publish go live under `clientId`, pushed to each of `upstreams`.
+   *  A `PublishEnded` follows in any case, also when the broadcaster is gone. */
+  allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly Upstream[] }): void;
   deny(request: number, refusal: { readonly code: "denied" | "bad_name"; readonly description: string }): void;
   /** Resolved addresses for a push; an empty list means "cannot be resolved, try later". */
   dial(push: number, addresses: readonly string[]): void;
   /** Ends a running publish; unknown client ids are ignored. */
   end(clientId: number, reason: EndRequest, description: string): void;
+  /** Pushes a running publish to one more upstream; one that it has already is as good as added. */
+  addUpstream(clientId: number, upstream: Upstream): "added" | "not_running" | "too_many";
+  /** Takes an upstream from a running publish: its complete URL, or as a snapshot shows it. False when there is none. */
+  removeUpstream(clientId: number, url: string): boolean;
   /** null when the publish is not running. */
   snapshot(clientId: number): PublishSnapshot | null;
   /** Ends every session with reason `shutdown`; all `PublishEnded` have been delivered when it resolves. */
@@ -230,15 +246,20 @@ export function startMedia(
       core.openWhip({
         ...publish,
         name: Buffer.from(name),
-        upstreams: [...upstreams],
-        ...(ownUpstream === null ? {} : { ownUpstream }),
+        upstreams: ownUpstream === null ? [...upstreams] : [...upstreams, { url: ownUpstream, source: "own" }],
       }),
     transcoders: () => core.transcoders(),
     allow: (request, { clientId, upstreams }) => core.allow(request, clientId, [...upstreams]),
     deny: (request, { code, description }) => core.deny(request, code, description),
     dial: (push, addresses) => core.dial(push, [...addresses]),
     end: (clientId, reason, description) => core.end(clientId, reason, description),
-    snapshot: (clientId) => core.snapshot(clientId),
+    // The bridge has exactly these outcomes.
+    addUpstream: (clientId, upstream) => core.addUpstream(clientId, upstream) as ReturnType<Media["addUpstream"]>,
+    removeUpstream: (clientId, url) => core.removeUpstream(clientId, url),
+    snapshot(clientId) {
+      const counters = core.snapshot(clientId);
+      return counters === null ? null : readSnapshot(counters);
+    },
     async stop() {
       await core.stop();
       deliver();
@@ -273,6 +294,25 @@ function open(options: MediaOptions, wake: () => void): ReturnType<typeof startC
   }
 }
 
+function readSnapshot({ video, audio, upstreams, ...counters }: PublishCounters): PublishSnapshot {
+  return {
+    ...counters,
+    tracks: {
+      video: video ? { codec: video.codec, width: video.width ?? null, height: video.height ?? null } : null,
+      audio: audio
+        ? { codec: audio.codec, sampleRate: audio.sampleRate ?? null, channels: audio.channels ?? null }
+        : null,
+    },
+    upstreams: upstreams.map(({ source, state, lastError, ...upstream }) => ({
+      ...upstream,
+      // The core's tables have exactly these.
+      source: source as UpstreamSource,
+      state: state as UpstreamStatus["state"],
+      lastError: lastError ?? null,
+    })),
+  };
+}
+
 function readEvent(item: MailboxItem): MediaEvent {
   switch (item.kind) {
     case "publish_requested":
@@ -300,6 +340,7 @@ function readEvent(item: MailboxItem): MediaEvent {
         clientId: there(item.clientId),
         host: there(item.host),
         port: there(item.port),
+        source: there(item.source) as UpstreamSource,
       };
     case "upstream_changed":
       return {

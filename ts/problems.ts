@@ -34,11 +34,12 @@ const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = 
   rejected_by_customer: [403, "Publish denied"],
   customer_unreachable: [504, "Publish could not be authorised"],
   stopping: [503, "Service is stopping"],
+  store_unavailable: [503, "Temporarily unavailable"],
   internal_error: [500, "Internal error"],
 };
 
 /** How long a client may wait before it tries again where that helps, seconds. */
-const RETRY_AFTER_S = 5;
+export const RETRY_AFTER_S = 5;
 
 /** A refusal at the WHIP endpoint. `detail` is for people: never the SDP, never anything of the customer's webhook but
  *  the reason of W26. */

@@ -1,9 +1,11 @@
 // What every resource reads from a request: the JSON body, the API key, the address we were called at.
 import { getConnInfo } from "@hono/node-server/conninfo";
 import type { Context } from "hono";
+import { getCookie } from "hono/cookie";
 import type { Config } from "./config.ts";
-import { MalformedJson, WrongDataType } from "./errors.ts";
+import { InvalidValue, MalformedJson, ParameterRequired, WrongDataType } from "./errors.ts";
 import type { Credentials } from "./organisation/callers.ts";
+import type { Role } from "./store/schema.ts";
 
 /** Largest body that is read, bytes. */
 export const BODY_LIMIT_BYTES = 65_536;
@@ -22,14 +24,82 @@ export async function readJson(c: Context): Promise<Readonly<Record<string, unkn
   return body as Record<string, unknown>;
 }
 
+/** A member that must be text and not empty. Throws `ParameterRequired`, `WrongDataType` or `InvalidValue`. */
+export function requiredText(body: Readonly<Record<string, unknown>>, name: string): string {
+  const text = optionalText(body, name);
+  if (text === null || text === "") throw new ParameterRequired(name);
+  return text;
+}
+
+/** A member that is text the store can keep, or null when it is absent or null. */
+export function optionalText(body: Readonly<Record<string, unknown>>, name: string): string | null {
+  const text = body[name];
+  if (text === undefined || text === null) return null;
+  if (typeof text !== "string") throw new WrongDataType(name, "string");
+  return storable(name, text);
+}
+
+/** A query parameter that is text the store can keep, or null when it is absent. */
+export function storableQuery(c: Context, name: string): string | null {
+  const text = c.req.query(name);
+  return text === undefined ? null : storable(name, text);
+}
+
+function storable(name: string, text: string): string {
+  if (text.includes("\0")) throw new InvalidValue(name, "must not contain NUL");
+  if (!text.isWellFormed()) throw new InvalidValue(name, "must be well-formed Unicode");
+  return text;
+}
+
+/** How many entries a list is asked for; more than `most` is `most` (M10). */
+export function quantityOf(c: Context, limits: { readonly standard: number; readonly most: number }): number {
+  const quantity = c.req.query("quantity") ?? String(limits.standard);
+  if (!/^[1-9]\d{0,8}$/.test(quantity)) throw new WrongDataType("quantity", "positive integer");
+  return Math.min(Number(quantity), limits.most);
+}
+
+const ROLES: readonly Role[] = ["administrator", "user", "readonly"];
+
+/** A role by its name. */
+export function roleOf(text: string): Role {
+  const role = ROLES.find((known) => known === text);
+  if (role === undefined) throw new InvalidValue("role", `must be one of ${ROLES.join(", ")}`);
+  return role;
+}
+
 /** The API key as it was sent, or null. */
 export function apiKeyOf(c: Context): string | null {
   return c.req.header("x-service-apikey") ?? null;
 }
 
+/** The session of a person. `__Host-`: browsers take it from this host alone, over TLS, for every path (RFC 6265bis
+ *  4.1.3.2); they count loopback as secure. */
+export const SESSION_COOKIE = "__Host-headgate";
+
 /** What the request shows of its caller. */
 export function credentialsOf(c: Context): Credentials {
-  return { apiKey: apiKeyOf(c) };
+  return {
+    apiKey: apiKeyOf(c),
+    sessionId: sessionIdOf(c),
+    pageToken: c.req.header("x-csrf-token") ?? null,
+    changes: c.req.method !== "GET" && c.req.method !== "HEAD",
+    foreignPage: isForeignPage(c),
+  };
+}
+
+/** Id of the person's session, or null. */
+export function sessionIdOf(c: Context): string | null {
+  return getCookie(c, SESSION_COOKIE) ?? null;
+}
+
+/** Whether a browser says that another origin's page made the request. Programs say nothing and are no pages. */
+export function isForeignPage(c: Context): boolean {
+  const site = c.req.header("sec-fetch-site");
+  if (site !== undefined) return site !== "same-origin" && site !== "none";
+  const origin = c.req.header("origin");
+  if (origin === undefined) return false;
+  // The host that the browser asked for; the scheme may have been changed by a proxy.
+  return !URL.canParse(origin) || new URL(origin).host !== new URL(c.req.url).host;
 }
 
 /** Scheme, host and port that the caller reaches us at, without a trailing slash. */
@@ -39,6 +109,7 @@ export function baseUrlOf(c: Context, config: Pick<Config, "http">): string {
 
 /** IP address of the peer (W5); an IPv4 peer of a dual-stack port is told as IPv4. */
 export function peerAddressOf(c: Context): string {
-  const { address } = getConnInfo(c).remote;
+  // Requests that came over no socket have no peer.
+  const address = c.env?.incoming === undefined ? undefined : getConnInfo(c).remote.address;
   return address?.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "") ?? "";
 }

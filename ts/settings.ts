@@ -38,6 +38,9 @@ const webUrl: Kind<string | null> = textWhere("an http or https URL without path
 const apiKey: Kind<string | null> = textWhere("24 to 128 characters that an HTTP header can carry", (value) =>
   /^[\x21-\x7e][\x20-\x7e]{22,126}[\x21-\x7e]$/.test(value),
 );
+const password: Kind<string | null> = textWhere("12 to 256 bytes of text", (value) => {
+  return [...value].length >= 12 && Buffer.byteLength(value) <= 256;
+});
 
 export const SETTINGS = {
   data_dir: { ...text, env: "HEADGATE_DATA_DIR", fallback: "./data", meaning: "embedded store and keys; created 0700" },
@@ -45,7 +48,7 @@ export const SETTINGS = {
     ...optionalText,
     env: "HEADGATE_DATABASE_URL",
     fallback: null,
-    meaning: "postgres://… instead of the embedded store (comes later)",
+    meaning: "postgres://… instead of the embedded store",
     secret: true,
   },
   "http.host": { ...text, env: "HEADGATE_HTTP_HOST", fallback: "0.0.0.0", meaning: "management API and tokens" },
@@ -56,13 +59,25 @@ export const SETTINGS = {
     fallback: null,
     meaning: "base of the URLs in records; default: from the Host header",
   },
+  "http.tls_cert": {
+    ...optionalText,
+    env: "HEADGATE_HTTP_TLS_CERT",
+    fallback: null,
+    meaning: "file with the certificate chain for HTTPS (PEM); RTMPS uses it too",
+  },
+  "http.tls_key": {
+    ...optionalText,
+    env: "HEADGATE_HTTP_TLS_KEY",
+    fallback: null,
+    meaning: "file with its private key (PEM)",
+  },
   "rtmp.host": { ...text, env: "HEADGATE_RTMP_HOST", fallback: "0.0.0.0", meaning: "ingest and play" },
   "rtmp.port": { ...port, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "" },
   "rtmp.tls_cert": {
     ...optionalText,
     env: "HEADGATE_RTMP_TLS_CERT",
     fallback: null,
-    meaning: "file with the certificate chain for RTMPS (PEM)",
+    meaning: "another certificate chain for RTMPS (PEM)",
   },
   "rtmp.tls_key": {
     ...optionalText,
@@ -107,6 +122,12 @@ export const SETTINGS = {
     fallback: true,
     meaning: "start players and pushes with the last keyframe at once",
   },
+  "media.push_silence": {
+    ...oneOf("auto", "off"),
+    env: "HEADGATE_MEDIA_PUSH_SILENCE",
+    fallback: "auto",
+    meaning: "silence for upstreams whose stream has no sound: auto or off",
+  },
   "publish.duplicate": {
     ...oneOf("reject_if_active", "replace"),
     env: "HEADGATE_PUBLISH_DUPLICATE",
@@ -114,12 +135,30 @@ export const SETTINGS = {
     meaning: "what a publish of a live name meets: reject_if_active or replace",
   },
   "token.alg": {
-    ...oneOf("ES256", "RS256", "Ed25519"),
+    ...oneOf("ES256", "RS256", "EdDSA", "Ed25519"),
     env: "HEADGATE_TOKEN_ALG",
     fallback: "ES256",
-    meaning: "signature of new web tokens: ES256, RS256 or Ed25519",
+    meaning: "signature of new web tokens: ES256, RS256, EdDSA, or Ed25519 (the same by its newer name)",
   },
   "token.issuer": { ...text, env: "HEADGATE_TOKEN_ISSUER", fallback: "headgate", meaning: "iss of web tokens" },
+  "token.rotate_days": {
+    ...integer(0, 3_650, "days from 0 to 3650 (0: never by itself)"),
+    env: "HEADGATE_TOKEN_ROTATE_DAYS",
+    fallback: 90,
+    meaning: "age at which the key that signs web tokens is replaced; 0: never by itself",
+  },
+  "limits.api_requests_per_second": {
+    ...integer(0, 100_000, "requests per second from 0 to 100000 (0: no limit)"),
+    env: "HEADGATE_LIMITS_API_REQUESTS_PER_SECOND",
+    fallback: 20,
+    meaning: "what one API key may ask; 0: no limit",
+  },
+  "limits.api_burst": {
+    ...integer(1, 1_000_000, "requests from 1 to 1000000"),
+    env: "HEADGATE_LIMITS_API_BURST",
+    fallback: 60,
+    meaning: "what one API key may ask at once after a pause",
+  },
   drain_s: {
     ...integer(0, 86_400, "seconds from 0 to 86400"),
     env: "HEADGATE_DRAIN_S",
@@ -174,6 +213,13 @@ export const SETTINGS = {
     env: "HEADGATE_BOOTSTRAP_API_KEY",
     fallback: null,
     meaning: "first administrator key; default: generated, printed once",
+    secret: true,
+  },
+  "bootstrap.admin_password": {
+    ...password,
+    env: "HEADGATE_BOOTSTRAP_ADMIN_PASSWORD",
+    fallback: null,
+    meaning: "of the first user, admin; default: generated, printed once",
     secret: true,
   },
   dev: { ...onOff, env: "HEADGATE_DEV", fallback: false, meaning: "allow http and private addresses for webhooks" },

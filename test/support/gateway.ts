@@ -11,20 +11,26 @@ import { createMetrics } from "../../ts/metrics.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
 import { createCustomers } from "../../ts/organisation/customers.ts";
 import { addOrganisation } from "../../ts/organisation/organisations.ts";
+import { createStreamUpstreams } from "../../ts/organisation/upstreams.ts";
 import { createWebhookSecrets } from "../../ts/organisation/webhook-secret.ts";
 import { checkWebhookUrl } from "../../ts/publish/address-guard.ts";
 import { createDeliveryLog } from "../../ts/publish/delivery-log.ts";
+import { checkUpstreamUrl } from "../../ts/publish/upstream-url.ts";
 import { createWebhook, type WebhookObserver } from "../../ts/publish/webhook.ts";
 import { createWorkbench } from "../../ts/publish/workbench.ts";
-import { openStore } from "../../ts/store/open.ts";
 import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
 import { loadTokenKeys, type TokenKeys } from "../../ts/token/keys.ts";
+import { openRevocations } from "../../ts/token/revocations.ts";
 import { createTokens } from "../../ts/token/tokens.ts";
+import { createRecordedSessions, type RecordedSessions } from "./live-sessions.ts";
+import { openTestStore } from "./stores.ts";
 
 /** 2026-01-01T00:00:00Z, epoch ms. */
 export const START_MS = 1_767_225_600_000;
 export const RTMP_PORT = 1935;
+/** Whom requests come from. */
+const PEER = "203.0.113.7";
 
 /** The addresses of a name; every other name does not resolve. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
@@ -54,9 +60,12 @@ export interface Member {
 
 export interface Gateway extends Member {
   readonly app: ReturnType<typeof createApp>;
+  /** What is live; nothing at first. */
+  readonly live: RecordedSessions;
   readonly db: Kysely<Schema>;
   /** The given clock; tests move it. */
   readonly clock: { ms: number };
+  readonly dataDir: string;
   readonly tokenKeys: TokenKeys;
   /** Everything logged so far, as text. */
   log(): string;
@@ -73,13 +82,16 @@ export async function openGateway(env: Readonly<Record<string, string>> = {}): P
 }
 
 async function open(folder: string, env: Readonly<Record<string, string>>, present: Member | null): Promise<Gateway> {
-  const { config } = loadConfig({ env: { HEADGATE_DATA_DIR: folder, ...env } });
-  const store = await openStore(config);
+  const { config } = loadConfig({
+    env: { HEADGATE_DATA_DIR: folder, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...env },
+  });
+  const store = await openTestStore(folder);
   const clock = { ms: START_MS, now: () => clock.ms };
   const lines: string[] = [];
-  const { alg, issuer } = config.token;
+  const { alg, issuer, rotateDays } = config.token;
+  const recorded = createRecordedSessions();
   const box = openSecretBox(folder);
-  const tokenKeys = await loadTokenKeys(store.db, box, { alg, now: clock.now() });
+  const tokenKeys = await loadTokenKeys(store.db, box, { alg, rotateDays, now: clock.now() });
   const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
   const secrets = createWebhookSecrets({ db: store.db, box, clock });
   const customers = createCustomers({ db: store.db, secrets, clock });
@@ -87,6 +99,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   const { deadlineMs, ca: webhookCa } = config.webhook;
   const observe: WebhookObserver = (call, answer, tookMs) => deliveries.note(call, answer, tookMs);
   const webhook = createWebhook({ webhookCa, dev: config.dev, log, clock, observe });
+  const revocations = await openRevocations({ db: store.db, clock, log });
   const app = createApp({
     db: store.db,
     config,
@@ -95,9 +108,13 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     secrets,
     customers,
     workbench: createWorkbench({ db: store.db, webhook, deliveries, customers, clock, deadlineMs }),
-    tokens: createTokens({ keys: tokenKeys, issuer, clock }),
+    tokens: createTokens({ keys: tokenKeys, issuer, clock, revocations }),
+    revocations,
     metrics: createMetrics(),
     checkWebhookUrl: (url, { dev }) => checkWebhookUrl(url, { dev, resolve }),
+    checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev, resolve }),
+    streamUpstreams: createStreamUpstreams({ db: store.db, secretBox: box }),
+    sessions: recorded.sessions,
     rtmpPort: RTMP_PORT,
     version: "0.0.0-test",
     // WHIP has tests of its own.
@@ -121,13 +138,15 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     organisation: first.organisation,
     keys: first.keys,
     app,
+    live: recorded,
     db: store.db,
     clock,
+    dataDir: folder,
     tokenKeys,
     log: () => lines.join(""),
     newOrganisation,
     async call(method, path, { key = first.keys.administrator, body, headers } = {}) {
-      const response = await app.request(`http://gateway.example${path}`, {
+      const init = {
         method,
         headers: {
           ...(key === null ? {} : { "x-service-apikey": key }),
@@ -135,18 +154,22 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
           ...headers,
         },
         ...(body === undefined ? {} : { body: bytesOf(body) }),
-      });
+      };
+      const peer = { incoming: { socket: { remoteAddress: PEER, remotePort: 1, remoteFamily: "IPv4" } } };
+      const response = await app.request(`http://gateway.example${path}`, init, peer);
       const text = await response.text();
       return { status: response.status, headers: response.headers, body: text === "" ? null : JSON.parse(text) };
     },
     async restart(other) {
       await deliveries.stop();
+      revocations.stop();
       await store.close();
       return await open(folder, other, first);
     },
     async close() {
       await webhook.close();
       await deliveries.stop();
+      revocations.stop();
       await store.close();
       rmSync(folder, { recursive: true, force: true });
     },

@@ -4,15 +4,24 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { pino } from "pino";
-import type { EndReason, EndRequest, Media, OfferJudgement, PublishSnapshot, WhipPublish } from "../../ts/media.ts";
+import type {
+  EndReason,
+  EndRequest,
+  Media,
+  OfferJudgement,
+  PublishSnapshot,
+  Upstream,
+  WhipPublish,
+} from "../../ts/media.ts";
 import { createMetrics, type Metrics } from "../../ts/metrics.ts";
 import { createCustomers } from "../../ts/organisation/customers.ts";
 import { changeSettings, type OrganisationSettings } from "../../ts/organisation/settings.ts";
+import { createStreamUpstreams, type StreamUpstreams } from "../../ts/organisation/upstreams.ts";
 import { createWebhookSecrets, type WebhookSecrets } from "../../ts/organisation/webhook-secret.ts";
 import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
-import { openStore } from "../../ts/store/open.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
+import { openTestStore } from "./stores.ts";
 
 /** How long a wait lasts before it fails the test, ms. */
 const WAIT_LIMIT_MS = 8_000;
@@ -22,10 +31,12 @@ type Told =
       readonly told: "allow";
       readonly request: number;
       readonly clientId: number;
-      readonly upstreams: readonly string[];
+      readonly upstreams: readonly Upstream[];
     }
   | { readonly told: "deny"; readonly request: number; readonly code: string; readonly description: string }
   | ({ readonly told: "open_whip" } & WhipPublish)
+  | ({ readonly told: "add_upstream"; readonly clientId: number } & Upstream)
+  | { readonly told: "remove_upstream"; readonly clientId: number; readonly url: string }
   | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
   | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
 
@@ -38,7 +49,7 @@ export class RecordingMedia implements Media {
   readonly snapshots = new Map<number, PublishSnapshot>();
   allowThrows = false;
 
-  allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly string[] }): void {
+  allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly Upstream[] }): void {
     if (this.allowThrows) throw new Error("media core is gone");
     this.told.push({ told: "allow", request, ...publish });
     this.measure(publish.clientId, {});
@@ -66,6 +77,14 @@ export class RecordingMedia implements Media {
   end(clientId: number, reason: EndRequest, description: string): void {
     this.told.push({ told: "end", clientId, reason, description });
   }
+  addUpstream(clientId: number, upstream: Upstream): "added" | "not_running" {
+    this.told.push({ told: "add_upstream", clientId, ...upstream });
+    return this.snapshots.has(clientId) ? "added" : "not_running";
+  }
+  removeUpstream(clientId: number, url: string): boolean {
+    this.told.push({ told: "remove_upstream", clientId, url });
+    return this.snapshots.has(clientId);
+  }
   snapshot(clientId: number): PublishSnapshot | null {
     return this.snapshots.get(clientId) ?? null;
   }
@@ -73,7 +92,16 @@ export class RecordingMedia implements Media {
 
   /** Sets counters of a running publish. */
   measure(clientId: number, counters: Partial<PublishSnapshot>): void {
-    const zero = { timestampMs: 0, bytesIn: 0, bytesOut: 0, silentMs: 0, subscribers: 0, droppedFrames: 0 };
+    const zero = {
+      timestampMs: 0,
+      bytesIn: 0,
+      bytesOut: 0,
+      silentMs: 0,
+      subscribers: 0,
+      droppedFrames: 0,
+      tracks: { video: null, audio: null },
+      upstreams: [],
+    };
     this.snapshots.set(clientId, { clientId, ...zero, ...this.snapshots.get(clientId), ...counters });
   }
 }
@@ -82,6 +110,7 @@ export interface Stage {
   readonly db: Kysely<Schema>;
   readonly media: RecordingMedia;
   readonly publishing: Publishing;
+  readonly streamUpstreams: StreamUpstreams;
   readonly secrets: WebhookSecrets;
   readonly metrics: Metrics;
   /** Changes switches of the organisation. */
@@ -144,17 +173,20 @@ export async function addStream(db: Kysely<Schema>, name: string, state: StreamS
 }
 
 async function open(options: StageOptions, folder: string): Promise<Stage> {
-  const store = await openStore({ dataDir: folder, databaseUrl: null });
+  const store = await openTestStore(folder);
   const media = new RecordingMedia();
   const clock = { ms: 1_767_225_600_000 };
   const lines: string[] = [];
   const now = { now: () => clock.ms };
-  const secrets = createWebhookSecrets({ db: store.db, box: openSecretBox(folder), clock: now });
+  const box = openSecretBox(folder);
+  const secrets = createWebhookSecrets({ db: store.db, box, clock: now });
   const customers = createCustomers({ db: store.db, secrets, clock: now });
   const metrics = createMetrics();
+  const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: box });
   const publishing = createPublishing({
     db: store.db,
     media: () => media,
+    streamUpstreams: streamUpstreams.urls,
     customers,
     metrics,
     clock: now,
@@ -174,6 +206,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     db: store.db,
     media,
     publishing,
+    streamUpstreams,
     secrets,
     metrics,
     async change(settings) {

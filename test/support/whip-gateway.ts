@@ -8,10 +8,13 @@ import { expect } from "vitest";
 import { createApp } from "../../ts/app.ts";
 import { loadConfig } from "../../ts/config.ts";
 import { createMetrics } from "../../ts/metrics.ts";
+import { createLiveSessions } from "../../ts/publish/sessions.ts";
 import type { StreamUrlRules } from "../../ts/publish/stream-url.ts";
 import { createWhip } from "../../ts/publish/whip.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
+import { createTokenBroadcasts } from "../../ts/token/broadcasts.ts";
 import { loadTokenKeys } from "../../ts/token/keys.ts";
+import { openRevocations } from "../../ts/token/revocations.ts";
 import { createTokens, type Tokens } from "../../ts/token/tokens.ts";
 import { type Customer, startCustomer } from "./customer.ts";
 import { openStage, STREAM, type Stage, type StageOptions } from "./publishing.ts";
@@ -81,8 +84,10 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
   const clock = { now: () => stage.clock.ms };
   const { alg, issuer } = config.token;
   const keys = await loadTokenKeys(stage.db, openSecretBox(folder), { alg, now: clock.now() });
-  const tokens = createTokens({ keys, issuer, clock });
   const lines: string[] = [];
+  const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
+  const revocations = await openRevocations({ db: stage.db, clock, log });
+  const tokens = createTokens({ keys, issuer, clock, revocations });
   const requestIds = new Set<string>();
   const media = () => stage.media;
   const rules = { ownHosts: ["ingest.example"], rtmpPort: 1935, allow: [], ...options.rules };
@@ -90,10 +95,19 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
     db: stage.db,
     config,
     clock,
-    log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
+    log,
     tokens,
+    revocations,
+    tokenBroadcasts: createTokenBroadcasts({
+      revocations,
+      end: (clientId) => stage.media.end(clientId, "kicked", "Token revoked"),
+      onEnded: stage.publishing.onEnded,
+    }),
     metrics: createMetrics(),
     checkWebhookUrl: async () => null,
+    checkUpstreamUrl: async () => null,
+    streamUpstreams: stage.streamUpstreams,
+    sessions: createLiveSessions({ publishing: stage.publishing, media, dev: options.dev ?? false }),
     secrets: stage.secrets,
     customers: { forget() {} },
     workbench: stage.publishing.workbench,
@@ -142,6 +156,7 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
     },
     openings: () => stage.media.told.filter((told) => told.told === "open_whip"),
     async close() {
+      revocations.stop();
       await stage.close();
       await customer.close();
       rmSync(folder, { recursive: true, force: true });

@@ -17,7 +17,7 @@ export async function runService(flags: Readonly<Record<string, unknown>>): Prom
   };
   let signalled = false;
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop());
-  const service = await serve(config, { isTerminal, announceKey });
+  const service = await serve(config, { isTerminal, announceKey, announcePassword });
   service.failed.catch((error: unknown) => {
     console.error("headgate: the store failed:", error);
     process.exit(exitCodeOf(error));
@@ -64,6 +64,17 @@ function announceKey(key: string): void {
     `      ${key}`,
     "",
     "  Send it as the header x-service-apikey. Keep it where secrets are kept.",
+    "",
+  ];
+  console.error(lines.join("\n"));
+}
+
+function announcePassword(password: string): void {
+  const lines = [
+    "",
+    "  Sign in to the dashboard as admin. The password, shown this once:",
+    "",
+    `      ${password}`,
     "",
   ];
   console.error(lines.join("\n"));

@@ -2,10 +2,17 @@
 import { Hono } from "hono";
 import type { Registry } from "prom-client";
 
-export function healthApp(deps: { readonly registry: Registry; readonly ready: () => boolean }): Hono {
+export function healthApp(deps: {
+  readonly registry: Registry;
+  /** Why it takes none, or null. */
+  readonly problem: () => string | null;
+}): Hono {
   const app = new Hono();
   app.get("/healthz", (c) => c.text("ok\n"));
-  app.get("/readyz", (c) => (deps.ready() ? c.text("ready\n") : c.text("not ready\n", 503)));
+  app.get("/readyz", (c) => {
+    const problem = deps.problem();
+    return problem === null ? c.text("ready\n") : c.text(`not ready: ${problem}\n`, 503);
+  });
   app.get("/metrics", async (c) => {
     return c.body(await deps.registry.metrics(), 200, { "content-type": deps.registry.contentType });
   });

@@ -3,6 +3,7 @@
 // describe and never judge. Every http file may import this one.
 import { OpenAPIHono, type RouteConfig, z } from "@hono/zod-openapi";
 import type { Context } from "hono";
+import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
 import { credentialsOf } from "../request.ts";
@@ -42,7 +43,7 @@ export interface Routes {
   guarded<Name extends RouteName>(
     name: Name,
     text: RouteText,
-    serve: (c: Context<Env, Path<Name>>, caller: Caller) => Response | Promise<Response>,
+    serve: (c: Context<Env, Path<Name>>, caller: Caller & Actor) => Response | Promise<Response>,
   ): void;
   /** A route for anyone. */
   open<Name extends RouteName>(
@@ -63,7 +64,7 @@ export function newRoutes(authorise: Authorise): Routes {
       describe(hono, name, text, action);
       hono.on(...placeOf(name), async (c) => {
         const caller = await authorise(credentialsOf(c), action);
-        return await serve(c as never, caller);
+        return await serve(c as never, { ...caller, requestId: c.get("requestId") });
       });
     },
     open(name, text, serve) {
@@ -179,9 +180,8 @@ function errorResponse(status: ErrorStatus, tag: RouteText["tag"]) {
   return { description: ERROR_TEXTS[status], content: { "application/json": { schema } } };
 }
 
-const time = z.iso.datetime().openapi({ example: "2026-01-01T00:00:00.000Z" });
 /** A time in a record: RFC 3339, UTC, milliseconds. */
-export const Time = time;
+export const Time = z.iso.datetime().openapi({ example: "2026-01-01T00:00:00.000Z" });
 
 /** The organisation record (M7). */
 export const Organisation = z
@@ -197,6 +197,7 @@ export const Organisation = z
   })
   .openapi("Organisation");
 
+export const Role = z.enum(["administrator", "user", "readonly"]).openapi("Role");
 export const StreamState = z.enum(["created", "live", "ended", "locked", "deleted"]).openapi("StreamState");
 export const Tags = z
   .array(z.string().max(100))

@@ -1,7 +1,8 @@
 // /organisation and /organisation/webhook (specification §2; M5–M7).
 import type { Kysely } from "kysely";
 import { BadWebhookUrl, ParameterRequired, WrongDataType } from "../errors.ts";
-import type { Authorise } from "../organisation/callers.ts";
+import { type Actor, changed } from "../organisation/audit.ts";
+import type { Authorise, Caller } from "../organisation/callers.ts";
 import { setWebhook } from "../organisation/organisations.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import type { checkWebhookUrl } from "../publish/address-guard.ts";
@@ -43,12 +44,12 @@ export function organisationRoutes(deps: {
       bodyRequired: true,
       answer: Organisation,
     },
-    async (c, { organisation }) => {
+    async (c, caller) => {
       const webhook = webhookOf(await readJson(c));
       const refusal = webhook === null ? null : await deps.checkWebhookUrl(webhook, { dev: config.dev });
       if (refusal !== null) throw new BadWebhookUrl(refusal.reason);
-      if (webhook !== null) await secrets.ensure(organisation.id);
-      return c.json(await record(await setWebhook(db, organisation.id, webhook, clock.now())));
+      if (webhook !== null) await secrets.ensure(caller.organisation.id);
+      return c.json(await change(caller, webhook));
     },
   );
 
@@ -60,10 +61,19 @@ export function organisationRoutes(deps: {
       description: "From then on every publish of an existing, unlocked stream is allowed.",
       answer: Organisation,
     },
-    async (c, { organisation }) => c.json(await record(await setWebhook(db, organisation.id, null, clock.now()))),
+    async (c, caller) => c.json(await change(caller, null)),
   );
 
   return routes.hono;
+
+  async function change(caller: Caller & Actor, webhook: string | null) {
+    const now = clock.now();
+    const { id } = caller.organisation;
+    // The URL's query may hold a secret of the customer's.
+    const told = webhook === null ? null : new URL(webhook).origin;
+    const what = { action: told === null ? "webhook.remove" : "webhook.set", subject: id, detail: { origin: told } };
+    return await record(await changed(db, caller, now, what, (trx) => setWebhook(trx, id, webhook, now)));
+  }
 }
 
 /** The wish of a PUT: a URL, or null to remove the webhook (M6: null or ""). */

@@ -2,35 +2,46 @@
 import type { Context } from "hono";
 import type { Kysely } from "kysely";
 import type { Config } from "../config.ts";
-import { InvalidValue, WrongDataType } from "../errors.ts";
-import type { Authorise } from "../organisation/callers.ts";
+import { InvalidValue, ParameterRequired, WrongDataType } from "../errors.ts";
+import { changed } from "../organisation/audit.ts";
+import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { RouteName } from "../organisation/roles.ts";
 import {
   createStream,
+  deleteStream,
   findStream,
   listStreams,
+  lockStream,
   QUANTITY_DEFAULT,
   QUANTITY_LIMIT,
+  setTags,
   TAG_LENGTH_LIMIT,
   TAGS_LIMIT,
+  unlockStream,
 } from "../organisation/streams.ts";
-import { baseUrlOf, readJson } from "../request.ts";
+import type { LiveSessions } from "../publish/sessions.ts";
+import { baseUrlOf, quantityOf, readJson } from "../request.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { newRoutes, type Routes, Stream, Tags, z } from "./openapi.ts";
 
 /** States a list can be asked for. */
 const LISTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
 
+/** What the broadcaster of a stopped, locked or deleted stream is told. */
+const KICKED = "Stream was stopped";
+
 interface StreamDeps {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
   readonly authorise: Authorise;
   readonly config: Pick<Config, "http" | "ingest">;
+  readonly sessions: Pick<LiveSessions, "kickStream">;
   /** The port RTMP is served on. */
   readonly rtmpPort: number;
 }
 
 export function streamRoutes(deps: StreamDeps): Routes["hono"] {
-  const { db, clock } = deps;
+  const { db, clock, sessions } = deps;
   const routes = newRoutes(deps.authorise);
 
   routes.guarded(
@@ -42,9 +53,12 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       body: z.object({ tags: Tags.optional() }),
       answer: Stream,
     },
-    async (c, { organisation }) => {
-      const tags = tagsOf(await readJson(c));
-      return c.json(streamRecord(await createStream(db, organisation, tags, clock.now()), ingestOf(c, deps)));
+    async (c, caller) => {
+      const tags = withScope(tagsOf(await readJson(c)), caller);
+      const now = clock.now();
+      const change = ({ id, name }: StreamTable) => ({ action: "stream.create", subject: id, detail: { name, tags } });
+      const stream = await changed(db, caller, now, change, (trx) => createStream(trx, caller.organisation, tags, now));
+      return c.json(streamRecord(stream, ingestOf(c, deps)));
     },
   );
 
@@ -64,8 +78,10 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       }),
       answer: z.array(Stream),
     },
-    async (c, { organisation }) => {
-      const streams = await listStreams(db, organisation.id, filterOf(c));
+    async (c, { organisation, scopeTag }) => {
+      const filter = filterOf(c);
+      const tags = scopeTag === null ? filter.tags : [...filter.tags, scopeTag];
+      const streams = await listStreams(db, organisation.id, { ...filter, tags });
       return c.json(streams.map((stream) => streamRecord(stream, ingestOf(c, deps))));
     },
   );
@@ -73,11 +89,69 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
   routes.guarded(
     "GET /stream/{id}",
     { tag: "Streams", summary: "One stream", answer: Stream, errors: [404] },
-    async (c, { organisation }) =>
-      c.json(streamRecord(await findStream(db, organisation.id, c.req.param("id")), ingestOf(c, deps))),
+    async (c, caller) => c.json(streamRecord(await find(caller, c.req.param("id")), ingestOf(c, deps))),
   );
 
+  routes.guarded(
+    "PUT /stream/{id}/tag",
+    {
+      tag: "Streams",
+      summary: "Replace the tags of a stream",
+      body: z.object({ tags: Tags }),
+      bodyRequired: true,
+      answer: Stream,
+      errors: [404],
+    },
+    async (c, caller) => {
+      const stream = await find(caller, c.req.param("id"));
+      const body = await readJson(c);
+      if (body["tags"] === undefined) throw new ParameterRequired("tags");
+      const tags = withScope(tagsOf(body), caller);
+      const now = clock.now();
+      const change = { action: "stream.tag", subject: stream.id, detail: { tags } };
+      const tagged = await changed(db, caller, now, change, (trx) => setTags(trx, stream, tags, now));
+      return c.json(streamRecord(tagged, ingestOf(c, deps)));
+    },
+  );
+
+  const LOCKS = "The running publish ends, and publishes are refused until unlock. The state becomes locked.";
+  steer("PUT /stream/{id}/stop", "Stop a stream", LOCKS, "stream.stop", lockStream);
+  steer("PUT /stream/{id}/lock", "Lock a stream", LOCKS, "stream.lock", lockStream);
+  const UNLOCKS = "The state before the lock is back. Nothing happens to a stream that is not locked.";
+  steer("PUT /stream/{id}/unlock", "Unlock a stream", UNLOCKS, "stream.unlock", unlockStream);
+  const DELETES = "The running publish ends. The stream is unknown from now on, and its name is never used again.";
+  steer("DELETE /stream/{id}", "Delete a stream", DELETES, "stream.delete", deleteStream);
+
   return routes.hono;
+
+  function steer(
+    name: `${"PUT" | "DELETE"} /stream/{id}${"/stop" | "/lock" | "/unlock" | ""}` & RouteName,
+    summary: string,
+    description: string,
+    action: string,
+    move: typeof lockStream,
+  ): void {
+    routes.guarded(name, { tag: "Streams", summary, description, answer: Stream, errors: [404] }, async (c, caller) => {
+      const stream = await find(caller, c.req.param("id"));
+      const now = clock.now();
+      const change = { action, subject: stream.id, detail: { from: stream.state } };
+      const moved = await changed(db, caller, now, change, (trx) => move(trx, stream, now));
+      // After the store knows: a publish that comes back meets the lock.
+      if (move !== unlockStream) sessions.kickStream(caller.organisation.id, stream.id, KICKED);
+      return c.json(streamRecord(moved, ingestOf(c, deps)));
+    });
+  }
+
+  async function find({ organisation, scopeTag }: Caller, id: string): Promise<StreamTable> {
+    return await findStream(db, organisation.id, id, scopeTag);
+  }
+}
+
+/** A key that is limited to a tag makes and keeps streams with it. */
+function withScope(tags: readonly string[], { scopeTag }: Caller): readonly string[] {
+  if (scopeTag === null || tags.includes(scopeTag)) return tags;
+  if (tags.length >= TAGS_LIMIT) throw new InvalidValue("tags", `must be at most ${TAGS_LIMIT}`);
+  return [...tags, scopeTag];
 }
 
 function tagsOf({ tags }: Readonly<Record<string, unknown>>): readonly string[] {
@@ -93,14 +167,13 @@ function tagsOf({ tags }: Readonly<Record<string, unknown>>): readonly string[] 
 }
 
 function filterOf(c: Context) {
-  const quantity = c.req.query("quantity") ?? String(QUANTITY_DEFAULT);
-  if (!/^[1-9]\d{0,8}$/.test(quantity)) throw new WrongDataType("quantity", "positive integer");
+  const quantity = quantityOf(c, { standard: QUANTITY_DEFAULT, most: QUANTITY_LIMIT });
   const wanted = c.req.query("state");
   const state = wanted === undefined ? null : LISTED_STATES.find((known) => known === wanted);
   if (state === undefined) throw new InvalidValue("state", `must be one of ${LISTED_STATES.join(", ")}`);
   const tags = c.req.queries("tags[]") ?? [];
   if (tags.some((tag) => tag.includes("\0"))) throw new InvalidValue("tags[]", "must not contain NUL");
-  return { quantity: Math.min(Number(quantity), QUANTITY_LIMIT), state, tags };
+  return { quantity, state, tags };
 }
 
 interface Ingest {

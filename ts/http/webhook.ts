@@ -1,6 +1,7 @@
 // /organisation/settings, and what stands below /organisation/webhook: the secret, a test, deliveries and their replay.
 import type { Kysely } from "kysely";
 import { InvalidValue, WrongDataType } from "../errors.ts";
+import { recordChange } from "../organisation/audit.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import type { Customers } from "../organisation/customers.ts";
 import {
@@ -71,9 +72,11 @@ export function webhookRoutes(deps: {
         secret: z.string().openapi({ example: "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=" }),
       }),
     },
-    async (c, { organisation }) => {
-      const secret = await secrets.rotate(organisation.id);
-      customers.forget(organisation.id);
+    async (c, caller) => {
+      const { id } = caller.organisation;
+      const secret = await secrets.rotate(id);
+      customers.forget(id);
+      await recordChange(db, caller, clock.now(), { action: "webhook.secret", subject: id });
       return c.json({ secret });
     },
   );
@@ -135,7 +138,12 @@ export function webhookRoutes(deps: {
       answer: CallRecord,
       errors: [404],
     },
-    async (c, { organisation }) => c.json(callRecord(await workbench.replay(organisation.id, c.req.param("id")))),
+    async (c, caller) => {
+      const id = c.req.param("id");
+      const called = await workbench.replay(caller.organisation.id, id);
+      await recordChange(db, caller, clock.now(), { action: "delivery.replay", subject: id });
+      return c.json(callRecord(called));
+    },
   );
 
   routes.guarded(
@@ -153,10 +161,12 @@ export function webhookRoutes(deps: {
       body: z.object(settingsChange.shape),
       answer: Settings,
     },
-    async (c, { organisation }) => {
+    async (c, caller) => {
+      const { id } = caller.organisation;
       const change = readSettingsChange(await readJson(c));
-      const settings = await changeSettings(db, organisation.id, change, clock.now());
-      customers.forget(organisation.id);
+      const settings = await changeSettings(db, id, change, clock.now());
+      customers.forget(id);
+      await recordChange(db, caller, clock.now(), { action: "settings.change", subject: id, detail: change });
       return c.json(settings);
     },
   );

@@ -6,6 +6,7 @@ import { BadToken } from "../errors.ts";
 import { WhipProblem } from "../problems.ts";
 import type { Whip, WhipOutcome } from "../publish/whip.ts";
 import { baseUrlOf, peerAddressOf } from "../request.ts";
+import type { TokenBroadcasts } from "../token/broadcasts.ts";
 import type { TokenClaims, Tokens } from "../token/tokens.ts";
 
 export const WHIP_PATH = "/p/webrtc";
@@ -22,11 +23,13 @@ const AUDIO_BITRATE = { least: 32_000, most: 320_000, standard: 128_000 };
 export interface WhipDeps {
   readonly config: Pick<Config, "http">;
   readonly tokens: Tokens;
+  /** Told which token opened what, so that its revocation ends it (T7). */
+  readonly tokenBroadcasts?: TokenBroadcasts;
   readonly whip: Whip;
   readonly version: string;
 }
 
-export function whipRoutes({ config, tokens, whip, version }: WhipDeps): Hono {
+export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version }: WhipDeps): Hono {
   const routes = new Hono();
   const session = `${WHIP_PATH}/:session`;
 
@@ -70,6 +73,7 @@ export function whipRoutes({ config, tokens, whip, version }: WhipDeps): Hono {
         audioBitrate: audioBitrateOf(query.get("audio_bitrate")),
       }),
     );
+    if (claims !== null) tokenBroadcasts?.started(claims, opened.clientId);
     c.header("location", `${baseUrlOf(c, { http: config.http })}${WHIP_PATH}/${opened.session}`);
     c.header("etag", opened.etag);
     return c.body(opened.answer, 201, { "content-type": "application/sdp" });

@@ -17,7 +17,7 @@ export declare class MediaCore {
   /** Everything since the last drain, oldest first. */
   drain(): Array<MailboxItem>
   /** Answers a publish request: it goes live. A publish_ended follows in any case. */
-  allow(request: number, clientId: number, upstreams: Array<string>): void
+  allow(request: number, clientId: number, upstreams: Array<UpstreamOptions>): void
   /** Answers a publish request: it is refused. `bad_name` or `denied`. */
   deny(request: number, code: string, description: string): void
   /** Answers address_wanted; no address means "not now". What is not an address is left out. */
@@ -26,8 +26,22 @@ export declare class MediaCore {
   end(clientId: number, reason: string, description: string): void
   /** Counters of a running publish; null when it does not run. */
   snapshot(clientId: number): PublishCounters | null
+  /** Pushes a running publish to one more upstream: added, not_running or too_many. */
+  addUpstream(clientId: number, options: UpstreamOptions): string
+  /**
+   * Takes an upstream from a running publish: its complete URL, or as a snapshot shows it. False when it has none
+   * like that.
+   */
+  removeUpstream(clientId: number, url: string): boolean
   /** Ends every session and joins the workers off the JavaScript thread. Drain once more afterwards. */
   stop(): Promise<unknown>
+}
+
+/** The sound of a publish. */
+export interface AudioTrack {
+  codec: string
+  sampleRate?: number
+  channels?: number
 }
 
 /** One mailbox item, flat: `kind` tells which members are there. */
@@ -46,6 +60,7 @@ export interface MailboxItem {
   push?: number
   host?: string
   port?: number
+  source?: string
   upstream?: string
   sending?: boolean
   detail?: string
@@ -75,6 +90,8 @@ export interface MediaOptions {
   audioWorkers: number
   /** Whether late players start with the cached GOP. */
   gopCache: boolean
+  /** Whether pushes without sound get silence. */
+  pushSilence: boolean
 }
 
 /** How an offer was judged: `code` and `status` only when it is refused. */
@@ -94,6 +111,9 @@ export interface PublishCounters {
   silentMs: number
   subscribers: number
   droppedFrames: number
+  video?: VideoTrack
+  audio?: AudioTrack
+  upstreams: Array<UpstreamCounters>
 }
 
 /** Judges a WHIP offer before anyone is asked. */
@@ -105,6 +125,39 @@ export declare function readOffer(offer: string): OfferJudgement
  */
 export declare function startMedia(options: MediaOptions, wake: () => void): MediaCore
 
+/** How one upstream of a running publish does. */
+export interface UpstreamCounters {
+  /** Unique within the publish. */
+  id: number
+  /** Scheme, host, port and app. */
+  url: string
+  /** deployment, stream, session or own. */
+  source: string
+  /** connecting, sending, waiting or refused. */
+  state: string
+  /** Epoch ms. */
+  since: number
+  lastError?: string
+  bytesOut: number
+  droppedFrames: number
+  reconnects: number
+}
+
+/** Where a publish is to be pushed. */
+export interface UpstreamOptions {
+  /** A complete RTMP URL. */
+  url: string
+  /** deployment, stream, session or own. */
+  source: string
+}
+
+/** The picture of a publish. */
+export interface VideoTrack {
+  codec: string
+  width?: number
+  height?: number
+}
+
 /** A WHIP publish that was allowed. */
 export interface WhipOptions {
   clientId: number
@@ -112,10 +165,7 @@ export interface WhipOptions {
   name: Buffer
   /** The client's offer. */
   offer: string
-  /** Complete RTMP URLs of the deployment's and the stream's upstreams. */
-  upstreams: Array<string>
-  /** The publish's own stream_url as a complete RTMP URL; none when that is this service. */
-  ownUpstream?: string
+  upstreams: Array<UpstreamOptions>
   stereo: boolean
   startBitrateKbps: number
   /** 0 is no limit. */

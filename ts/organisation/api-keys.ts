@@ -1,28 +1,25 @@
-// API keys: issued once, kept as SHA-256, and who is behind the one a request carries (M3, M15).
+// API keys: issued once, kept as SHA-256, rotated while two of them live, revoked at once (M3, M15).
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import { BadApiKey, OrganisationNotEnabled } from "../errors.ts";
-import type { OrganisationTable, Role, Schema } from "../store/schema.ts";
+import { BadApiKey, InvalidValue, UnknownRecord } from "../errors.ts";
+import type { ApiKeyTable, Role, Schema } from "../store/schema.ts";
 import { newKeyText } from "./key-text.ts";
-import { type Action, requireRole } from "./roles.ts";
 
 /** How exact `last_used_at` is, ms: a write per request would cost an fsync each. */
 const LAST_USED_STEP_MS = 60_000;
 /** Compared with when a key is unknown, so that both refusals do the same work (M3). */
 const NO_HASH = "0".repeat(64);
-
-/** Who makes a request. */
-export interface Caller {
-  readonly organisation: Readonly<OrganisationTable>;
-  readonly role: Role;
-  readonly keyId: string;
-}
+/** Keys of one organisation that live. */
+const KEYS_LIMIT = 100;
+/** How long a rotated key lives on beside its successor, ms. */
+export const ROTATION_MS = 86_400_000;
 
 export interface ApiKeys {
-  /** The caller behind `key` if it may do `action`. Throws `BadApiKey` (also for null), `OrganisationNotEnabled` or
-   *  `RoleRequired`. */
-  authorise(key: string | null, action: Action): Promise<Caller>;
+  /** The key of this text. Rejects with `BadApiKey`, also for null and for an expired or revoked key. */
+  find(text: string | null): Promise<ApiKeyTable>;
+  /** Writes down, now and then, that the key was used. */
+  used(id: string): void;
 }
 
 export function createApiKeys(deps: {
@@ -31,35 +28,32 @@ export function createApiKeys(deps: {
   readonly log: Logger;
 }): ApiKeys {
   const { db, clock, log } = deps;
-
-  function touch(id: string, lastUsedAt: number | null, now: number): void {
-    if (lastUsedAt !== null && now - lastUsedAt < LAST_USED_STEP_MS) return;
-    db.updateTable("api_key")
-      .set({ last_used_at: now })
-      .where("id", "=", id)
-      .execute()
-      .catch((err: unknown) => log.warn({ err, keyId: id }, "last use of an API key not recorded"));
-  }
+  /** When this process last wrote the use of a key, by its id; as many as there are keys. */
+  const written = new Map<string, number>();
 
   return {
-    async authorise(key, action) {
-      const hash = hashOfKey(key ?? "");
+    async find(text) {
+      const hash = hashOfKey(text ?? "");
       const row = await db.selectFrom("api_key").selectAll().where("hash", "=", hash).executeTakeFirst();
       const same = timingSafeEqual(Buffer.from(hash), Buffer.from(row?.hash ?? NO_HASH));
+      if (row === undefined || !same || !lives(row, clock.now())) throw new BadApiKey();
+      return row;
+    },
+    used(id) {
       const now = clock.now();
-      if (row === undefined || !same || (row.expires_at !== null && Number(row.expires_at) <= now))
-        throw new BadApiKey();
-      const organisation = await db
-        .selectFrom("organisation")
-        .selectAll()
-        .where("id", "=", row.organisation_id)
-        .executeTakeFirstOrThrow();
-      if (organisation.enabled === 0) throw new OrganisationNotEnabled();
-      requireRole(row.role, action);
-      touch(row.id, row.last_used_at === null ? null : Number(row.last_used_at), now);
-      return { organisation, role: row.role, keyId: row.id };
+      if (now - (written.get(id) ?? 0) < LAST_USED_STEP_MS) return;
+      written.set(id, now);
+      db.updateTable("api_key")
+        .set({ last_used_at: now })
+        .where("id", "=", id)
+        .execute()
+        .catch((err: unknown) => log.warn({ err, keyId: id }, "last use of an API key not recorded"));
     },
   };
+}
+
+function lives(key: Pick<ApiKeyTable, "expires_at" | "revoked_at">, now: number): boolean {
+  return key.revoked_at === null && (key.expires_at === null || Number(key.expires_at) > now);
 }
 
 /** SHA-256 of a whole key, lower-case hex: what the store keeps of it. */
@@ -75,21 +69,106 @@ export async function addApiKey(
     readonly role: Role;
     readonly now: number;
     readonly text?: string | null;
+    readonly label?: string | null;
+    readonly scopeTag?: string | null;
+    /** Epoch ms; null: never. */
+    readonly expiresAt?: number | null;
   },
-): Promise<{ readonly id: string; readonly key: string }> {
+): Promise<{ readonly id: string; readonly key: string; readonly row: ApiKeyTable }> {
   const fresh = newKeyText();
   const key = options.text ?? fresh.key;
-  await db
+  const row = await db
     .insertInto("api_key")
     .values({
       id: fresh.id,
       organisation_id: options.organisationId,
       role: options.role,
       hash: hashOfKey(key),
+      label: options.label ?? null,
+      scope_tag: options.scopeTag ?? null,
       created_at: options.now,
-      expires_at: null,
+      expires_at: options.expiresAt ?? null,
       last_used_at: null,
+      revoked_at: null,
     })
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  return { id: fresh.id, key, row };
+}
+
+/** The keys of an organisation that live, oldest first. */
+export async function listApiKeys(db: Kysely<Schema>, organisationId: string, now: number): Promise<ApiKeyTable[]> {
+  const rows = await db
+    .selectFrom("api_key")
+    .selectAll()
+    .where("organisation_id", "=", organisationId)
+    .where("revoked_at", "is", null)
+    .orderBy("created_at")
+    .orderBy("id")
     .execute();
-  return { id: fresh.id, key };
+  return rows.filter((row) => lives(row, now));
+}
+
+/** Throws `InvalidValue` when an organisation has as many living keys as it may have. */
+export async function checkRoomForKey(db: Kysely<Schema>, organisationId: string, now: number): Promise<void> {
+  const living = await listApiKeys(db, organisationId, now);
+  if (living.length >= KEYS_LIMIT) throw new InvalidValue("key", `is one too many: at most ${KEYS_LIMIT} live`);
+}
+
+/** A successor with the same role, scope and label; the old key lives on for `ROTATION_MS`, if it does not expire
+ *  before. Rejects with `UnknownRecord`. */
+export async function rotateApiKey(
+  db: Kysely<Schema>,
+  organisationId: string,
+  id: string,
+  now: number,
+): Promise<{ readonly key: string; readonly row: ApiKeyTable; readonly former: ApiKeyTable }> {
+  const old = await findApiKey(db, organisationId, id, now);
+  await checkRoomForKey(db, organisationId, now);
+  const { key, row } = await addApiKey(db, {
+    organisationId,
+    now,
+    role: old.role,
+    label: old.label,
+    scopeTag: old.scope_tag,
+  });
+  const until = Math.min(
+    now + ROTATION_MS,
+    old.expires_at === null ? Number.POSITIVE_INFINITY : Number(old.expires_at),
+  );
+  const former = await db
+    .updateTable("api_key")
+    .set({ expires_at: until })
+    .where("id", "=", id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  return { key, row, former };
+}
+
+/** Ends a key at once. Rejects with `UnknownRecord`. */
+export async function revokeApiKey(
+  db: Kysely<Schema>,
+  organisationId: string,
+  id: string,
+  now: number,
+): Promise<ApiKeyTable> {
+  await findApiKey(db, organisationId, id, now);
+  return await db
+    .updateTable("api_key")
+    .set({ revoked_at: now })
+    .where("id", "=", id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+async function findApiKey(db: Kysely<Schema>, organisationId: string, id: string, now: number): Promise<ApiKeyTable> {
+  if (id.includes("\0")) throw new UnknownRecord("API key");
+  const row = await db
+    .selectFrom("api_key")
+    .selectAll()
+    .where("id", "=", id)
+    .where("organisation_id", "=", organisationId)
+    .executeTakeFirst();
+  if (row === undefined || !lives(row, now)) throw new UnknownRecord("API key");
+  return row;
 }

@@ -1,19 +1,82 @@
-// Who makes a request, and whether they may.
-import type { ApiKeys, Caller } from "./api-keys.ts";
-import type { Action } from "./roles.ts";
+// Who makes a request, by API key or as a signed-in person, and whether they may.
+import type { Kysely } from "kysely";
+import { BadApiKey, ForeignPage, OrganisationNotEnabled } from "../errors.ts";
+import { isEnabled } from "../store/enabled.ts";
+import type { OrganisationTable, Role, Schema } from "../store/schema.ts";
+import type { ApiKeys } from "./api-keys.ts";
+import { type Logins, pageTokenHolds } from "./logins.ts";
+import { type Action, requireRole, requireWholeOrganisation } from "./roles.ts";
 
-export type { Caller } from "./api-keys.ts";
+/** Who makes a request. */
+export interface Caller {
+  readonly organisation: Readonly<OrganisationTable>;
+  readonly role: Role;
+  readonly who: { readonly kind: "key" | "user"; readonly id: string };
+  /** The caller sees and creates only streams with this tag; null: the whole organisation. */
+  readonly scopeTag: string | null;
+  /** Of a person; null for a key. */
+  readonly email: string | null;
+}
 
 /** What a request shows of its caller. */
 export interface Credentials {
-  /** The API key as sent, or null. */
+  /** The API key as sent, or null. It counts when there is a session, too. */
   readonly apiKey: string | null;
+  /** Id of a person's session, or null. */
+  readonly sessionId: string | null;
+  /** The page token as sent, or null. */
+  readonly pageToken: string | null;
+  /** It changes something, so a session alone does not do. */
+  readonly changes: boolean;
+  /** The browser says that another site's page made it. */
+  readonly foreignPage: boolean;
 }
 
-/** The caller behind the credentials if they may do `action`. Rejects with `BadApiKey`, `OrganisationNotEnabled` or
- *  `RoleRequired`. */
+/** The caller behind the credentials if they may do `action`. Rejects with `BadApiKey` (also for none and for a session
+ *  that does not run), `ForeignPage`, `OrganisationNotEnabled`, `RoleRequired` or `ScopeRequired`. */
 export type Authorise = (credentials: Credentials, action: Action) => Promise<Caller>;
 
-export function createAuthorise(apiKeys: ApiKeys): Authorise {
-  return (credentials, action) => apiKeys.authorise(credentials.apiKey, action);
+export function createAuthorise(deps: {
+  readonly db: Kysely<Schema>;
+  readonly clock: { now(): number };
+  readonly apiKeys: ApiKeys;
+  readonly logins: Logins;
+}): Authorise {
+  const { db, clock, apiKeys, logins } = deps;
+
+  return async ({ apiKey, sessionId, ...page }, action) => {
+    const caller = apiKey !== null || sessionId === null ? await keyCaller(apiKey) : await person(sessionId, page);
+    if (!isEnabled(caller.organisation, clock.now())) throw new OrganisationNotEnabled();
+    requireRole(caller.role, action);
+    if (caller.scopeTag !== null) requireWholeOrganisation(action);
+    if (caller.who.kind === "key") apiKeys.used(caller.who.id);
+    return caller;
+  };
+
+  async function keyCaller(text: string | null): Promise<Caller> {
+    const key = await apiKeys.find(text);
+    return {
+      organisation: await organisationOf(key.organisation_id),
+      role: key.role,
+      who: { kind: "key", id: key.id },
+      scopeTag: key.scope_tag,
+      email: null,
+    };
+  }
+
+  async function person(
+    sessionId: string,
+    page: Pick<Credentials, "pageToken" | "changes" | "foreignPage">,
+  ): Promise<Caller> {
+    const found = await logins.find(sessionId);
+    if (found === null) throw new BadApiKey();
+    if (page.changes && (page.foreignPage || !pageTokenHolds(sessionId, page.pageToken))) throw new ForeignPage();
+    const { id, email, role } = found;
+    const organisation = await organisationOf(found.organisation_id);
+    return { organisation, role, who: { kind: "user", id }, scopeTag: null, email };
+  }
+
+  async function organisationOf(id: string): Promise<OrganisationTable> {
+    return await db.selectFrom("organisation").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
+  }
 }

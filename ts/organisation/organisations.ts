@@ -4,10 +4,15 @@ import type { Kysely } from "kysely";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
 import { addApiKey, hashOfKey } from "./api-keys.ts";
 import { randomText } from "./key-text.ts";
+import { hashPassword } from "./passwords.ts";
+import { addPerson } from "./people.ts";
 
 /** Length of the hash that begins every stream name of an organisation (M12). */
 const HASH_LENGTH = 5;
 const FIRST_NAME = "Headgate";
+/** How the first person signs in instead of by an e-mail address; 24 of 62 characters are 142 random bits. */
+const FIRST_PERSON = "admin";
+const FIRST_PASSWORD_LENGTH = 24;
 
 /** What the first start found or did. */
 export type FirstOrganisation =
@@ -41,6 +46,28 @@ export async function ensureFirstOrganisation(
   });
 }
 
+/** Makes sure that someone can sign in: without a person, the oldest organisation gets the administrator `admin`.
+ *  `password`: bootstrap.admin_password, or null for a fresh one, which is the result then; null in all other cases. */
+export async function ensureFirstPerson(
+  db: Kysely<Schema>,
+  password: string | null,
+  now: number,
+): Promise<string | null> {
+  const any = await db.selectFrom("person").select("id").limit(1).executeTakeFirst();
+  if (any !== undefined) return null;
+  const given = password ?? randomText(FIRST_PASSWORD_LENGTH);
+  const password_hash = await hashPassword(given);
+  const { id } = await db
+    .selectFrom("organisation")
+    .select("id")
+    .orderBy("created_at")
+    .orderBy("id")
+    .limit(1)
+    .executeTakeFirstOrThrow();
+  await addPerson(db, { organisation_id: id, email: FIRST_PERSON, role: "administrator", password_hash }, now);
+  return password === null ? given : null;
+}
+
 /** Adds an enabled, paid organisation without a webhook. */
 export async function addOrganisation(db: Kysely<Schema>, name: string, now: number): Promise<OrganisationTable> {
   const organisation: OrganisationTable = {
@@ -48,6 +75,7 @@ export async function addOrganisation(db: Kysely<Schema>, name: string, now: num
     hash: randomText(HASH_LENGTH),
     name,
     plan: "paid",
+    trial_ends_at: null,
     enabled: 1,
     webhook: null,
     created_at: now,

@@ -1,6 +1,6 @@
 // Who may do what (M4): one table from route to action, one from action to the least role. A route without a row does
 // not compile, and a test looks for rows nobody serves.
-import { RoleRequired } from "../errors.ts";
+import { RoleRequired, ScopeRequired } from "../errors.ts";
 import type { Role } from "../store/schema.ts";
 
 /** Least role first; a role may do what the ones before it may. */
@@ -9,18 +9,32 @@ const ROLES: readonly Role[] = ["readonly", "user", "administrator"];
 /** The least role that may do it. */
 const LEAST_ROLE = {
   view: "readonly",
+  view_deliveries: "readonly",
   create_stream: "user",
   change_tags: "user",
+  change_upstreams: "user",
   create_token: "user",
+  revoke_token: "administrator", // it ends broadcasts
   control_stream: "administrator",
   change_webhook: "administrator",
   change_settings: "administrator",
   manage_users: "administrator",
   manage_keys: "administrator",
   view_audit: "administrator",
+  change_own_password: "readonly",
 } as const satisfies Readonly<Record<string, Role>>;
 
 export type Action = keyof typeof LEAST_ROLE;
+
+/** What a key that is limited to the streams of one tag may do, its role permitting. */
+const SCOPED: ReadonlySet<Action> = new Set([
+  "view",
+  "create_stream",
+  "change_tags",
+  "change_upstreams",
+  "create_token",
+  "control_stream",
+]);
 
 /** What every route asks of its caller; `anyone`: no key, no session. */
 export const ROUTES = {
@@ -29,19 +43,51 @@ export const ROUTES = {
   "DELETE /organisation/webhook": "change_webhook",
   "POST /organisation/webhook/secret": "change_webhook",
   "POST /organisation/webhook/test": "change_webhook",
-  "GET /organisation/webhook/deliveries": "view",
-  "GET /organisation/webhook/deliveries/{id}": "view",
+  "GET /organisation/webhook/deliveries": "view_deliveries",
+  "GET /organisation/webhook/deliveries/{id}": "view_deliveries",
   "POST /organisation/webhook/deliveries/{id}/replay": "change_webhook",
   "GET /organisation/settings": "view",
   "PUT /organisation/settings": "change_settings",
+  "GET /organisation/usage": "view",
+  "GET /organisation/audit": "view_audit",
+
+  "GET /organisation/user": "manage_users",
+  "POST /organisation/user": "manage_users",
+  "PUT /organisation/user/{id}": "manage_users",
+  "DELETE /organisation/user/{id}": "manage_users",
+
+  "GET /organisation/key": "manage_keys",
+  "POST /organisation/key": "manage_keys",
+  "POST /organisation/key/{id}/rotate": "manage_keys",
+  "DELETE /organisation/key/{id}": "manage_keys",
 
   "POST /stream": "create_stream",
   "GET /stream": "view",
   "GET /stream/{id}": "view",
+  "PUT /stream/{id}/tag": "change_tags",
+  "PUT /stream/{id}/stop": "control_stream",
+  "PUT /stream/{id}/lock": "control_stream",
+  "PUT /stream/{id}/unlock": "control_stream",
+  "DELETE /stream/{id}": "control_stream",
+
+  "GET /session": "view",
+  "GET /session/{client_id}": "view",
+  "POST /session/{client_id}/kick": "control_stream",
+  "POST /session/{client_id}/upstream": "change_upstreams",
+  "DELETE /session/{client_id}/upstream/{id}": "change_upstreams",
+  "GET /stream/{id}/upstream": "view",
+  "POST /stream/{id}/upstream": "change_upstreams",
+  "DELETE /stream/{id}/upstream/{upstream_id}": "change_upstreams",
 
   "POST /webcaster": "create_token",
   "POST /webcaster/verify": "anyone",
+  "POST /webcaster/revoke": "revoke_token",
   "GET /.well-known/jwks.json": "anyone",
+
+  "POST /login": "anyone",
+  "POST /logout": "anyone",
+  "GET /me": "view",
+  "PUT /me/password": "change_own_password",
 
   "GET /openapi.json": "anyone",
   "GET /docs": "anyone",
@@ -55,4 +101,9 @@ export type RouteName = keyof typeof ROUTES;
 export function requireRole(role: Role, action: Action): void {
   const least = LEAST_ROLE[action];
   if (ROLES.indexOf(role) < ROLES.indexOf(least)) throw new RoleRequired(least);
+}
+
+/** Throws `ScopeRequired` for an action that is about more than the streams of one tag. */
+export function requireWholeOrganisation(action: Action): void {
+  if (!SCOPED.has(action)) throw new ScopeRequired();
 }

@@ -1,6 +1,6 @@
 // Streams: named places one can publish to (M8–M12). Their states live and ended are set by the life of a publish.
 import { randomUUID } from "node:crypto";
-import { type Kysely, sql } from "kysely";
+import { type Kysely, type RawBuilder, sql } from "kysely";
 import { StoreFailed, UnknownStream } from "../errors.ts";
 import type { OrganisationTable, Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { randomText } from "./key-text.ts";
@@ -55,22 +55,93 @@ export async function listStreams(
     .where("organisation_id", "=", organisationId)
     .where("state", "!=", "deleted");
   if (filter.state !== null) query = query.where("state", "=", filter.state);
-  for (const tag of filter.tags) {
-    query = query.where(sql<boolean>`exists (select 1 from json_each(stream.tags) where json_each.value = ${tag})`);
-  }
+  for (const tag of filter.tags) query = query.where(hasTag(tag));
   return await query.orderBy("created_at", "desc").orderBy("id").limit(filter.quantity).execute();
 }
 
-/** A stream of the organisation. Throws `UnknownStream`, also for another organisation's and for deleted ones. */
-export async function findStream(db: Kysely<Schema>, organisationId: string, id: string): Promise<StreamTable> {
-  if (id.includes("\0")) throw new UnknownStream(); // no id has one, and the store takes no NUL
-  const stream = await db
+/** Holds for streams with this tag. */
+export function hasTag(tag: string): RawBuilder<boolean> {
+  return sql<boolean>`exists (select 1 from json_each(stream.tags) where json_each.value = ${tag})`;
+}
+
+/** A stream of the organisation, with the tag if there is one. Throws `UnknownStream`, also for another organisation's
+ *  and for deleted ones. */
+export async function findStream(
+  db: Kysely<Schema>,
+  organisationId: string,
+  id: string,
+  tag: string | null = null,
+): Promise<StreamTable> {
+  if (id.includes("\0") || !id.isWellFormed()) throw new UnknownStream(); // no id is like that, and the store takes none
+  let query = db
     .selectFrom("stream")
     .selectAll()
     .where("id", "=", id)
     .where("organisation_id", "=", organisationId)
-    .where("state", "!=", "deleted")
-    .executeTakeFirst();
+    .where("state", "!=", "deleted");
+  if (tag !== null) query = query.where(hasTag(tag));
+  const stream = await query.executeTakeFirst();
   if (stream === undefined) throw new UnknownStream();
   return stream;
+}
+
+/** Replaces the tags of a stream from `findStream`. */
+export async function setTags(
+  db: Kysely<Schema>,
+  stream: StreamTable,
+  tags: readonly string[],
+  now: number,
+): Promise<StreamTable> {
+  return await update(db, stream, { tags: JSON.stringify(tags), updated_at: now });
+}
+
+/** From now on publishes are refused (M11); a locked stream stays as it is. Who runs it is for the caller to end. */
+export async function lockStream(db: Kysely<Schema>, stream: StreamTable, now: number): Promise<StreamTable> {
+  if (stream.state === "locked") return stream;
+  const before = stream.state === "created" ? "created" : "ended"; // what is live will have ended
+  return await update(db, stream, { state: "locked", state_before_lock: before, updated_at: now });
+}
+
+/** The state before the lock is back; a stream that is not locked stays as it is. */
+export async function unlockStream(db: Kysely<Schema>, stream: StreamTable, now: number): Promise<StreamTable> {
+  if (stream.state !== "locked") return stream;
+  const state = stream.state_before_lock ?? "ended";
+  return await update(db, stream, { state, state_before_lock: null, updated_at: now });
+}
+
+/** The stream is gone for good; its row keeps the name from being used again. */
+export async function deleteStream(db: Kysely<Schema>, stream: StreamTable, now: number): Promise<StreamTable> {
+  return await update(db, stream, { state: "deleted", updated_at: now });
+}
+
+/** Throws `UnknownStream` when it was deleted meanwhile. */
+async function update(
+  db: Kysely<Schema>,
+  stream: StreamTable,
+  change: Partial<Pick<StreamTable, "state" | "state_before_lock" | "tags">> & { readonly updated_at: number },
+): Promise<StreamTable> {
+  const updated = await db
+    .updateTable("stream")
+    .set(change)
+    .where("id", "=", stream.id)
+    .where("state", "!=", "deleted")
+    .returningAll()
+    .executeTakeFirst();
+  if (updated === undefined) throw new UnknownStream();
+  return updated;
+}
+
+/** Ids of the organisation's streams that have the tag. */
+export async function streamsWithTag(
+  db: Kysely<Schema>,
+  organisationId: string,
+  tag: string,
+): Promise<ReadonlySet<string>> {
+  const rows = await db
+    .selectFrom("stream")
+    .select("id")
+    .where("organisation_id", "=", organisationId)
+    .where(hasTag(tag))
+    .execute();
+  return new Set(rows.map(({ id }) => id));
 }

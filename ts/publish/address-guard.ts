@@ -41,7 +41,16 @@ export async function checkWebhookUrl(
   const host = hostOfWebhook(url, options.dev);
   if (typeof host !== "string") return host;
   if (options.dev) return null;
-  const addresses = isIP(host) ? [host] : await resolveWithin(options.resolve ?? resolveBySystem, host);
+  return await refusalOfHost(host, options.resolve);
+}
+
+/** Why a webhook or an upstream may not be on this host, or null; also when it does not resolve: it is judged again at
+ *  every connection. */
+export async function refusalOfHost(
+  host: string,
+  resolve: Resolve = resolveBySystem,
+): Promise<null | { readonly reason: string }> {
+  const addresses = isIP(host) ? [host] : await resolveWithin(resolve, host);
   for (const address of addresses) {
     const refusal = refusalOfAddress(address);
     if (refusal !== null) return { reason: `the address must be publicly reachable, but it is ${refusal}` };
@@ -49,14 +58,20 @@ export async function checkWebhookUrl(
   return null;
 }
 
-function hostOfWebhook(url: string, dev: boolean): string | { readonly reason: string } {
+/** What no URL that we save may hold. */
+export function malformedUrl(url: string): null | { readonly reason: string } {
   if (Buffer.byteLength(url) > WEBHOOK_URL_LIMIT_BYTES) {
     return { reason: `must not be longer than ${WEBHOOK_URL_LIMIT_BYTES} bytes` };
   }
-  // The WHATWG parser would silently repair these; what is saved must be what is called.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   if (/[\x00-\x20\x7f\\]/.test(url)) return { reason: "must not contain spaces, control characters or backslashes" };
-  if (!url.isWellFormed()) return { reason: "must be well-formed Unicode" };
+  return url.isWellFormed() ? null : { reason: "must be well-formed Unicode" };
+}
+
+function hostOfWebhook(url: string, dev: boolean): string | { readonly reason: string } {
+  // The WHATWG parser would silently repair these; what is saved must be what is called.
+  const malformed = malformedUrl(url);
+  if (malformed !== null) return malformed;
   if (!URL.canParse(url)) return { reason: "must be a complete URL" };
   const parsed = new URL(url);
   if (parsed.protocol !== "https:" && !(dev && parsed.protocol === "http:")) return { reason: "must be https" };

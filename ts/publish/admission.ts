@@ -2,8 +2,10 @@
 // customer's answer; it knows no protocol, and it starts no media.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import type { Media } from "../media.ts";
+import { StoreFailed } from "../errors.ts";
+import type { Media, Upstream } from "../media.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
+import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { type Denied, denied } from "./denials.ts";
@@ -37,8 +39,8 @@ export type Admission =
       readonly clientId: number;
       /** What the customer was told, and where; `webhook` is null when nobody was asked. */
       readonly intent: Intent;
-      /** The operator's upstreams for this publish: complete RTMP URLs. */
-      readonly upstreams: readonly string[];
+      /** The operator's upstreams for this publish, and the stream's. */
+      readonly upstreams: readonly Upstream[];
       /** Epoch ms. */
       readonly acceptedAt: number;
     }
@@ -52,6 +54,8 @@ export interface AdmissionDeps {
   readonly customers: Pick<Customers, "of">;
   readonly outbox: Outbox;
   readonly media: () => Media;
+  /** Complete RTMP URLs that a stream is pushed to. */
+  readonly streamUpstreams: (streamId: string) => Promise<readonly string[]>;
   readonly clock: { now(): number };
   readonly log: Logger;
   readonly settings: {
@@ -80,7 +84,7 @@ export function createAdmission(deps: AdmissionDeps): {
         return await decide(request);
       } catch (err) {
         log.error({ err }, "publish request could not be decided");
-        return denied("internal_error");
+        return denied(err instanceof StoreFailed ? "store_unavailable" : "internal_error");
       }
     },
   };
@@ -88,12 +92,12 @@ export function createAdmission(deps: AdmissionDeps): {
   async function decide(request: PublishRequest): Promise<Admission> {
     const check = checkStreamName(request.name, request.arguments);
     if (check.outcome === "refused") return denied(check.cause, check.description);
-    const upstreams = writeUpstreams(settings.upstreamPush, check.name, request.arguments);
-    if (upstreams === null) return denied("malformed_name", "Custom arguments are not UTF-8");
+    const configured = writeUpstreams(settings.upstreamPush, check.name, request.arguments);
+    if (configured === null) return denied("malformed_name", "Custom arguments are not UTF-8");
     const found = await findStream(db, check.name);
     if (found === null) return denied("unknown_stream");
     if (found.state === "locked") return denied("locked_stream");
-    if (found.enabled === 0) return denied("organisation_disabled");
+    if (!isEnabled(found, clock.now())) return denied("organisation_disabled");
     const customer = await deps.customers.of(found.organisation_id);
     const field = alsoReservedField(request.arguments, customer.settings);
     if (field !== null) return denied("reserved_field", `Custom arguments must not contain ${field}`);
@@ -114,8 +118,9 @@ export function createAdmission(deps: AdmissionDeps): {
         streamId: found.id,
         webhook: found.webhook,
       };
-      const refusal = await accept(intent, customer);
-      if (refusal !== null) return refusal;
+      const accepted = await accept(intent, customer);
+      if (accepted.outcome === "denied") return accepted;
+      const upstreams = [...configured.map(upstreamOf("deployment")), ...accepted.upstreams.map(upstreamOf("stream"))];
       allowed = intent.clientId;
       return { outcome: "allowed", clientId: allowed, intent, upstreams, acceptedAt: clock.now() };
     } finally {
@@ -130,14 +135,18 @@ export function createAdmission(deps: AdmissionDeps): {
     return snapshot !== null && snapshot.silentMs >= SILENT_FOR_REPLACEMENT_MS;
   }
 
-  /** Null when the publish is live: the customer said 200, the intent is on disk (W17a), the name is free. */
-  async function accept(intent: Intent, customer: Customer): Promise<Denied | null> {
+  /** Live: the customer said 200, the intent is on disk (W17a), the name is free. With the stream's own upstreams. */
+  async function accept(
+    intent: Intent,
+    customer: Customer,
+  ): Promise<{ readonly outcome: "live"; readonly upstreams: readonly string[] } | Denied> {
     const refusal = await ask(intent, customer);
     if (refusal !== null) return refusal;
     try {
       if (await recordLive(db, intent, clock.now())) {
         await replaceRunning(intent.name);
-        return null;
+        // Last, so that none is missed that is stored from now on: those go to the running publish.
+        return { outcome: "live", upstreams: await deps.streamUpstreams(intent.streamId) };
       }
     } catch (err) {
       await withdraw(intent, "internal_error");
@@ -164,7 +173,7 @@ export function createAdmission(deps: AdmissionDeps): {
     };
     const answer = intent.webhook === null ? null : await askCustomer(intent, intent.webhook, customer, record);
     const refusal = answer === null ? null : refusalOf(answer, customer.settings);
-    if (refusal === null) return (await record()) ? null : denied("internal_error");
+    if (refusal === null) return (await record()) ? null : denied("store_unavailable");
     // The broadcaster need not wait for the record of a denial. If it is lost the answer counts as unknown: recovery
     // rather sends one publish_done too many than too few.
     if (recorded !== null)
@@ -213,6 +222,10 @@ export function createAdmission(deps: AdmissionDeps): {
   }
 }
 
+function upstreamOf(source: Upstream["source"]): (url: string) => Upstream {
+  return (url) => ({ url, source });
+}
+
 /** Exactly 200 allows (W10); no usable answer denies unless the organisation wants it otherwise (W12). */
 function refusalOf(answer: WebhookAnswer, settings: Customer["settings"]): Denied | null {
   if (answer.outcome === "unreachable") {
@@ -229,6 +242,8 @@ function withoutMapping(address: string): string {
 
 interface FoundStream extends Pick<StreamTable, "id" | "organisation_id" | "state"> {
   readonly enabled: OrganisationTable["enabled"];
+  readonly plan: OrganisationTable["plan"];
+  readonly trial_ends_at: OrganisationTable["trial_ends_at"];
   readonly webhook: OrganisationTable["webhook"];
 }
 
@@ -238,6 +253,7 @@ async function findStream(db: Kysely<Schema>, name: string): Promise<FoundStream
     .selectFrom("stream")
     .innerJoin("organisation", "organisation.id", "stream.organisation_id")
     .select(["stream.id", "stream.organisation_id", "stream.state", "organisation.enabled", "organisation.webhook"])
+    .select(["organisation.plan", "organisation.trial_ends_at"])
     .where("stream.name", "=", name)
     .where("stream.state", "<>", "deleted")
     .executeTakeFirst();

@@ -10,6 +10,7 @@ export type DenialCause =
   | "rejected_by_customer"
   | "customer_unreachable"
   | "stopping"
+  | "store_unavailable"
   | "internal_error";
 
 export interface Denied {
@@ -31,6 +32,7 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   rejected_by_customer: ["denied", "Publish denied"],
   customer_unreachable: ["denied", "Publish could not be authorised"],
   stopping: ["denied", "Service is stopping"],
+  store_unavailable: ["denied", "Temporarily unavailable"],
   internal_error: ["denied", "Internal error"],
 };
 

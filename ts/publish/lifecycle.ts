@@ -28,6 +28,8 @@ export interface PublishingDeps {
   readonly db: Kysely<Schema>;
   /** Asked at each use: the media core may start after this. */
   readonly media: () => Media;
+  /** Complete RTMP URLs that a stream is pushed to. */
+  readonly streamUpstreams: (streamId: string) => Promise<readonly string[]>;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -59,6 +61,8 @@ export interface Publishing {
   openWhip(request: PublishRequest, open: (allowed: Allowed) => string): Promise<OpenedWhip | Denied>;
   /** Calls `ended` once when the publish has ended; at once when it runs no more. */
   onEnded(clientId: number, ended: () => void): void;
+  /** Every publish that runs now, oldest first. */
+  running(): readonly RunningPublish[];
   /** The broadcaster ends its WHIP publish; false when it does not run. */
   endWhip(clientId: number): boolean;
   /** Ends what a former process left open, and delivers what it owed. Call once, before the first event. */
@@ -78,7 +82,12 @@ export interface OpenedWhip {
   readonly answer: string;
 }
 
-interface Running extends Allowed {
+/** A publish from its acceptance to its end. */
+export interface RunningPublish extends Allowed {
+  readonly protocol: "rtmp" | "whip";
+}
+
+interface Running extends RunningPublish {
   readonly updates: Updates | null;
   /** Called when it has ended. */
   readonly ended: (() => void)[];
@@ -138,7 +147,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       }
       const { clientId } = admission;
       let answer = "";
-      const opened = await begin(admission, () => {
+      const opened = await begin(admission, "whip", () => {
         answer = open(admission);
       });
       return opened ? { outcome: "opened", clientId, answer } : denied("internal_error");
@@ -148,6 +157,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       if (publish === undefined) ended();
       else publish.ended.push(ended);
     },
+    running: () => [...running.values()],
     endWhip(clientId) {
       if (!running.has(clientId)) return false;
       deps.media().end(clientId, "unpublished", "");
@@ -203,14 +213,14 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       return;
     }
     const { clientId, upstreams } = admission;
-    await begin(admission, () => media.allow(event.request, { clientId, upstreams }));
+    await begin(admission, "rtmp", () => media.allow(event.request, { clientId, upstreams }));
   }
 
   /** The publish is live from here on; false when the core would not have it, and then it has ended. */
-  async function begin(admission: Allowed, start: () => void): Promise<boolean> {
+  async function begin(admission: Allowed, protocol: RunningPublish["protocol"], start: () => void): Promise<boolean> {
     const { clientId, intent } = admission;
     // Known before the core is told: the end may come in the same turn (W12a).
-    running.set(clientId, { ...admission, updates: updatesOf(admission), ended: [] });
+    running.set(clientId, { ...admission, protocol, updates: updatesOf(admission), ended: [] });
     log.info(
       { clientId, organisation: intent.organisationId, stream: intent.streamId, address: intent.address },
       "publish started",
@@ -275,11 +285,14 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     await recordBytes(
       db,
       snapshots.filter((snapshot) => snapshot !== null),
+      clock.now(),
     );
   }
 
   async function answerAddress(event: AddressWanted): Promise<void> {
-    const exempt = settings.dev || isConfiguredUpstream(settings.upstreamPush, event.host);
+    // A customer's upstream is not exempt because the operator has one on the same host.
+    const isOperators = event.source === "deployment" && isConfiguredUpstream(settings.upstreamPush, event.host);
+    const exempt = settings.dev || isOperators;
     const addresses = await resolveUpstream(event.host, { exempt });
     if (addresses.length === 0)
       log.warn({ clientId: event.clientId, host: event.host }, "upstream has no usable address");

@@ -2,6 +2,7 @@
 import type { Kysely, Transaction } from "kysely";
 import type { EndReason } from "../media.ts";
 import type { Schema } from "../store/schema.ts";
+import { addUsage } from "./usage.ts";
 import { doneBody, type WebhookSubject } from "./webhook-body.ts";
 import { newWebhookId } from "./webhook-signature.ts";
 
@@ -74,9 +75,11 @@ export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number
 export async function recordBytes(
   db: Kysely<Schema>,
   counters: readonly { readonly clientId: number; readonly bytesIn: number; readonly bytesOut: number }[],
+  now: number,
 ): Promise<void> {
   await db.transaction().execute(async (trx) => {
     for (const { clientId, bytesIn, bytesOut } of counters) {
+      await addUsage(trx, { clientId, bytesIn, bytesOut }, now);
       await trx
         .updateTable("publish")
         .set({ bytes_in: bytesIn, bytes_out: bytesOut })
@@ -108,6 +111,7 @@ export async function recordEnd(
       .executeTakeFirst();
     if (row === undefined) return;
     const bytes = end.bytes ?? { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
+    await addUsage(trx, { clientId, ...bytes }, now);
     await trx
       .updateTable("publish")
       .set({

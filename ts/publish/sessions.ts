@@ -1,5 +1,8 @@
 // Publish sessions that run now, as an operator sees and steers them: list, show, kick, upstreams while live.
-import type { PublishTracks, UpstreamStatus } from "../media.ts";
+import { InvalidValue } from "../errors.ts";
+import type { Media, PublishTracks, UpstreamStatus } from "../media.ts";
+import type { Publishing, RunningPublish } from "./lifecycle.ts";
+import { checkUpstreamUrl } from "./upstream-url.ts";
 
 /** One running publish session of an organisation. */
 export interface LiveSession {
@@ -43,4 +46,89 @@ export interface LiveSessions {
   addUpstream(organisationId: string, clientId: number, url: string): Promise<boolean>;
   /** `url`: the complete URL, or one as `show` writes it. False when the publish does not run or has no such upstream. */
   removeUpstream(organisationId: string, clientId: number, url: string): boolean;
+  /** The stream's stored upstreams have changed: a running publish of it follows. */
+  followStream(
+    organisationId: string,
+    streamId: string,
+    change: { readonly added: string } | { readonly removed: string },
+  ): void;
+}
+
+export function createLiveSessions(deps: {
+  readonly publishing: Pick<Publishing, "running">;
+  readonly media: () => Pick<Media, "snapshot" | "end" | "addUpstream" | "removeUpstream">;
+  /** Allows private addresses for upstreams. */
+  readonly dev: boolean;
+}): LiveSessions {
+  const { publishing, media, dev } = deps;
+
+  return {
+    list: (organisationId) => publishing.running().filter(isOf(organisationId)).map(show),
+    show(organisationId, clientId) {
+      const publish = find(organisationId, clientId);
+      return publish && show(publish);
+    },
+    kick: (organisationId, clientId, description) => kick(find(organisationId, clientId), description),
+    kickStream: (organisationId, streamId, description) => kick(findStream(organisationId, streamId), description),
+    async addUpstream(organisationId, clientId, url) {
+      if (find(organisationId, clientId) === undefined) return false;
+      const refusal = await checkUpstreamUrl(url, { dev });
+      if (refusal !== null) throw new InvalidValue("url", refusal.reason);
+      // It may have ended meanwhile.
+      if (find(organisationId, clientId) === undefined) return false;
+      const outcome = media().addUpstream(clientId, { url, source: "session" });
+      if (outcome === "too_many") throw new InvalidValue("url", "is one more upstream than a publish may have");
+      return outcome === "added";
+    },
+    removeUpstream(organisationId, clientId, url) {
+      return find(organisationId, clientId) !== undefined && media().removeUpstream(clientId, url);
+    },
+    followStream(organisationId, streamId, change) {
+      const publish = findStream(organisationId, streamId);
+      if (publish === undefined) return;
+      // One beyond what a publish may have is pushed to from the next publish on.
+      if ("added" in change) media().addUpstream(publish.clientId, { url: change.added, source: "stream" });
+      else media().removeUpstream(publish.clientId, change.removed);
+    },
+  };
+
+  function find(organisationId: string, clientId: number): RunningPublish | undefined {
+    return publishing.running().find((publish) => publish.clientId === clientId && isOf(organisationId)(publish));
+  }
+
+  /** The newest: one that is being replaced may still be ending. */
+  function findStream(organisationId: string, streamId: string): RunningPublish | undefined {
+    const ofStream = publishing.running().filter(({ intent }) => intent.streamId === streamId);
+    return ofStream.filter(isOf(organisationId)).at(-1);
+  }
+
+  function kick(publish: RunningPublish | undefined, description: string): boolean {
+    if (publish === undefined) return false;
+    media().end(publish.clientId, "kicked", description);
+    return true;
+  }
+
+  function show({ clientId, intent, protocol, acceptedAt }: RunningPublish): LiveSession {
+    const { organisationId, streamId, name, address } = intent;
+    const identity = { clientId, organisationId, streamId, name, protocol, address, acceptedAt };
+    const snapshot = media().snapshot(clientId);
+    if (snapshot === null) return { ...identity, ...NOTHING_YET };
+    const { silentMs: _, ...counters } = snapshot;
+    return { ...identity, ...counters };
+  }
+}
+
+/** Of a publish that the media core does not know yet, or no more. */
+const NOTHING_YET = {
+  timestampMs: 0,
+  bytesIn: 0,
+  bytesOut: 0,
+  droppedFrames: 0,
+  subscribers: 0,
+  tracks: { video: null, audio: null },
+  upstreams: [],
+};
+
+function isOf(organisationId: string): (publish: RunningPublish) => boolean {
+  return ({ intent }) => intent.organisationId === organisationId;
 }

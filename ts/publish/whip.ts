@@ -28,7 +28,13 @@ export interface WhipRequest {
 }
 
 export type WhipOutcome =
-  | { readonly outcome: "opened"; readonly session: string; readonly etag: string; readonly answer: string }
+  | {
+      readonly outcome: "opened";
+      readonly session: string;
+      readonly clientId: number;
+      readonly etag: string;
+      readonly answer: string;
+    }
   | Extract<OfferJudgement, { outcome: "refused" }>
   | { readonly outcome: "bad_stream_url" }
   | Denied;
@@ -90,7 +96,13 @@ export function createWhip(deps: {
       const session = randomUUID();
       sessions.set(session, opened.clientId);
       publishing.onEnded(opened.clientId, () => sessions.delete(session));
-      return { outcome: "opened", session, etag: `"${randomUUID()}"`, answer: opened.answer };
+      return {
+        outcome: "opened",
+        session,
+        clientId: opened.clientId,
+        etag: `"${randomUUID()}"`,
+        answer: opened.answer,
+      };
     },
     end(session) {
       const clientId = sessions.get(session);

@@ -1,7 +1,5 @@
 // What crosses between the driver and the thread of the embedded store.
-
-/** What libsql takes without ending the process: a boolean makes it abort. Whole numbers arrive as integers. */
-export type Parameter = string | number | bigint | null;
+import type { Parameter } from "./parameters.ts";
 
 export interface StatementRequest {
   readonly kind: "statement";
@@ -24,6 +22,6 @@ export type Outcome =
   | { readonly error: { readonly code: string; readonly message: string } };
 
 export type Reply =
-  | { readonly kind: "opened" }
+  | { readonly kind: "opened"; readonly alone: boolean }
   | { readonly kind: "refused"; readonly message: string }
   | { readonly kind: "outcome"; readonly id: number; readonly outcome: Outcome };

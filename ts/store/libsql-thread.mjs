@@ -15,14 +15,17 @@ const GROUP_LIMIT = 256;
 const STATEMENTS_LIMIT = 500;
 /** How long libsql waits for another process that reads or backs up the file. */
 const BUSY_TIMEOUT_MS = 5_000;
+/** How long a service waits for a command that has the data directory for a moment. */
+const LOCK_TIMEOUT_MS = 1_000;
 
-/** @type {{ readonly dataDir: string, readonly port: import("node:worker_threads").MessagePort }} */
-const { dataDir, port } = workerData;
+/** @type {{ readonly dataDir: string, readonly access: "service" | "command",
+ *           readonly port: import("node:worker_threads").MessagePort }} */
+const { dataDir, access, port } = workerData;
 
 /** @type {Map<string, import("libsql").Statement>} */
 const statements = new Map();
 const lock = openLock();
-const db = lock === null ? null : openDatabase();
+const db = lock === "refused" ? null : openDatabase();
 
 if (db !== null) {
   port.on("message", (/** @type {Request} */ first) => {
@@ -34,26 +37,29 @@ if (db !== null) {
     }
     answer(requests);
   });
-  port.postMessage({ kind: "opened" });
+  port.postMessage({ kind: "opened", alone: lock !== "elsewhere" });
 }
 
 /** Takes the data directory for this process. The lock is SQLite's own, on a file of its own: the kernel gives it
- *  back whenever and however the process ends, and the database stays readable for backups. */
+ *  back whenever and however the process ends, and the database stays open to backups and to commands, which work
+ *  beside a service that holds it ("elsewhere"). */
 function openLock() {
   try {
     const handle = openFile("headgate.lock");
     try {
+      if (access === "service") handle.prepare(`PRAGMA busy_timeout = ${LOCK_TIMEOUT_MS}`).all();
       handle.exec("BEGIN EXCLUSIVE");
       return handle;
     } catch (error) {
       handle.close();
       if (describe(error).code !== "SQLITE_BUSY") throw error;
+      if (access === "command") return "elsewhere";
       refuse(`the data directory ${dataDir} is in use by another headgate process`);
     }
   } catch (error) {
     refuse(`cannot open ${join(dataDir, "headgate.lock")}: ${describe(error).message}`);
   }
-  return null;
+  return "refused";
 }
 
 function openDatabase() {
@@ -119,7 +125,7 @@ function answerAlone(request) {
     case "close":
       statements.clear();
       db?.close();
-      lock?.close();
+      if (typeof lock === "object") lock.close();
       reply(request.id, { rows: [], changes: 0 });
       port.close();
   }

@@ -13,7 +13,8 @@ import {
   SqliteQueryCompiler,
 } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../errors.ts";
-import type { Outcome, Parameter, Reply, Request } from "./libsql-messages.ts";
+import type { Outcome, Reply, Request } from "./libsql-messages.ts";
+import { bindable } from "./parameters.ts";
 import { Turns } from "./turns.ts";
 
 /** How long the thread gets to checkpoint and close before it is ended, ms. */
@@ -26,22 +27,25 @@ type Unnumbered<R> = R extends unknown ? Omit<R, "id"> : never;
 export interface LibsqlThread {
   /** Sends now; resolves with the outcome of a success, rejects with `StoreFailed` otherwise. */
   send(request: Unnumbered<Request>): Promise<Extract<Outcome, { rows: unknown[] }>>;
+  /** False when a running service holds the data directory: then this is a command beside it. */
+  readonly alone: boolean;
   /** Closes the files and ends the thread. */
   close(): Promise<void>;
   /** Resolves when the thread ends without having been asked to; never otherwise. */
   readonly failed: Promise<StoreFailed>;
 }
 
-/** Starts the thread on the files of `dataDir`, which must exist. Rejects with `StoreUnavailable`. */
-export async function startLibsqlThread(dataDir: string): Promise<LibsqlThread> {
+/** Starts the thread on the files of `dataDir`, which must exist. A `command` may come beside a service, a second
+ *  service may not. Rejects with `StoreUnavailable`. */
+export async function startLibsqlThread(dataDir: string, access: "service" | "command"): Promise<LibsqlThread> {
   const { port1: port, port2 } = new MessageChannel();
   const worker = new Worker(new URL("./libsql-thread.mjs", import.meta.url), {
     name: "headgate-store",
-    workerData: { dataDir, port: port2 },
+    workerData: { dataDir, access, port: port2 },
     transferList: [port2],
     execArgv: [], // the test runner's loaders are not for this thread
   });
-  await opened(worker, port);
+  const alone = await opened(worker, port);
 
   let lastId = 0;
   let closing = false;
@@ -77,6 +81,7 @@ export async function startLibsqlThread(dataDir: string): Promise<LibsqlThread> 
 
   return {
     send,
+    alone,
     failed: failed.promise,
     async close() {
       if (closing || dead !== null) return;
@@ -195,22 +200,13 @@ class LibsqlConnection implements DatabaseConnection {
   }
 }
 
-/** Refuses here what would end the process or be altered in libsql: booleans, objects, text with NUL or half a character. */
-function bindable(value: unknown): Parameter {
-  if (value === null || typeof value === "number" || typeof value === "bigint") return value;
-  if (typeof value === "string" && !value.includes("\0") && value.isWellFormed()) return value;
-  throw new TypeError(
-    `the store does not take ${typeof value === "string" ? "text with NUL or lone surrogates" : typeof value}`,
-  );
-}
-
-function opened(worker: Worker, port: MessagePort): Promise<void> {
+function opened(worker: Worker, port: MessagePort): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const fail = (cause: Error) => reject(new StoreUnavailable(`the store's thread does not start: ${cause.message}`));
     worker.once("error", fail);
     port.once("message", (reply: Reply) => {
       worker.off("error", fail);
-      if (reply.kind === "opened") return resolve();
+      if (reply.kind === "opened") return resolve(reply.alone);
       port.close();
       reject(new StoreUnavailable(reply.kind === "refused" ? reply.message : "the store's thread answered nonsense"));
     });

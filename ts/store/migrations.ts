@@ -1,16 +1,21 @@
 // How the tables of schema.ts came to be, oldest first. Forward only: a migration that has been released never changes.
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
+import { managementTables } from "./management-tables.ts";
+import { tokenTables } from "./token-tables.ts";
 import { webhookTables } from "./webhook-tables.ts";
 
-interface Migration {
+export interface Migration {
   readonly name: string;
   readonly up: (db: Kysely<unknown>) => Promise<void>;
 }
 
-const MIGRATIONS: readonly Migration[] = [
+export const MIGRATIONS: readonly Migration[] = [
   { name: "0001-first-tables", up: firstTables },
   { name: "0002-webhook", up: webhookTables },
+  { name: "0003-management", up: managementTables },
+  { name: "0004-tokens", up: tokenTables },
+  { name: "0005-stream-upstreams", up: streamUpstreams },
 ];
 
 /** The bookkeeping table, not part of the schema the service works with. */
@@ -18,20 +23,30 @@ interface Bookkeeping {
   migration: { position: number; name: string };
 }
 
-/** Runs what has not run yet, each in one transaction with its record. Rejects with `StoreUnavailable` when the store
- *  was made by a newer headgate. */
-export async function migrate(db: Kysely<unknown>, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
-  await db.schema
-    .createTable("migration")
-    .ifNotExists()
-    .addColumn("position", "integer", (column) => column.primaryKey())
-    .addColumn("name", "text", (column) => column.notNull())
-    .execute();
+/** Runs what has not run yet, each in one transaction with its record. `alone`: no other process works with the store;
+ *  otherwise nothing may be changed. Rejects with `StoreUnavailable` when the store was made by a newer headgate, or
+ *  when it is older and in use. */
+export async function migrate(
+  db: Kysely<unknown>,
+  options: { readonly alone: boolean },
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<void> {
+  if (options.alone) {
+    await db.schema
+      .createTable("migration")
+      .ifNotExists()
+      .addColumn("position", "integer", (column) => column.primaryKey())
+      .addColumn("name", "text", (column) => column.notNull())
+      .execute();
+  }
   const done = await (db as Kysely<Bookkeeping>).selectFrom("migration").selectAll().orderBy("position").execute();
   for (const [position, { name }] of done.entries()) {
     if (migrations[position]?.name !== name) {
       throw new StoreUnavailable(`the store was made by a newer headgate (it has ${name}); update headgate`);
     }
+  }
+  if (!options.alone && done.length < migrations.length) {
+    throw new StoreUnavailable("the running service is older than this command; restart the service first");
   }
   for (const [position, { name, up }] of migrations.entries()) {
     if (position < done.length) continue;
@@ -135,4 +150,16 @@ async function firstTables(db: Kysely<unknown>): Promise<void> {
     .addColumn("state", "text", (column) => column.notNull().check(sql`state in ('next', 'active', 'retired')`))
     .addColumn("created_at", "bigint", (column) => column.notNull())
     .execute();
+}
+
+/** URLs hold stream keys, so they are sealed (secret-box.ts). */
+async function streamUpstreams(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("stream_upstream")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("stream_id", "text", (column) => column.notNull().references("stream.id"))
+    .addColumn("url", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema.createIndex("upstream_of_stream").on("stream_upstream").column("stream_id").execute();
 }

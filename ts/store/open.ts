@@ -1,48 +1,115 @@
-// Opens the store: today the embedded one in the data directory; PostgreSQL gets its own dialect beside it.
+// Opens the store: the embedded one in the data directory, or a PostgreSQL database. The tables are the same.
 import { mkdirSync } from "node:fs";
-import { Kysely } from "kysely";
+import { Kysely, sql } from "kysely";
+import { Client } from "pg";
 import { type StoreFailed, StoreUnavailable } from "../errors.ts";
 import { libsqlDialect, startLibsqlThread } from "./libsql.ts";
 import { migrate } from "./migrations.ts";
+import { openPool, postgresDialect } from "./postgres.ts";
+import { takeServiceLock, withMigrationLock } from "./postgres-lock.ts";
+import { RetryingKysely } from "./retrying.ts";
 import type { Schema } from "./schema.ts";
 
-/** The open store. One process at a time has a data directory. */
+/** The oldest PostgreSQL whose SQL is all that we use, as the server numbers itself. */
+const VERSION_AT_LEAST = 130_000;
+
+/** The open store. */
 export interface Store {
   readonly db: Kysely<Schema>;
-  /** Finishes what was sent, checkpoints and gives the data directory back. */
+  /** Finishes what was sent and gives the store back. */
   close(): Promise<void>;
   /** Resolves if the store dies while it is open; nothing works after that. */
   readonly failed: Promise<StoreFailed>;
 }
 
-/** Opens the store in `dataDir` (created 0700) and brings its tables up to date. Everything written is on disk when
- *  its promise resolves. Rejects with `StoreUnavailable`. `databaseUrl`: null for the embedded store. */
-export async function openStore(options: {
+export interface StoreOptions {
   readonly dataDir: string;
+  /** null for the embedded store. */
   readonly databaseUrl: string | null;
-}): Promise<Store> {
-  if (options.databaseUrl !== null) {
-    throw new StoreUnavailable("database_url: PostgreSQL comes later; leave it out to use the embedded store");
-  }
+  /** `service`: one at a time. `command`: beside a running service too; it may change rows, but no tables then. */
+  readonly access?: "service" | "command";
+}
+
+/** Opens the store and brings its tables up to date; the data directory (created 0700) is needed for keys in any case.
+ *  Everything written is on disk when its promise resolves. Rejects with `StoreUnavailable`. */
+export async function openStore({ dataDir, databaseUrl, access = "service" }: StoreOptions): Promise<Store> {
   try {
-    mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new StoreUnavailable(`cannot create the data directory ${options.dataDir}: ${reason}`, { cause });
+    throw new StoreUnavailable(`cannot create the data directory ${dataDir}: ${reasonOf(cause)}`, { cause });
   }
-  const thread = await startLibsqlThread(options.dataDir);
+  return databaseUrl === null ? await openEmbedded(dataDir, access) : await openPostgres(databaseUrl, access);
+}
+
+async function openEmbedded(dataDir: string, access: "service" | "command"): Promise<Store> {
+  const thread = await startLibsqlThread(dataDir, access);
   const db = new Kysely<Schema>({ dialect: libsqlDialect(thread) });
   const close = async () => {
     await db.destroy();
     await thread.close(); // Kysely forgets drivers it never used
   };
+  await upToDate(db, thread.alone, dataDir, close);
+  return { db, close, failed: thread.failed };
+}
+
+async function openPostgres(databaseUrl: string, access: "service" | "command"): Promise<Store> {
+  const place = placeOf(databaseUrl);
+  const lock = await takeServiceLock(databaseUrl, { wait: access === "service" }).catch((cause: unknown) => {
+    throw new StoreUnavailable(`cannot use ${place}: ${reasonOf(cause)}`, { cause });
+  });
+  if (!lock.held && access === "service") {
+    throw new StoreUnavailable(`${place} is in use by another headgate process`);
+  }
+  const pool = openPool(databaseUrl);
+  const db = new RetryingKysely<Schema>({ dialect: postgresDialect(pool) });
+  const close = async () => {
+    await db.destroy();
+    if (!pool.ended) await pool.end(); // Kysely forgets drivers it never used
+    await lock.release();
+  };
+  const update = async () => {
+    await requireVersion(db);
+    if (lock.held) await addFunctions(db);
+    await upToDate(db, lock.held, place, async () => {});
+  };
   try {
-    await migrate(db as Kysely<unknown>);
+    await (lock.held ? withMigrationLock(databaseUrl, update) : update());
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { db, close, failed: lock.lost };
+}
+
+async function upToDate(db: Kysely<Schema>, alone: boolean, place: string, close: () => Promise<void>): Promise<void> {
+  try {
+    await migrate(db as Kysely<unknown>, { alone });
   } catch (cause) {
     await close();
     if (cause instanceof StoreUnavailable) throw cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new StoreUnavailable(`cannot update the tables in ${options.dataDir}: ${reason}`, { cause });
+    throw new StoreUnavailable(`cannot update the tables in ${place}: ${reasonOf(cause)}`, { cause });
   }
-  return { db, close, failed: thread.failed };
+}
+
+async function requireVersion(db: Kysely<Schema>): Promise<void> {
+  const { rows } = await sql<{ version: string }>`select current_setting('server_version_num') as version`.execute(db);
+  if (Number(rows[0]?.version) < VERSION_AT_LEAST) {
+    throw new StoreUnavailable(`PostgreSQL ${VERSION_AT_LEAST / 10_000} or newer is needed`);
+  }
+}
+
+/** Lists by tag ask `json_each` of a text, which PostgreSQL has only for json. */
+async function addFunctions(db: Kysely<Schema>): Promise<void> {
+  await sql`create or replace function json_each(list text) returns table (value text) language sql immutable
+    as 'select json_array_elements_text(list::json)'`.execute(db);
+}
+
+/** The database by name, for people: never the password. */
+function placeOf(databaseUrl: string): string {
+  const { database, host, port } = new Client({ connectionString: databaseUrl });
+  return `database ${database} at ${host}:${port}`;
+}
+
+function reasonOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -11,6 +11,8 @@ export interface OrganisationTable {
   hash: string;
   name: string;
   plan: "trial" | "paid";
+  /** When a trial ends; null for a trial without an end and for paid ones. */
+  trial_ends_at: number | null;
   enabled: number;
   webhook: string | null;
   created_at: number;
@@ -23,9 +25,15 @@ export interface ApiKeyTable {
   role: Role;
   /** SHA-256 of the whole key, lower-case hex. */
   hash: string;
+  /** What people call it; null for none. */
+  label: string | null;
+  /** The key sees and creates only streams with this tag; null: the whole organisation. */
+  scope_tag: string | null;
   created_at: number;
   expires_at: number | null;
   last_used_at: number | null;
+  /** A revoked key opens nothing; its row stays for the audit log. */
+  revoked_at: number | null;
 }
 
 export interface StreamTable {
@@ -34,6 +42,8 @@ export interface StreamTable {
   /** Stream name, unique over the deployment and never reused. */
   name: string;
   state: StreamState;
+  /** The state that unlock gives back; null unless locked. */
+  state_before_lock: "created" | "ended" | null;
   /** JSON array of strings. */
   tags: string;
   created_at: number;
@@ -96,6 +106,81 @@ export interface TokenKeyTable {
   private_key: string;
   state: "next" | "active" | "retired";
   created_at: number;
+  activated_at: number | null;
+  retired_at: number | null;
+}
+
+/** Web tokens that hold no more (T7): one by its jti, or those of a stream that carry an older revision. */
+export interface TokenRevocationTable {
+  kind: "jti" | "stream";
+  /** The jti, or the stream name without arguments. */
+  value: string;
+  /** Of a stream: how often its tokens have been revoked; tokens with a lower number hold no more. */
+  revision: number;
+  updated_at: number;
+  /** From then on the tokens have expired anyway. */
+  expires_at: number;
+}
+
+/** A person of one organisation. */
+export interface PersonTable {
+  id: string;
+  organisation_id: string;
+  /** Lower case, unique over the deployment. The first person of a new store is called `admin`. */
+  email: string;
+  role: Role;
+  /** Argon2id in PHC form. */
+  password_hash: string;
+  created_at: number;
+  updated_at: number;
+  last_login_at: number | null;
+}
+
+/** A person who has signed in. */
+export interface PersonSessionTable {
+  /** SHA-256 of the id in the cookie, lower-case hex. */
+  hash: string;
+  person_id: string;
+  created_at: number;
+  last_seen_at: number;
+}
+
+/** Every change: who, what, when. Rows are only ever added. */
+export interface AuditTable {
+  /** Ascends with time. */
+  id: string;
+  organisation_id: string;
+  at: number;
+  who_kind: "key" | "user" | "operator";
+  /** Id of the key or person; null for the operator. */
+  who_id: string | null;
+  /** `stream.create`, `webhook.set`, … */
+  action: string;
+  /** Id of what was changed. */
+  subject: string;
+  /** JSON object with what changed; never a secret. */
+  detail: string;
+  /** The x-request-id; null for the operator. */
+  request_id: string | null;
+}
+
+/** Bytes of a stream on one day (UTC). */
+export interface UsageTable {
+  stream_id: string;
+  /** `2026-01-31` */
+  day: string;
+  organisation_id: string;
+  bytes_in: number;
+  bytes_out: number;
+}
+
+/** Where a stream is always pushed to. */
+export interface StreamUpstreamTable {
+  id: string;
+  stream_id: string;
+  /** A complete RTMP URL, encrypted with the key file of the data directory (AES-256-GCM, base64url). */
+  url: string;
+  created_at: number;
 }
 
 /** What webhook calls are signed with (W9). */
@@ -147,11 +232,17 @@ export interface Schema {
   organisation: OrganisationTable;
   api_key: ApiKeyTable;
   stream: StreamTable;
+  stream_upstream: StreamUpstreamTable;
   publish: PublishTable;
   outbox: OutboxTable;
   sequence: SequenceTable;
   token_key: TokenKeyTable;
+  person: PersonTable;
+  person_session: PersonSessionTable;
+  audit: AuditTable;
+  usage: UsageTable;
   webhook_secret: WebhookSecretTable;
   organisation_setting: OrganisationSettingTable;
   delivery: DeliveryTable;
+  token_revocation: TokenRevocationTable;
 }

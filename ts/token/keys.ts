@@ -1,12 +1,15 @@
 // The keys web tokens are signed with: kept in the store, private parts sealed, imported once (T4).
-// next → active → retired: the active one signs, every one verifies and is shown.
-import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from "jose";
+// The active one signs, every one verifies and is shown. How they follow each other is told in rotation.ts.
+import { type CryptoKey, importJWK, type JWK } from "jose";
 import type { Kysely } from "kysely";
+import type { Logger } from "pino";
 import type { Schema, TokenKeyTable } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
+import { purposeOf, rotateTokenKeys } from "./rotation.ts";
 
-/** The algorithms a web token may be signed with; nothing else is ever verified. */
-export const TOKEN_ALGORITHMS = ["ES256", "RS256", "Ed25519"] as const;
+/** The algorithms a web token may be signed with; nothing else is ever verified. EdDSA and Ed25519 are one algorithm by
+ *  its older and its newer name (RFC 8037, RFC 9864). */
+export const TOKEN_ALGORITHMS = ["ES256", "RS256", "EdDSA", "Ed25519"] as const;
 export type TokenAlgorithm = (typeof TOKEN_ALGORITHMS)[number];
 
 export interface TokenKeys {
@@ -15,36 +18,78 @@ export interface TokenKeys {
   find(kid: string | undefined, alg: string): CryptoKey | null;
   /** The public keys as JWK (RFC 7517), newest first. */
   readonly published: readonly JWK[];
+  /** Replaces keys that are due (`now`: epoch ms), and takes over what another process changed. */
+  upkeep(now: number): Promise<void>;
+  /** Takes over what another process changed. */
+  reload(): Promise<void>;
 }
 
-/** Reads the keys of the store; when none is active for `alg`, one is made and the active one of another algorithm
- *  retires. Throws `StoreUnavailable` when the key file does not open them. */
+/** Reads the keys of the store; makes what is missing. Throws `StoreUnavailable` when the key file does not open them. */
 export async function loadTokenKeys(
   db: Kysely<Schema>,
   box: SecretBox,
-  options: { readonly alg: TokenAlgorithm; readonly now: number },
+  options: { readonly alg: TokenAlgorithm; readonly now: number; readonly rotateDays?: number },
 ): Promise<TokenKeys> {
-  let rows = await readRows(db);
-  if (!rows.some(({ state, alg }) => state === "active" && alg === options.alg)) {
-    const row = await newKey(box, options.alg, options.now);
-    await db.transaction().execute(async (trx) => {
-      await trx.updateTable("token_key").set({ state: "retired" }).where("state", "=", "active").execute();
-      await trx.insertInto("token_key").values(row).execute();
-    });
-    rows = await readRows(db);
-  }
+  const { alg, rotateDays = 0 } = options;
+  const read = async () => await keySet(await readRows(db), box);
+  await rotateTokenKeys(db, box, { alg, now: options.now, rotateDays });
+  let keys = await read();
+  const reload = async (): Promise<void> => {
+    const states = (rows: readonly Pick<TokenKeyTable, "kid" | "state">[]) =>
+      rows.map(({ kid, state }) => `${kid} ${state}`).join();
+    const rows = await readRows(db);
+    if (states(rows) !== states(keys.rows)) keys = await keySet(rows, box);
+  };
+  return {
+    get active() {
+      return keys.active;
+    },
+    get published() {
+      return keys.published;
+    },
+    find: (kid, wanted) => keys.find(kid, wanted),
+    reload,
+    async upkeep(now) {
+      await rotateTokenKeys(db, box, { alg, now, rotateDays });
+      await reload();
+    },
+  };
+}
+
+/** How often keys that another process changed are taken over, and how often old ones are looked for, ms. */
+const RELOAD_EVERY_MS = 5_000;
+const UPKEEP_EVERY_MS = 3_600_000;
+
+/** Keeps the keys of a running service current; what comes back ends it. */
+export function keepTokenKeys(
+  keys: TokenKeys,
+  deps: { readonly clock: { now(): number }; readonly log: Logger },
+): () => Promise<void> {
+  const attempt = (work: Promise<void>): void =>
+    void work.catch((err: unknown) => deps.log.warn({ err }, "token keys could not be read; the known ones hold"));
+  const reload = setInterval(() => attempt(keys.reload()), RELOAD_EVERY_MS).unref();
+  const upkeep = setInterval(() => attempt(keys.upkeep(deps.clock.now())), UPKEEP_EVERY_MS).unref();
+  return async () => {
+    clearInterval(reload);
+    clearInterval(upkeep);
+  };
+}
+
+async function keySet(rows: readonly TokenKeyTable[], box: SecretBox) {
   const publicKeys = new Map<string, { readonly alg: string; readonly key: CryptoKey }>();
   for (const { kid, alg, public_jwk } of rows) publicKeys.set(kid, { alg, key: await imported(public_jwk, alg) });
   const row = rows.find(({ state }) => state === "active");
-  if (row === undefined) throw new Error("no active token key after one was made");
+  const alg = TOKEN_ALGORITHMS.find((known) => known === row?.alg);
+  if (row === undefined || alg === undefined) throw new Error("no active token key after one was made");
   const privateKey = await imported(box.open(row.private_key, purposeOf(row.kid)), row.alg);
   return {
-    active: { kid: row.kid, alg: options.alg, privateKey },
-    find(kid, alg) {
+    rows,
+    active: { kid: row.kid, alg, privateKey },
+    find(kid: string | undefined, wanted: string) {
       const known = kid === undefined ? undefined : publicKeys.get(kid);
-      return known?.alg === alg ? known.key : null;
+      return known?.alg === wanted ? known.key : null;
     },
-    published: rows.map(({ kid, alg, public_jwk }) => ({ ...JSON.parse(public_jwk), kid, alg, use: "sig" })),
+    published: rows.map((each) => ({ ...JSON.parse(each.public_jwk), kid: each.kid, alg: each.alg, use: "sig" })),
   };
 }
 
@@ -52,26 +97,8 @@ async function readRows(db: Kysely<Schema>): Promise<TokenKeyTable[]> {
   return await db.selectFrom("token_key").selectAll().orderBy("created_at", "desc").orderBy("kid").execute();
 }
 
-async function newKey(box: SecretBox, alg: TokenAlgorithm, now: number): Promise<TokenKeyTable> {
-  const pair = await generateKeyPair(alg, { extractable: true });
-  const publicJwk = await exportJWK(pair.publicKey);
-  const kid = await calculateJwkThumbprint(publicJwk); // RFC 7638
-  return {
-    kid,
-    alg,
-    public_jwk: JSON.stringify(publicJwk),
-    private_key: box.seal(JSON.stringify(await exportJWK(pair.privateKey)), purposeOf(kid)),
-    state: "active",
-    created_at: now,
-  };
-}
-
 async function imported(jwk: string, alg: string): Promise<CryptoKey> {
   const key = await importJWK(JSON.parse(jwk), alg);
   if (key instanceof Uint8Array) throw new Error("a token key is no secret key");
   return key;
-}
-
-function purposeOf(kid: string): string {
-  return `token_key ${kid}`;
 }

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { decodeJwt, errors, type JWK, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import { BadToken, type TokenFault } from "../errors.ts";
 import { TOKEN_ALGORITHMS, type TokenKeys } from "./keys.ts";
+import type { Revocations } from "./revocations.ts";
 
 /** Validity when the caller names no `exp`, and the longest there is (T1), seconds. */
 export const VALIDITY_DEFAULT_S = 604_800;
@@ -24,6 +25,8 @@ export interface TokenClaims {
   readonly iss: string;
   /** Identifies the token for revocation (T7). */
   readonly jti: string;
+  /** How often the tokens of the stream had been revoked before; 0 when the token says nothing. */
+  readonly revision: number;
 }
 
 export interface Tokens {
@@ -48,28 +51,34 @@ export function createTokens(deps: {
   readonly keys: TokenKeys;
   readonly issuer: string;
   readonly clock: { now(): number };
+  /** Without: nothing is ever revoked. */
+  readonly revocations?: Pick<Revocations, "isRevoked" | "revisionOf">;
 }): Tokens {
-  const { keys, issuer, clock } = deps;
+  const { keys, issuer, clock, revocations } = deps;
   const now = () => Math.floor(clock.now() / 1000);
   return {
     now,
     async issue({ streamname, ingesturl, exp, nbf }) {
       const iat = now();
-      return await new SignJWT({ ingesturl, streamname })
-        .setProtectedHeader({ alg: keys.active.alg, typ: "JWT", kid: keys.active.kid })
+      const { kid, alg, privateKey } = keys.active;
+      const revision = revocations?.revisionOf(streamname) ?? 0;
+      return await new SignJWT({ ingesturl, streamname, ...(revision === 0 ? {} : { revision }) })
+        .setProtectedHeader({ alg, typ: "JWT", kid })
         .setIssuer(issuer)
         .setIssuedAt(iat)
         .setNotBefore(nbf ?? iat)
         .setExpirationTime(exp ?? iat + VALIDITY_DEFAULT_S)
         .setJti(randomUUID())
-        .sign(keys.active.privateKey);
+        .sign(privateKey);
     },
     async verify(token) {
       if (token.length > TOKEN_LENGTH_LIMIT || !hasStrictSignature(token)) throw new BadToken("jwt malformed");
       const payload = await verified(token);
       // The leeway above is meant for nbf; exp has none.
       if (typeof payload.exp !== "number" || payload.exp <= now()) throw new BadToken("jwt expired");
-      return claimsOf(payload);
+      const claims = claimsOf(payload);
+      if (revocations?.isRevoked(claims)) throw new BadToken("jwt revoked");
+      return claims;
     },
     isOurs(token) {
       if (token.length > TOKEN_LENGTH_LIMIT) return false;
@@ -127,10 +136,11 @@ function faultOf(error: unknown): TokenFault {
   return unsigned ? "invalid signature" : "jwt malformed";
 }
 
-function claimsOf({ streamname, ingesturl, exp, nbf, iat, iss, jti }: JWTPayload): TokenClaims {
+function claimsOf({ streamname, ingesturl, exp, nbf, iat, iss, jti, revision = 0 }: JWTPayload): TokenClaims {
   if (typeof streamname !== "string" || typeof ingesturl !== "string") throw new BadToken("jwt malformed");
   if (exp === undefined || nbf === undefined || iat === undefined || iss === undefined || jti === undefined) {
     throw new BadToken("jwt malformed");
   }
-  return { streamname, ingesturl, exp, nbf, iat, iss, jti };
+  if (typeof revision !== "number") throw new BadToken("jwt malformed");
+  return { streamname, ingesturl, exp, nbf, iat, iss, jti, revision };
 }

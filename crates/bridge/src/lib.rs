@@ -9,7 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use headgate_ingest::{
-    Denial, EndReason, Event, Ingest, IngestConfig, RtmpTls, UpstreamUrl, WhipPublish, judge_offer,
+    AddedUpstream, Denial, EndReason, Event, Ingest, IngestConfig, RtmpTls, Upstream,
+    UpstreamSource, UpstreamUrl, WhipPublish, judge_offer,
 };
 use napi::bindgen_prelude::{AsyncTask, Function, Result, Task};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
@@ -17,7 +18,8 @@ use napi::{Env, Error, Status};
 use napi_derive::napi;
 
 use transfer::{
-    MailboxItem, MediaOptions, OfferJudgement, PublishCounters, WhipOptions, number, whole,
+    MailboxItem, MediaOptions, OfferJudgement, PublishCounters, UpstreamOptions, WhipOptions,
+    number, whole,
 };
 
 /// The running media core.
@@ -51,6 +53,7 @@ pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<
         audio_workers: options.audio_workers as usize,
         workers: options.workers as usize,
         caches_gop: options.gop_cache,
+        pushes_silence: options.push_silence,
     };
     // Weak: the core alone does not keep the process alive.
     let wake = wake.build_threadsafe_function().weak::<true>().build()?;
@@ -113,14 +116,12 @@ impl MediaCore {
         let Some(ingest) = &self.ingest else {
             return Err(Error::new(Status::GenericFailure, "the media core is stopped"));
         };
-        let own_upstream = options.own_upstream.as_deref().map(upstream).transpose()?;
-        let upstreams = options.upstreams.iter().map(|url| upstream(url)).collect::<Result<_>>()?;
+        let upstreams = options.upstreams.iter().map(upstream).collect::<Result<_>>()?;
         let publish = WhipPublish {
             client_id: whole(options.client_id)?,
             name: options.name.to_vec(),
             offer: options.offer,
             upstreams,
-            own_upstream,
             stereo: options.stereo,
             start_bitrate_kbps: options.start_bitrate_kbps,
             max_bitrate_kbps: options.max_bitrate_kbps,
@@ -145,10 +146,15 @@ impl MediaCore {
 
     /// Answers a publish request: it goes live. A publish_ended follows in any case.
     #[napi(catch_unwind)]
-    pub fn allow(&self, request: f64, client_id: f64, upstreams: Vec<String>) -> Result<()> {
-        let urls = upstreams.iter().map(|url| upstream(url)).collect::<Result<_>>()?;
+    pub fn allow(
+        &self,
+        request: f64,
+        client_id: f64,
+        upstreams: Vec<UpstreamOptions>,
+    ) -> Result<()> {
+        let upstreams = upstreams.iter().map(upstream).collect::<Result<_>>()?;
         if let Some(ingest) = &self.ingest {
-            ingest.allow(whole(request)?, whole(client_id)?, urls);
+            ingest.allow(whole(request)?, whole(client_id)?, upstreams);
         }
         Ok(())
     }
@@ -194,7 +200,28 @@ impl MediaCore {
     pub fn snapshot(&self, client_id: f64) -> Result<Option<PublishCounters>> {
         let client_id = whole(client_id)?;
         let snapshot = self.ingest.as_ref().and_then(|ingest| ingest.snapshot(client_id));
-        Ok(snapshot.map(|snapshot| PublishCounters::new(number(client_id), &snapshot)))
+        Ok(snapshot.map(|snapshot| PublishCounters::new(number(client_id), snapshot)))
+    }
+
+    /// Pushes a running publish to one more upstream: added, not_running or too_many.
+    #[napi(catch_unwind)]
+    pub fn add_upstream(&self, client_id: f64, options: UpstreamOptions) -> Result<String> {
+        let (client_id, upstream) = (whole(client_id)?, upstream(&options)?);
+        let Some(ingest) = &self.ingest else { return Ok("not_running".into()) };
+        let outcome = match ingest.add_upstream(client_id, upstream) {
+            AddedUpstream::Added => "added",
+            AddedUpstream::NotRunning => "not_running",
+            AddedUpstream::TooMany => "too_many",
+        };
+        Ok(outcome.into())
+    }
+
+    /// Takes an upstream from a running publish: its complete URL, or as a snapshot shows it. False when it has none
+    /// like that.
+    #[napi(catch_unwind)]
+    pub fn remove_upstream(&self, client_id: f64, url: String) -> Result<bool> {
+        let client_id = whole(client_id)?;
+        Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.remove_upstream(client_id, &url)))
     }
 
     /// Ends every session and joins the workers off the JavaScript thread. Drain once more afterwards.
@@ -204,8 +231,17 @@ impl MediaCore {
     }
 }
 
-fn upstream(url: &str) -> Result<UpstreamUrl> {
-    UpstreamUrl::parse(url).ok_or_else(|| Error::new(Status::InvalidArg, "not an RTMP URL"))
+fn upstream(options: &UpstreamOptions) -> Result<Upstream> {
+    let url = UpstreamUrl::parse(&options.url)
+        .ok_or_else(|| Error::new(Status::InvalidArg, "not an RTMP URL"))?;
+    let source = match options.source.as_str() {
+        "deployment" => UpstreamSource::Deployment,
+        "stream" => UpstreamSource::Stream,
+        "session" => UpstreamSource::Session,
+        "own" => UpstreamSource::Own,
+        _ => return Err(Error::new(Status::InvalidArg, "unknown source")),
+    };
+    Ok(Upstream { url, source })
 }
 
 fn address(text: &str) -> Result<IpAddr> {

@@ -1,6 +1,8 @@
 //! What crosses the bridge. Same names and order as in `ts/media.ts`; `null` is none.
 
-use headgate_ingest::{Event, PublishSnapshot};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use headgate_ingest::{Event, PublishSnapshot, UpstreamStatus};
 use napi::bindgen_prelude::{Buffer, Result};
 use napi::{Error, Status};
 use napi_derive::napi;
@@ -30,6 +32,17 @@ pub struct MediaOptions {
     pub audio_workers: u32,
     /// Whether late players start with the cached GOP.
     pub gop_cache: bool,
+    /// Whether pushes without sound get silence.
+    pub push_silence: bool,
+}
+
+/// Where a publish is to be pushed.
+#[napi(object)]
+pub struct UpstreamOptions {
+    /// A complete RTMP URL.
+    pub url: String,
+    /// deployment, stream, session or own.
+    pub source: String,
 }
 
 /// A WHIP publish that was allowed.
@@ -40,10 +53,7 @@ pub struct WhipOptions {
     pub name: Buffer,
     /// The client's offer.
     pub offer: String,
-    /// Complete RTMP URLs of the deployment's and the stream's upstreams.
-    pub upstreams: Vec<String>,
-    /// The publish's own stream_url as a complete RTMP URL; none when that is this service.
-    pub own_upstream: Option<String>,
+    pub upstreams: Vec<UpstreamOptions>,
     pub stereo: bool,
     pub start_bitrate_kbps: u32,
     /// 0 is no limit.
@@ -78,6 +88,7 @@ pub struct MailboxItem {
     pub push: Option<f64>,
     pub host: Option<String>,
     pub port: Option<u16>,
+    pub source: Option<String>,
     pub upstream: Option<String>,
     pub sending: Option<bool>,
     pub detail: Option<String>,
@@ -99,6 +110,7 @@ impl MailboxItem {
             push: None,
             host: None,
             port: None,
+            source: None,
             upstream: None,
             sending: None,
             detail: None,
@@ -129,6 +141,7 @@ impl From<Event> for MailboxItem {
                 client_id: Some(number(wanted.client_id)),
                 host: Some(wanted.host),
                 port: Some(wanted.port),
+                source: Some(wanted.source.code().into()),
                 ..Self::of("address_wanted")
             },
             Event::UpstreamChanged(changed) => Self {
@@ -152,10 +165,70 @@ pub struct PublishCounters {
     pub silent_ms: f64,
     pub subscribers: f64,
     pub dropped_frames: f64,
+    pub video: Option<VideoTrack>,
+    pub audio: Option<AudioTrack>,
+    pub upstreams: Vec<UpstreamCounters>,
+}
+
+/// The picture of a publish.
+#[napi(object)]
+pub struct VideoTrack {
+    pub codec: String,
+    pub width: Option<u32>,
+    pub height: Option<u32>,
+}
+
+/// The sound of a publish.
+#[napi(object)]
+pub struct AudioTrack {
+    pub codec: String,
+    pub sample_rate: Option<u32>,
+    pub channels: Option<u32>,
+}
+
+/// How one upstream of a running publish does.
+#[napi(object)]
+pub struct UpstreamCounters {
+    /// Unique within the publish.
+    pub id: f64,
+    /// Scheme, host, port and app.
+    pub url: String,
+    /// deployment, stream, session or own.
+    pub source: String,
+    /// connecting, sending, waiting or refused.
+    pub state: String,
+    /// Epoch ms.
+    pub since: f64,
+    pub last_error: Option<String>,
+    pub bytes_out: f64,
+    pub dropped_frames: f64,
+    pub reconnects: f64,
+}
+
+impl From<UpstreamStatus> for UpstreamCounters {
+    fn from(status: UpstreamStatus) -> Self {
+        Self {
+            id: number(status.id),
+            url: status.url,
+            source: status.source.code().into(),
+            state: status.state.code().into(),
+            since: epoch_ms(status.since),
+            last_error: status.last_error,
+            bytes_out: number(status.bytes_out),
+            dropped_frames: number(status.dropped_frames),
+            reconnects: number(status.reconnects),
+        }
+    }
+}
+
+fn epoch_ms(time: SystemTime) -> f64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    number(u64::try_from(since.as_millis()).unwrap_or(0))
 }
 
 impl PublishCounters {
-    pub(crate) fn new(client_id: f64, snapshot: &PublishSnapshot) -> Self {
+    pub(crate) fn new(client_id: f64, snapshot: PublishSnapshot) -> Self {
+        let (video, audio) = (snapshot.tracks.video, snapshot.tracks.audio);
         Self {
             client_id,
             timestamp_ms: number(u64::try_from(snapshot.timestamp_ms).unwrap_or(0)),
@@ -164,6 +237,17 @@ impl PublishCounters {
             silent_ms: number(u64::try_from(snapshot.silent.as_millis()).unwrap_or(u64::MAX)),
             subscribers: number(snapshot.subscribers),
             dropped_frames: number(snapshot.dropped_frames),
+            video: video.map(|track| VideoTrack {
+                codec: track.codec.name().into(),
+                width: track.size.map(|(width, _)| width),
+                height: track.size.map(|(_, height)| height),
+            }),
+            audio: audio.map(|track| AudioTrack {
+                codec: track.codec.name().into(),
+                sample_rate: track.form.map(|(rate, _)| rate),
+                channels: track.form.map(|(_, channels)| channels.into()),
+            }),
+            upstreams: snapshot.upstreams.into_iter().map(UpstreamCounters::from).collect(),
         }
     }
 }

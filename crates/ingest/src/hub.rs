@@ -12,6 +12,7 @@ use crate::gop::JoinPoint;
 use crate::queue::SubscriberQueue;
 use crate::relay::Relay;
 use crate::session::Counters;
+use crate::upstreams::Delivery;
 
 /// A stream in this worker's hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +72,8 @@ struct Subscriber {
     reader: Reader,
     form: SoundForm,
     queue: SubscriberQueue,
+    /// Where what it gets and loses is counted for it alone.
+    delivery: Option<Arc<Delivery>>,
 }
 
 /// The streams of one worker.
@@ -121,6 +124,9 @@ impl Hub {
             let dropped = subscriber.queue.poll_dropped();
             if dropped > 0 {
                 stream.counters.add_dropped(dropped);
+                if let Some(delivery) = &subscriber.delivery {
+                    delivery.add_dropped(dropped);
+                }
             }
             woken.readers.push(subscriber.reader);
         }
@@ -139,11 +145,18 @@ impl Hub {
         if live.ended {
             queue.end();
         }
-        let subscriber = Subscriber { stream, reader, form, queue };
+        let subscriber = Subscriber { stream, reader, form, queue, delivery: None };
         let key = SubscriberKey(self.subscribers.insert(subscriber));
         live.subscribers.push(key);
         live.counters.add_subscribers(1);
         Some(key)
+    }
+
+    /// What this reader gets and loses is counted there as well.
+    pub(crate) fn count(&mut self, key: SubscriberKey, delivery: Arc<Delivery>) {
+        if let Some(subscriber) = self.subscribers.get_mut(key.0) {
+            subscriber.delivery = Some(delivery);
+        }
     }
 
     /// A reader has said in which form it takes the sound.
@@ -190,6 +203,9 @@ impl Hub {
     pub(crate) fn next_frame(&mut self, key: SubscriberKey) -> Option<Frame> {
         let subscriber = self.subscribers.get_mut(key.0)?;
         let frame = subscriber.queue.pop()?;
+        if let Some(delivery) = &subscriber.delivery {
+            delivery.add_out(frame.payload_bytes());
+        }
         if let Some(stream) = self.streams.get(subscriber.stream.0) {
             stream.counters.add_out(frame.payload_bytes());
         }

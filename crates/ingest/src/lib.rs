@@ -29,9 +29,12 @@ mod rtmp_server;
 mod seat;
 mod session;
 mod shared;
+mod silence;
 mod tls;
+mod tracks;
 mod udp;
 mod upstream_url;
+mod upstreams;
 mod whip_session;
 mod worker;
 
@@ -46,7 +49,9 @@ pub use tls::TlsError;
 
 pub use mailbox::{AddressWanted, Event, PublishEnded, PublishRequested, UpstreamChanged};
 pub use session::{EndReason, PublishSnapshot};
+pub use tracks::{AudioTrack, Tracks, VideoTrack};
 pub use upstream_url::UpstreamUrl;
+pub use upstreams::{AddedUpstream, Upstream, UpstreamSource, UpstreamState, UpstreamStatus};
 
 use headgate_whip::sdp::{AnswerSettings, read_offer, write_answer};
 use headgate_whip::{Credentials, Identity, WhipSession};
@@ -77,6 +82,8 @@ pub struct IngestConfig {
     pub workers: usize,
     /// Whether late players start with the cached GOP.
     pub caches_gop: bool,
+    /// Whether pushes without sound get silence (R5).
+    pub pushes_silence: bool,
 }
 
 /// RTMP over TLS.
@@ -145,10 +152,8 @@ pub struct WhipPublish {
     pub name: Vec<u8>,
     /// The client's offer.
     pub offer: String,
-    /// Upstreams of the deployment and of the stream.
-    pub upstreams: Vec<UpstreamUrl>,
-    /// Its own stream_url, when that is not ourselves.
-    pub own_upstream: Option<UpstreamUrl>,
+    /// Where it is pushed.
+    pub upstreams: Vec<Upstream>,
     /// Stereo was asked for.
     pub stereo: bool,
     /// What a browser begins with, kbit/s.
@@ -215,7 +220,11 @@ impl Ingest {
         let Opened { shared, rtmp_port, rtmp_tls_port, media_ports, workers, audio_inboxes } =
             Worker::open_all(config, Mailbox::new(wake))?;
         let audio_threads = audio_inboxes.spawn(&shared)?;
-        shared.audio.warm();
+        // In this crate's own tests the codec is not optimised, and every one of them starts a core: what each made
+        // ahead would take the processor from the others.
+        if !cfg!(test) {
+            shared.audio.warm();
+        }
         let mut threads = Vec::new();
         for worker in workers {
             let name = format!("media-{}", worker.index());
@@ -293,8 +302,8 @@ impl Ingest {
             self.shared.audio.warm();
         }
         let session = Box::new(WhipSession::new(&self.identity, &offer, &credentials, now));
-        let WhipPublish { name, upstreams, own_upstream, audio_bitrate, .. } = publish;
-        let opening = WhipOpening { session, name, slot, upstreams, own_upstream, audio_bitrate };
+        let WhipPublish { name, upstreams, audio_bitrate, .. } = publish;
+        let opening = WhipOpening { session, name, slot, upstreams, audio_bitrate };
         self.shared.send(worker, Command::OpenWhip(Box::new(opening)));
         Ok(answer)
     }
@@ -313,7 +322,7 @@ impl Ingest {
 
     /// Answers a request: the publish goes live under `client_id` and is pushed to `upstreams`. A [`PublishEnded`]
     /// follows in any case, also when the broadcaster did not wait.
-    pub fn allow(&self, request: u64, client_id: u64, upstreams: Vec<UpstreamUrl>) {
+    pub fn allow(&self, request: u64, client_id: u64, upstreams: Vec<Upstream>) {
         let worker = self.shared.worker_of(request);
         let slot = self.shared.mailbox.open_slot(client_id, worker, Instant::now());
         self.shared.send(worker, Command::Allow { request, slot, upstreams });
@@ -335,6 +344,32 @@ impl Ingest {
         if let Some(worker) = self.shared.mailbox.worker(client_id) {
             self.shared.send(worker, Command::End { client_id, reason, description });
         }
+    }
+
+    /// Pushes a running publish to one more upstream.
+    pub fn add_upstream(&self, client_id: u64, upstream: Upstream) -> AddedUpstream {
+        let mailbox = &self.shared.mailbox;
+        let running = mailbox.counters(client_id).zip(mailbox.worker(client_id));
+        let Some((counters, worker)) = running else { return AddedUpstream::NotRunning };
+        match counters.upstreams.add(upstream) {
+            Ok(Some(record)) => {
+                self.shared.send(worker, Command::AddUpstream { client_id, record });
+                AddedUpstream::Added
+            }
+            Ok(None) => AddedUpstream::Added,
+            Err(()) => AddedUpstream::TooMany,
+        }
+    }
+
+    /// Takes an upstream from a running publish: the complete URL, or as a snapshot shows it. False when it has none
+    /// like that.
+    pub fn remove_upstream(&self, client_id: u64, url: &str) -> bool {
+        let mailbox = &self.shared.mailbox;
+        let running = mailbox.counters(client_id).zip(mailbox.worker(client_id));
+        let Some((counters, worker)) = running else { return false };
+        let Some(id) = counters.upstreams.remove(url) else { return false };
+        self.shared.send(worker, Command::RemoveUpstream { client_id, id });
+        true
     }
 
     /// The counters of a running publish.

@@ -14,7 +14,7 @@ use crate::rtmp_push::Push;
 use crate::seat::{After, Entry, Ready};
 use crate::session::EndReason;
 use crate::shared::Command;
-use crate::upstream_url::UpstreamUrl;
+use crate::upstreams::{Upstream, UpstreamRecord};
 use crate::worker::{Timer, Worker};
 
 /// Audio waits so long for a picture to ride along with: a write costs the same for 200 bytes as for 10 kB.
@@ -45,13 +45,13 @@ pub(crate) struct Mirror {
 
 impl Worker {
     /// The gateway said yes.
-    pub(crate) fn allow(&mut self, request: u64, slot: EndSlot, upstreams: Vec<UpstreamUrl>) {
+    pub(crate) fn allow(&mut self, request: u64, slot: EndSlot, upstreams: Vec<Upstream>) {
         let mut slot = Some(slot);
         self.answer(request, |worker, key, server| {
             let Some(slot) = slot.take() else { return };
             server.allow(slot.counters().clone(), worker.now);
             let name = server.name().to_vec();
-            worker.open_stream(key, name, slot, upstreams, None, AUDIO_BITRATE);
+            worker.open_stream(key, name, slot, upstreams, AUDIO_BITRATE);
         });
         if let Some(mut slot) = slot {
             // The broadcaster did not wait: accepted and ended (W12a).
@@ -64,14 +64,14 @@ impl Worker {
         publisher: usize,
         name: Vec<u8>,
         slot: EndSlot,
-        upstreams: Vec<UpstreamUrl>,
-        own_upstream: Option<UpstreamUrl>,
+        upstreams: Vec<Upstream>,
         audio_bitrate: u32,
     ) {
         let stream = self.shared.new_stream();
         let counters = slot.counters().clone();
         let key = self.hub.open(counters.clone(), self.shared.caches_gop);
-        let client_id = slot.client_id();
+        let records: Vec<_> =
+            upstreams.into_iter().map(|upstream| counters.upstreams.open(upstream)).collect();
         self.shared.directory.enter(&name, Place { stream, worker: self.index(), counters });
         let local = LocalStream {
             key,
@@ -87,15 +87,55 @@ impl Worker {
         if let Some(seat) = self.seats.get_mut(publisher) {
             seat.publishes = Some(stream);
         }
-        let own = own_upstream.map(|url| (url, true));
-        for (url, is_own) in upstreams.into_iter().map(|url| (url, false)).chain(own) {
-            let push = Push::new(stream, client_id, url, is_own, self.now);
-            let key = self.seat(Entry::Push(Box::new(push)));
-            self.read_stream(key, stream, SoundForm::Undecided);
-            if let Some(local) = self.locals.get_mut(&stream) {
-                local.pushes.push(key);
-            }
-            self.turn(key, |worker, key, entry| entry.start(worker, key));
+        for record in records {
+            self.open_push(stream, record);
+        }
+    }
+
+    fn open_push(&mut self, stream: StreamId, record: Arc<UpstreamRecord>) {
+        let Some(client_id) = self.locals.get(&stream).map(|local| local.slot.client_id()) else {
+            return;
+        };
+        let push = Push::new(stream, client_id, record, self.now);
+        let key = self.seat(Entry::Push(Box::new(push)));
+        if let Some(local) = self.locals.get_mut(&stream) {
+            local.pushes.push(key);
+        }
+        self.turn(key, |worker, key, entry| entry.start(worker, key));
+    }
+
+    /// The gateway wants a running publish pushed to one more upstream.
+    pub(crate) fn add_upstream(&mut self, client_id: u64, record: Arc<UpstreamRecord>) {
+        if let Some(stream) = self.stream_of(client_id) {
+            self.open_push(stream, record);
+        }
+    }
+
+    /// The gateway wants one upstream of a running publish left.
+    pub(crate) fn remove_upstream(&mut self, client_id: u64, id: u64) {
+        let Some(local) = self.stream_of(client_id).and_then(|stream| self.locals.get(&stream))
+        else {
+            return;
+        };
+        for key in local.pushes.clone() {
+            self.turn(key, |worker, key, entry| match entry {
+                Entry::Push(push) if push.is(client_id, id) => push.leave(worker, key),
+                Entry::Push(_) | Entry::Server(_) | Entry::Whip(_) => After::Stay,
+            });
+        }
+    }
+
+    fn stream_of(&self, client_id: u64) -> Option<StreamId> {
+        let is_meant = |local: &LocalStream| {
+            local.slot.client_id() == client_id && local.draining_until.is_none()
+        };
+        self.locals.iter().find(|(_, local)| is_meant(local)).map(|(stream, _)| *stream)
+    }
+
+    /// Push `key` is over: its seat may be another's by the next turn.
+    pub(crate) fn forget_push(&mut self, stream: StreamId, key: usize) {
+        if let Some(local) = self.locals.get_mut(&stream) {
+            local.pushes.retain(|push| *push != key);
         }
     }
 
@@ -309,10 +349,7 @@ impl Worker {
 
     /// The gateway or a newer publish ends a running one.
     pub(crate) fn end_publish(&mut self, client_id: u64, reason: EndReason, description: &str) {
-        let found = self
-            .locals
-            .values()
-            .find(|local| local.slot.client_id() == client_id && local.draining_until.is_none());
+        let found = self.stream_of(client_id).and_then(|stream| self.locals.get(&stream));
         let Some(publisher) = found.map(|local| local.publisher) else { return };
         self.end_publisher(publisher, reason, Some(description));
     }
@@ -393,7 +430,7 @@ impl Entry {
         match self {
             Self::Server(server) => server.start(worker, key),
             Self::Whip(_) => After::Stay,
-            Self::Push(push) => push.ask_address(worker, key),
+            Self::Push(push) => push.start(worker, key),
         }
     }
 

@@ -10,6 +10,7 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 
 use crate::session::{Counters, EndReason};
+use crate::upstreams::UpstreamSource;
 
 /// Publish requests that may wait for the gateway; the next one is denied at once.
 const REQUESTS_LIMIT: usize = 10_000;
@@ -53,6 +54,8 @@ pub struct AddressWanted {
     pub host: String,
     /// Port of the upstream's URL.
     pub port: u16,
+    /// Who wants the upstream.
+    pub source: UpstreamSource,
 }
 
 /// What a push did, for the operator's eyes.

@@ -7,6 +7,7 @@ use headgate_rtmp::{ClientSession, Output, ServerSession};
 
 use crate::link::Link;
 use crate::rtmp_frames::{media_kind, takes_codec, wire_timestamp};
+use crate::silence::Silence;
 use crate::worker::Worker;
 
 /// Bytes handed to a session ahead of its socket: what goes beyond stays in the queue, where it can be dropped.
@@ -40,6 +41,27 @@ impl FrameWriter for ClientSession {
 
     fn output_mut(&mut self) -> &mut Output {
         Self::output_mut(self)
+    }
+}
+
+/// A push's session, with the silence that the stream may need on the way.
+pub(crate) struct PushWriter<'a> {
+    pub(crate) session: &'a mut ClientSession,
+    pub(crate) silence: &'a mut Option<Silence>,
+    pub(crate) now: Instant,
+}
+
+impl FrameWriter for PushWriter<'_> {
+    fn write_frame(&mut self, frame: &Frame) {
+        let Some(silence) = self.silence else { return self.session.write_frame(frame) };
+        let write = |frame: &Frame| self.session.write_frame(frame);
+        if !silence.handle_frame(frame, self.now, write) {
+            *self.silence = None;
+        }
+    }
+
+    fn output_mut(&mut self) -> &mut Output {
+        self.session.output_mut()
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headgate_rtmp::{
@@ -11,14 +12,17 @@ use headgate_rtmp::{
 use mio::net::TcpStream;
 
 use crate::directory::StreamId;
+use crate::hub::SoundForm;
 use crate::link::{Link, Received};
 use crate::mailbox::{AddressWanted, Event, UpstreamChanged};
-use crate::pump::{Pumped, pump};
+use crate::pump::{Pumped, PushWriter, pump};
 use crate::retry::{GOOD_SENDING, Retry};
 use crate::rtmp_frames::sound_form;
 use crate::seat::{After, Entry, Ready};
 use crate::session::EndReason;
+use crate::silence::Silence;
 use crate::upstream_url::UpstreamUrl;
+use crate::upstreams::{UpstreamRecord, UpstreamSource, UpstreamState};
 use crate::worker::Worker;
 
 /// The gateway resolves a name within this.
@@ -44,10 +48,11 @@ enum State {
 pub(crate) struct Push {
     stream: StreamId,
     client_id: u64,
-    url: UpstreamUrl,
-    /// The publish's own stream_url, which may end it by a refusal while it was never accepted (R4).
-    is_own: bool,
+    /// Where to, and what the gateway sees of it.
+    record: Arc<UpstreamRecord>,
     was_accepted: bool,
+    /// While the stream has no sound of its own; anew for each connection.
+    silence: Option<Silence>,
     addresses: VecDeque<IpAddr>,
     /// Where the running connection goes.
     address: Option<IpAddr>,
@@ -87,16 +92,15 @@ impl Push {
     pub(crate) fn new(
         stream: StreamId,
         client_id: u64,
-        url: UpstreamUrl,
-        is_own: bool,
+        record: Arc<UpstreamRecord>,
         now: Instant,
     ) -> Self {
         Self {
             stream,
             client_id,
-            url,
-            is_own,
+            record,
             was_accepted: false,
+            silence: None,
             addresses: VecDeque::new(),
             address: None,
             arguments: ConnectArguments::default(),
@@ -107,12 +111,41 @@ impl Push {
         }
     }
 
+    /// The stream's frames wait for the upstream from here on, and it is dialled.
+    pub(crate) fn start(&mut self, worker: &mut Worker, key: usize) -> After {
+        self.read(worker, key, SoundForm::Undecided);
+        self.ask_address(worker, key)
+    }
+
+    /// Whether this is upstream `id` of publish `client_id`.
+    pub(crate) fn is(&self, client_id: u64, id: u64) -> bool {
+        self.client_id == client_id && self.record.id == id
+    }
+
+    /// The upstream is to have the stream no longer: says goodbye if it listens.
+    pub(crate) fn leave(&mut self, worker: &mut Worker, key: usize) -> After {
+        if matches!(self.state, State::Talking { ready_since: Some(_), .. }) {
+            self.close(worker, key);
+        }
+        self.wind_up(worker, key, Ready::NO)
+    }
+
+    fn read(&self, worker: &mut Worker, key: usize, form: SoundForm) -> bool {
+        let reads = worker.read_stream(key, self.stream, form);
+        if let Some((_, subscriber)) = worker.seats.get(key).and_then(|seat| seat.reads) {
+            worker.hub.count(subscriber, self.record.delivery.clone());
+        }
+        reads
+    }
+
     /// Asks the gateway where the upstream is: the name may have moved, and the guard decides anew.
-    pub(crate) fn ask_address(&mut self, worker: &mut Worker, key: usize) -> After {
+    fn ask_address(&mut self, worker: &mut Worker, key: usize) -> After {
         let push = worker.new_question(key);
         let target = self.target();
         let (client_id, host, port) = (self.client_id, target.host.clone(), target.port);
-        let wanted = AddressWanted { push, client_id, host, port };
+        let source = self.record.upstream.source;
+        let wanted = AddressWanted { push, client_id, host, port, source };
+        self.record.set_connecting();
         worker.shared.mailbox.put(Event::AddressWanted(wanted));
         self.state = State::Resolving { push, until: worker.now + ADDRESS_LIMIT };
         After::Stay
@@ -120,7 +153,7 @@ impl Push {
 
     /// Where we go: home, or where the upstream sent us.
     fn target(&self) -> &UpstreamUrl {
-        self.detour.as_ref().unwrap_or(&self.url)
+        self.detour.as_ref().unwrap_or(&self.record.upstream.url)
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -138,7 +171,9 @@ impl Push {
     }
 
     pub(crate) fn handle_ready(&mut self, worker: &mut Worker, key: usize, ready: Ready) -> After {
-        if !worker.is_live(self.stream) && !matches!(self.state, State::Talking { .. }) {
+        let is_accepted = matches!(self.state, State::Talking { ready_since: Some(_), .. });
+        if matches!(self.state, State::Closing { .. }) || self.is_late(worker, key) && !is_accepted
+        {
             return self.wind_up(worker, key, ready);
         }
         let outcome = match &mut self.state {
@@ -162,7 +197,9 @@ impl Push {
                 self.fail(worker, key, &Failure::lost("the name was not resolved in time"))
             }
             State::Connecting { until, .. } if now >= *until => self.connect_next(worker, key),
-            State::Closing { until, .. } if now >= *until => After::Gone(EndReason::Unpublished),
+            State::Closing { until, .. } if now >= *until => {
+                self.go(worker, key, EndReason::Unpublished)
+            }
             State::Pausing { until } if now >= *until => self.ask_address(worker, key),
             State::Talking { link, session, .. } => {
                 let is_stalled =
@@ -184,30 +221,22 @@ impl Push {
         }
     }
 
-    /// The stream is over and this push is not sending: what is left of its connection may close.
+    /// The stream is over and nothing of it waits for the upstream any more. What does wait has the stream's time to
+    /// drain, on whatever detour to the upstream it is.
+    fn is_late(&self, worker: &Worker, key: usize) -> bool {
+        let reads = worker.seats.get(key).and_then(|seat| seat.reads);
+        let waits = reads.is_some_and(|(_, subscriber)| !worker.hub.is_finished(subscriber));
+        !worker.is_live(self.stream) && !waits
+    }
+
+    /// Nothing more is to be sent: what is left of the connection may close.
     fn wind_up(&mut self, worker: &mut Worker, key: usize, ready: Ready) -> After {
         let State::Closing { link, session, .. } = &mut self.state else {
-            // Still on its way to the upstream: what waits for it has the stream's time to drain.
-            let is_drained = worker
-                .seats
-                .get(key)
-                .and_then(|seat| seat.reads)
-                .is_none_or(|(_, subscriber)| worker.hub.is_finished(subscriber));
-            return match &self.state {
-                State::Connecting { .. } if ready.writable && !is_drained => {
-                    self.finish_connect(worker, key)
-                }
-                State::Resolving { .. } | State::Connecting { .. } if !is_drained => After::Stay,
-                State::Resolving { .. }
-                | State::Connecting { .. }
-                | State::Talking { .. }
-                | State::Closing { .. }
-                | State::Pausing { .. } => After::Gone(EndReason::Unpublished),
-            };
+            return self.go(worker, key, EndReason::Unpublished);
         };
         link.handle_ready(ready);
         if link.flush(session.output_mut(), worker.now).is_err() {
-            return After::Gone(EndReason::Unpublished);
+            return self.go(worker, key, EndReason::Unpublished);
         }
         if session.output().is_empty() {
             link.shut_writing();
@@ -218,9 +247,14 @@ impl Push {
             match received {
                 Received::Bytes(_) => {}
                 Received::Blocked => return After::Stay,
-                Received::Closed => return After::Gone(EndReason::Unpublished),
+                Received::Closed => return self.go(worker, key, EndReason::Unpublished),
             }
         }
+    }
+
+    fn go(&self, worker: &mut Worker, key: usize, reason: EndReason) -> After {
+        worker.forget_push(self.stream, key);
+        After::Gone(reason)
     }
 
     fn connect_next(&mut self, worker: &mut Worker, key: usize) -> After {
@@ -280,9 +314,9 @@ impl Push {
         let now = worker.now;
         let State::Talking { link, session, ready_since } = &mut self.state else { return Ok(()) };
         link.handle_ready(ready);
-        if ready.readable {
-            receive(worker, link, session)?;
-        }
+        // What the upstream said before it closed is the better reason.
+        let received = if ready.readable { receive(worker, link, session) } else { Ok(()) };
+        let mut consent = None;
         while let Some(event) = session.poll_event() {
             match event {
                 ClientEvent::Ready => {
@@ -290,17 +324,15 @@ impl Push {
                     self.was_accepted = true;
                     self.redirects = 0;
                     let form = sound_form(session.four_cc_list());
-                    if worker.seats.get(key).is_some_and(|seat| seat.reads.is_none()) {
-                        worker.read_stream(key, self.stream, form);
-                    } else {
-                        worker.decide_form(key, form);
-                    }
+                    self.silence = worker.shared.pushes_silence.then(Silence::default);
+                    self.record.set_sending();
                     worker.shared.mailbox.put(Event::UpstreamChanged(UpstreamChanged {
                         client_id: self.client_id,
-                        upstream: self.url.to_string(),
+                        upstream: self.record.upstream.url.to_string(),
                         sending: true,
                         detail: String::new(),
                     }));
+                    consent = Some(form);
                 }
                 ClientEvent::Refused { code, description, kind } => {
                     let detail = format!("{code}: {description}");
@@ -312,7 +344,7 @@ impl Push {
                     return Err(Failure { next, ..Failure::lost("asked for credentials") });
                 }
                 ClientEvent::Redirected { url } => {
-                    let name = &self.url.name;
+                    let name = &self.record.upstream.url.name;
                     let Some(url) = UpstreamUrl::parse(&format!("{url}/{name}")) else {
                         return Err(Failure::lost("redirected to what is no RTMP address"));
                     };
@@ -324,11 +356,23 @@ impl Push {
                 ClientEvent::Media(_) => {}
             }
         }
+        received?;
+        if let Some(form) = consent {
+            if worker.seats.get(key).is_some_and(|seat| seat.reads.is_some()) {
+                worker.decide_form(key, form);
+            } else if !self.read(worker, key, form) {
+                // It said yes to a stream that is over by now.
+                self.close(worker, key);
+                return Ok(());
+            }
+        }
+        let State::Talking { link, session, ready_since } = &mut self.state else { return Ok(()) };
         if let Some(since) = *ready_since {
             if now >= since + GOOD_SENDING {
                 self.retry.reset();
             }
-            match pump(worker, key, link, &mut **session, now) {
+            let mut writer = PushWriter { session, silence: &mut self.silence, now };
+            match pump(worker, key, link, &mut writer, now) {
                 Pumped::Waiting => {}
                 Pumped::Finished => {
                     self.close(worker, key);
@@ -353,9 +397,13 @@ impl Push {
     }
 
     fn fail(&mut self, worker: &mut Worker, key: usize, failure: &Failure) -> After {
-        worker.stop_reading(key);
-        if !worker.is_live(self.stream) {
-            return After::Gone(EndReason::Unpublished);
+        // On a detour that the upstream asked for, nothing has been sent yet: what waits goes on waiting.
+        let was_accepted = matches!(self.state, State::Talking { ready_since: Some(_), .. });
+        if was_accepted || matches!(failure.next, Next::Pause) {
+            worker.stop_reading(key);
+        }
+        if self.is_late(worker, key) {
+            return self.go(worker, key, EndReason::Unpublished);
         }
         match (&failure.next, self.address) {
             (Next::Reconnect(arguments), Some(address)) => {
@@ -372,18 +420,25 @@ impl Push {
             }
             (Next::Pause | Next::Reconnect(_) | Next::Follow(_), _) => {}
         }
+        worker.stop_reading(key);
         self.arguments = ConnectArguments::default();
         self.detour = None;
         self.redirects = 0;
+        let url = &self.record.upstream.url;
+        let detail = url.conceal(&failure.detail);
+        let state =
+            if failure.is_refusal { UpstreamState::Refused } else { UpstreamState::Waiting };
+        self.record.set_failed(state, &detail);
         worker.shared.mailbox.put(Event::UpstreamChanged(UpstreamChanged {
             client_id: self.client_id,
-            upstream: self.url.to_string(),
+            upstream: url.to_string(),
             sending: false,
-            detail: failure.detail.clone(),
+            detail,
         }));
-        if failure.is_refusal && self.is_own && !self.was_accepted {
+        let is_own = self.record.upstream.source == UpstreamSource::Own;
+        if failure.is_refusal && is_own && !self.was_accepted {
             worker.end_refused(self.stream);
-            return After::Gone(EndReason::UpstreamRefused);
+            return self.go(worker, key, EndReason::UpstreamRefused);
         }
         let pause = self.retry.pause(failure.is_refusal, worker.random());
         self.state = State::Pausing { until: worker.now + pause };

@@ -1,11 +1,14 @@
 //! The life of one publish from allowed to ended, and the one table of endings.
 //! Not who is asked (the gateway), not the wire (`rtmp_server`). Pure: it is told the time.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use headgate_media::Frame;
+use headgate_media::{Frame, FrameKind};
+
+use crate::tracks::Tracks;
+use crate::upstreams::{UpstreamStatus, Upstreams};
 
 /// How long a broadcaster may take to send its first media (W19).
 pub(crate) const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(20);
@@ -104,10 +107,14 @@ pub(crate) struct Counters {
     last_input_ms: AtomicU64,
     subscribers: AtomicI64,
     dropped_frames: AtomicU64,
+    /// Read from configurations, of which few pass.
+    tracks: Mutex<Tracks>,
+    /// Where it is pushed.
+    pub(crate) upstreams: Upstreams,
 }
 
 /// Counters and state of a publish session at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishSnapshot {
     /// Newest frame's timestamp in milliseconds, never negative.
     pub timestamp_ms: i64,
@@ -121,6 +128,10 @@ pub struct PublishSnapshot {
     pub subscribers: u64,
     /// Frames that slow subscribers lost, summed over them.
     pub dropped_frames: u64,
+    /// What it carries.
+    pub tracks: Tracks,
+    /// Where it is pushed.
+    pub upstreams: Vec<UpstreamStatus>,
 }
 
 impl Counters {
@@ -135,6 +146,8 @@ impl Counters {
             last_input_ms: AtomicU64::new(0),
             subscribers: AtomicI64::new(0),
             dropped_frames: AtomicU64::new(0),
+            tracks: Mutex::default(),
+            upstreams: Upstreams::default(),
         }
     }
 
@@ -171,7 +184,13 @@ impl Counters {
             silent: now.saturating_duration_since(self.started).saturating_sub(last_input),
             subscribers: u64::try_from(self.subscribers.load(Ordering::Relaxed)).unwrap_or(0),
             dropped_frames: self.dropped_frames.load(Ordering::Relaxed),
+            tracks: *self.tracks.lock().unwrap_or_else(PoisonError::into_inner),
+            upstreams: self.upstreams.status(),
         }
+    }
+
+    fn handle_configuration(&self, frame: &Frame) {
+        self.tracks.lock().unwrap_or_else(PoisonError::into_inner).handle_configuration(frame);
     }
 }
 
@@ -202,6 +221,9 @@ impl PublishSession {
     pub(crate) fn handle_frame(&mut self, frame: &Frame) {
         let bytes = frame.payload_bytes();
         if bytes == 0 {
+            if frame.kind == FrameKind::Configuration {
+                self.counters.handle_configuration(frame);
+            }
             return;
         }
         self.has_media = true;
@@ -220,7 +242,7 @@ impl PublishSession {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use headgate_media::{Codec, FrameKind, Timestamp};
+    use headgate_media::{Codec, Timestamp};
 
     fn frame(kind: FrameKind, millis: i64) -> Frame {
         let timestamp = Timestamp::from_millis(millis);

@@ -16,7 +16,7 @@ use crate::mailbox::{EndSlot, Mailbox};
 use crate::relay::Relay;
 use crate::session::EndReason;
 use crate::tls::TlsContext;
-use crate::upstream_url::UpstreamUrl;
+use crate::upstreams::{Upstream, UpstreamRecord};
 use crate::whip_session::WhipOpening;
 
 /// What other threads ask of a worker.
@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Allow {
         request: u64,
         slot: EndSlot,
-        upstreams: Vec<UpstreamUrl>,
+        upstreams: Vec<Upstream>,
     },
     OpenWhip(Box<WhipOpening>),
     Deny {
@@ -42,6 +42,15 @@ pub(crate) enum Command {
         client_id: u64,
         reason: EndReason,
         description: String,
+    },
+    /// One more upstream of a running publish.
+    AddUpstream {
+        client_id: u64,
+        record: Arc<UpstreamRecord>,
+    },
+    RemoveUpstream {
+        client_id: u64,
+        id: u64,
     },
     /// Worker `reader` has players of a stream that lives here.
     Attach {
@@ -85,6 +94,8 @@ pub(crate) struct Shared {
     pub(crate) audio: AudioWorkers,
     pub(crate) tls: TlsContext,
     pub(crate) caches_gop: bool,
+    /// Pushes without sound get silence.
+    pub(crate) pushes_silence: bool,
     inboxes: Vec<Inbox>,
     next_stream: AtomicU64,
 }
@@ -95,10 +106,20 @@ impl Shared {
         audio: AudioWorkers,
         tls: TlsContext,
         caches_gop: bool,
+        pushes_silence: bool,
         inboxes: Vec<Inbox>,
     ) -> Arc<Self> {
         let (directory, next_stream) = (Directory::default(), AtomicU64::new(0));
-        Arc::new(Self { mailbox, directory, audio, tls, caches_gop, inboxes, next_stream })
+        Arc::new(Self {
+            mailbox,
+            directory,
+            audio,
+            tls,
+            caches_gop,
+            pushes_silence,
+            inboxes,
+            next_stream,
+        })
     }
 
     /// The worker has seen that it was woken; what comes now wakes it again.

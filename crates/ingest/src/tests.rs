@@ -5,6 +5,7 @@ mod hostile;
 mod peer;
 mod players;
 mod pushes;
+mod upstreams;
 mod whip;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,7 +13,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use crate::{
-    AddressWanted, Event, Ingest, IngestConfig, PublishEnded, PublishRequested, UpstreamUrl,
+    AddressWanted, Event, Ingest, IngestConfig, PublishEnded, PublishRequested, Upstream,
+    UpstreamSource, UpstreamUrl,
 };
 
 /// A frame that ends so makes its session panic, in tests of this crate only.
@@ -20,6 +22,18 @@ pub(crate) const FORCED_PANIC: &[u8] = b"forced panic";
 
 /// Longer than anything here should take; only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+fn asked(event: &Event) -> Option<PublishRequested> {
+    match event {
+        Event::PublishRequested(asked) => Some(asked.clone()),
+        Event::PublishEnded(_) | Event::AddressWanted(_) | Event::UpstreamChanged(_) => None,
+    }
+}
+
+fn upstream(url: &str) -> Upstream {
+    let url = UpstreamUrl::parse(url).expect("valid");
+    Upstream { url, source: UpstreamSource::Stream }
+}
 
 /// A core with the part of the gateway played by the test.
 struct Core {
@@ -41,6 +55,7 @@ impl Core {
             workers,
             audio_workers: 1,
             caches_gop: true,
+            pushes_silence: true,
         };
         let wake = Box::new(move || {
             // Nobody listens once the test is over.
@@ -58,21 +73,35 @@ impl Core {
     fn wait_for<T>(&mut self, pick: impl Fn(&Event) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         loop {
-            self.waiting.extend(self.ingest.drain());
-            let found = self.waiting.iter().position(|event| pick(event).is_some());
-            if let Some(at) = found {
-                return pick(&self.waiting.remove(at)).expect("just picked");
+            if let Some(found) = self.take(&pick) {
+                return found;
             }
             let left = until.saturating_duration_since(Instant::now());
             self.woken.recv_timeout(left).expect("the event comes in time");
         }
     }
 
+    /// The first event that `pick` takes, if it is there.
+    fn take<T>(&mut self, pick: impl Fn(&Event) -> Option<T>) -> Option<T> {
+        self.waiting.extend(self.ingest.drain());
+        let at = self.waiting.iter().position(|event| pick(event).is_some())?;
+        pick(&self.waiting.remove(at))
+    }
+
     fn request(&mut self) -> PublishRequested {
-        self.wait_for(|event| match event {
-            Event::PublishRequested(asked) => Some(asked.clone()),
-            Event::PublishEnded(_) | Event::AddressWanted(_) | Event::UpstreamChanged(_) => None,
-        })
+        self.wait_for(asked)
+    }
+
+    /// The request of a publisher that talks until it has been understood.
+    fn request_of(&mut self, publisher: &mut peer::Peer) -> PublishRequested {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(request) = self.take(asked) {
+                return request;
+            }
+            assert!(publisher.step(), "the connection stays until the request");
+            assert!(Instant::now() < until, "the request comes in time");
+        }
     }
 
     fn ended(&mut self, client_id: u64) -> PublishEnded {
@@ -95,9 +124,9 @@ impl Core {
     /// A publisher of `name` that was allowed as `client_id`, pushed to `upstreams`.
     fn publisher(&mut self, name: &str, client_id: u64, upstreams: &[String]) -> peer::Peer {
         let mut publisher = peer::Peer::publish(self.port(), name);
-        let request = publisher.meanwhile(|| self.request());
-        let urls = upstreams.iter().map(|url| UpstreamUrl::parse(url).expect("valid")).collect();
-        self.ingest.allow(request.request, client_id, urls);
+        let request = self.request_of(&mut publisher);
+        let upstreams = upstreams.iter().map(|url| upstream(url)).collect();
+        self.ingest.allow(request.request, client_id, upstreams);
         publisher.wait_ready();
         publisher
     }

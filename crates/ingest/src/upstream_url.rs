@@ -54,6 +54,23 @@ impl UpstreamUrl {
         let scheme = if self.is_tls { "rtmps" } else { "rtmp" };
         format!("{scheme}://{self}/{}", self.app)
     }
+
+    /// What an upstream said, fit to be shown: without our stream key, arguments and password, of one line, not long.
+    #[must_use]
+    pub(crate) fn conceal(&self, words: &str) -> String {
+        const LIMIT_CHARACTERS: usize = 200;
+        /// What is shorter is no secret and would be found in every word.
+        const LEAST_BYTES: usize = 3;
+        let (name, arguments) = self.name.split_once('?').unwrap_or((&self.name, ""));
+        let password = self.credentials.as_ref().map_or("", |credentials| &credentials.password);
+        let mut shown = words.to_owned();
+        for secret in [&self.name, name, arguments, password] {
+            if secret.len() >= LEAST_BYTES {
+                shown = shown.replace(secret, "…");
+            }
+        }
+        shown.chars().filter(|one| !one.is_control()).take(LIMIT_CHARACTERS).collect()
+    }
 }
 
 /// `user:password`, percent-decoded.
@@ -128,6 +145,14 @@ mod tests {
             format!("{url} {url:?} {}", url.tc_url()),
             "h:443 UpstreamUrl(h:443) rtmps://h:443/live"
         );
+    }
+
+    #[test]
+    fn what_an_upstream_says_does_not_repeat_our_secrets() {
+        let url = UpstreamUrl::parse("rtmp://me:word@h/live/key?token=1").expect("valid");
+        let shown = url.conceal("no key?token=1 here, nor key, nor token=1 for me:word\r\nat all");
+        assert_eq!(shown, "no … here, nor …, nor … for me:…at all");
+        assert_eq!(url.conceal(&"x".repeat(1000)).len(), 200);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use quinn_udp::BATCH_SIZE;
 use crate::mailbox::EndSlot;
 use crate::seat::{After, Entry};
 use crate::session::{Counters, EndReason, PublishSession};
-use crate::upstream_url::UpstreamUrl;
+use crate::upstreams::Upstream;
 use crate::worker::Worker;
 
 /// What opens a WHIP publish on its worker.
@@ -20,9 +20,7 @@ pub(crate) struct WhipOpening {
     pub(crate) session: Box<WhipSession>,
     pub(crate) name: Vec<u8>,
     pub(crate) slot: EndSlot,
-    pub(crate) upstreams: Vec<UpstreamUrl>,
-    /// Its own stream_url: a refusal there ends the publish (R4).
-    pub(crate) own_upstream: Option<UpstreamUrl>,
+    pub(crate) upstreams: Vec<Upstream>,
     pub(crate) audio_bitrate: u32,
 }
 
@@ -117,8 +115,7 @@ impl WhipConnection {
 impl Worker {
     /// The gateway answered an offer with our session: media may come.
     pub(crate) fn open_whip(&mut self, opening: WhipOpening) {
-        let WhipOpening { session, name, mut slot, upstreams, own_upstream, audio_bitrate } =
-            opening;
+        let WhipOpening { session, name, mut slot, upstreams, audio_bitrate } = opening;
         if self.stopping.is_some() {
             slot.name_reason(EndReason::Shutdown);
             return;
@@ -130,7 +127,7 @@ impl Worker {
         if let Some(seat) = self.seats.get_mut(key) {
             seat.routes = Some(Routes { ufrag, addresses: Vec::new() });
         }
-        self.open_stream(key, name, slot, upstreams, own_upstream, audio_bitrate);
+        self.open_stream(key, name, slot, upstreams, audio_bitrate);
     }
 
     /// Reads what came on the media port and hands it to its sessions.

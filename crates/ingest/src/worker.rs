@@ -133,7 +133,8 @@ impl Worker {
             polls.push((poll, udp, receiver));
         }
         let (audio, audio_inboxes) = AudioWorkers::new(config.audio_workers);
-        let shared = Shared::new(mailbox, audio, tls, config.caches_gop, inboxes);
+        let IngestConfig { caches_gop, pushes_silence, .. } = *config;
+        let shared = Shared::new(mailbox, audio, tls, caches_gop, pushes_silence, inboxes);
         if let Some((poll, ..)) = polls.first() {
             poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
             if let Some(listener) = &mut tls_listener {
@@ -200,6 +201,8 @@ impl Worker {
                 | Command::Deny { .. }
                 | Command::Dial { .. }
                 | Command::End { .. }
+                | Command::AddUpstream { .. }
+                | Command::RemoveUpstream { .. }
                 | Command::Attach { .. }
                 | Command::Seed { .. }
                 | Command::Transcoded { .. }
@@ -241,7 +244,11 @@ impl Worker {
                 self.set_seat_timer(key);
             }
             Ok(After::Gone(reason)) => self.leave(key, reason),
-            Err(_) => self.leave(key, EndReason::InternalError),
+            Err(_) => {
+                // It may have taken the buffer along; to read into none would look like the peer's end.
+                self.provide_buffer();
+                self.leave(key, EndReason::InternalError);
+            }
         }
     }
 
@@ -283,10 +290,14 @@ impl Worker {
         }
     }
 
-    fn cycle(&mut self, events: &mut Events) {
+    fn provide_buffer(&mut self) {
         if self.buffer.len() != READ_BUFFER {
             self.buffer = vec![0; READ_BUFFER];
         }
+    }
+
+    fn cycle(&mut self, events: &mut Events) {
+        self.provide_buffer();
         let timeout = self.next_timeout();
         if let Err(error) = self.poll.poll(events, timeout)
             && error.kind() != ErrorKind::Interrupted
@@ -371,6 +382,8 @@ impl Worker {
                 Command::End { client_id, reason, description } => {
                     self.end_publish(client_id, reason, &description);
                 }
+                Command::AddUpstream { client_id, record } => self.add_upstream(client_id, record),
+                Command::RemoveUpstream { client_id, id } => self.remove_upstream(client_id, id),
                 Command::Attach { stream, reader, relay } => self.attach(stream, reader, relay),
                 Command::Seed { stream, burst } => self.seed(stream, burst),
                 Command::Detach { stream, relay } => self.detach(stream, &relay),

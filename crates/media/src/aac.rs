@@ -90,6 +90,11 @@ pub const fn lc_48k(channels: Channels) -> [u8; 2] {
     fields.to_be_bytes()
 }
 
+/// One frame of silence, stereo, at any rate: a channel pair without a spectrum (`max_sfb` 0), then the end (ISO 14496-3
+/// 4.4.2.1). It is what our own encoder makes of zeros, without the fill element by which that keeps its bitrate; a test
+/// in `transcode` compares them.
+pub const SILENCE_STEREO: [u8; 6] = [0x21, 0x10, 0x03, 0x40, 0x68, 0x1c];
+
 struct Bits<'a> {
     bytes: &'a [u8],
     position: usize,

@@ -68,6 +68,21 @@ pub enum Codec {
 }
 
 impl Codec {
+    /// Stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::H264 => "h264",
+            Self::Hevc => "hevc",
+            Self::Av1 => "av1",
+            Self::Vp9 => "vp9",
+            Self::Aac => "aac",
+            Self::Mp3 => "mp3",
+            Self::Opus => "opus",
+            Self::Amf0 => "amf0",
+        }
+    }
+
     /// The track such frames belong to.
     #[must_use]
     pub const fn track(self) -> Track {

@@ -35,7 +35,7 @@ fn unpublish_and_reset_and_a_closed_connection_end_once_with_their_bytes() {
 fn a_denied_broadcaster_reads_why_and_nothing_ends() {
     let mut core = Core::start(1);
     let mut publisher = Peer::publish(core.port(), "cam?pass=x");
-    let request = publisher.meanwhile(|| core.request());
+    let request = core.request_of(&mut publisher);
     assert_eq!(
         (request.name.as_slice(), request.arguments.as_deref()),
         (&b"cam"[..], Some(&b"pass=x"[..]))
@@ -55,7 +55,7 @@ fn a_denied_broadcaster_reads_why_and_nothing_ends() {
 fn a_broadcaster_that_does_not_wait_is_accepted_and_ended() {
     let mut core = Core::start(2);
     let mut publisher = Peer::publish(core.port(), "cam");
-    let request = publisher.meanwhile(|| core.request());
+    let request = core.request_of(&mut publisher);
     publisher.reset();
     core.ingest.allow(request.request, 9, Vec::new());
     assert_eq!(core.ended(9).reason, EndReason::BroadcasterLeft);

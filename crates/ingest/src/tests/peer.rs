@@ -51,16 +51,6 @@ impl Peer {
         Self { socket, session, events: VecDeque::new() }
     }
 
-    /// Talks until its own last words are out, then lets `act` wait for what they cause.
-    pub(super) fn meanwhile<T>(&mut self, act: impl FnOnce() -> T) -> T {
-        // Handshake, connect, createStream, publish: a few round trips on loopback.
-        let until = Instant::now() + Duration::from_millis(300);
-        while Instant::now() < until {
-            self.step();
-        }
-        act()
-    }
-
     pub(super) fn wait_ready(&mut self) {
         self.wait_event(|event| matches!(event, ClientEvent::Ready));
     }
@@ -81,13 +71,21 @@ impl Peer {
 
     /// Media until the stream ends.
     pub(super) fn media_to_end(&mut self) -> Vec<MediaMessage> {
+        self.watch_to_end(|_| {})
+    }
+
+    /// The same; `see` gets every message as it comes.
+    pub(super) fn watch_to_end(&mut self, see: impl Fn(&MediaMessage)) -> Vec<MediaMessage> {
         let mut media = Vec::new();
         let until = Instant::now() + PATIENCE;
         loop {
             let is_open = self.step();
             while let Some(event) = self.events.pop_front() {
                 match event {
-                    ClientEvent::Media(message) => media.push(message),
+                    ClientEvent::Media(message) => {
+                        see(&message);
+                        media.push(message);
+                    }
                     ClientEvent::Ended { .. } | ClientEvent::Close => return media,
                     ClientEvent::Ready
                     | ClientEvent::Refused { .. }

@@ -1,5 +1,8 @@
 //! One publisher, many players, over several workers.
 
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -106,4 +109,49 @@ fn ready_player(core: &Core) -> Peer {
     let mut player = Peer::play(core.port(), "cam");
     player.wait_ready();
     player
+}
+
+#[test]
+fn a_player_that_reads_ten_kilobytes_a_second_loses_pictures_and_nobody_else_does() {
+    const PICTURES: u32 = 400;
+    let mut core = Core::start(2);
+    let mut publisher = core.publisher("cam", 1, &[]);
+    publisher.send_frame(0, 25);
+    let slow = ready_player(&core);
+    // The kernel shall not be patient in its place.
+    socket2::SockRef::from(&slow.socket).set_recv_buffer_size(8 * 1024).expect("a socket option");
+    let stop = Arc::new(AtomicBool::new(false));
+    let reading = {
+        let (mut socket, stop) = (slow.socket.try_clone().expect("a handle"), stop.clone());
+        thread::spawn(move || {
+            let mut buffer = [0; 1000];
+            while !stop.load(Ordering::Relaxed) {
+                let _ = socket.read(&mut buffer);
+                thread::sleep(Duration::from_millis(100));
+            }
+        })
+    };
+    let fast = {
+        let mut player = ready_player(&core);
+        thread::spawn(move || player.media_to_end())
+    };
+    let mut picture = vec![0x27, 1, 0, 0, 0];
+    picture.resize(60_000, 0);
+    for n in 1..PICTURES {
+        if n % 25 == 0 {
+            publisher.send_frame(n, 25)
+        } else {
+            publisher.send(MediaKind::Video, n * 40, &picture)
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let snapshot = core.ingest.snapshot(1).expect("live");
+    publisher.say_goodbye();
+    let media = fast.join().expect("the player");
+    let pictures = media.iter().filter(|m| m.kind == MediaKind::Video).count();
+    assert_eq!(pictures, PICTURES as usize + 1);
+    assert!((1..u64::from(PICTURES)).contains(&snapshot.dropped_frames), "{snapshot:?}");
+    core.ended(1);
+    stop.store(true, Ordering::Relaxed);
+    reading.join().expect("the reader");
 }

@@ -89,7 +89,7 @@ fn an_upstream_that_is_not_there_ends_with_the_stream_and_delays_nothing() {
     assert!(said.elapsed() < Duration::from_secs(5));
 }
 
-fn wait_for_player(upstream: &Core) -> Peer {
+pub(super) fn wait_for_player(upstream: &Core) -> Peer {
     let until = Instant::now() + super::PATIENCE;
     loop {
         let mut player = Peer::play(upstream.port(), "out");
@@ -102,7 +102,7 @@ fn wait_for_player(upstream: &Core) -> Peer {
 }
 
 /// An upstream that answers every connect with a redirect to `url`, and counts.
-fn redirect_all(listener: TcpListener, url: String) -> Arc<AtomicUsize> {
+pub(super) fn redirect_all(listener: TcpListener, url: String) -> Arc<AtomicUsize> {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
     std::thread::spawn(move || {

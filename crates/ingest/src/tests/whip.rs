@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,6 @@ impl Broadcaster {
             name: name.into(),
             offer: publisher.offer(),
             upstreams: Vec::new(),
-            own_upstream: None,
             stereo: false,
             start_bitrate_kbps: 2000,
             max_bitrate_kbps: 0,
@@ -114,10 +113,19 @@ fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     }
 }
 
-/// Plays to the end of the stream.
-fn watch(mut player: Peer) -> JoinHandle<Vec<MediaMessage>> {
+/// Plays to the end of the stream, and counts its sound as it comes.
+fn listen(mut player: Peer) -> (JoinHandle<Vec<MediaMessage>>, Arc<AtomicUsize>) {
     player.wait_ready();
-    thread::spawn(move || player.media_to_end())
+    let heard = Arc::new(AtomicUsize::new(0));
+    let count = heard.clone();
+    let reader = thread::spawn(move || {
+        player.watch_to_end(|message| {
+            if message.kind == MediaKind::Audio {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    });
+    (reader, heard)
 }
 
 fn audio(media: &[MediaMessage]) -> impl Iterator<Item = &[u8]> {
@@ -131,21 +139,22 @@ fn players_that_list_opus_get_it_untouched_and_others_get_aac_at_the_same_time()
     wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
     assert_eq!(core.ingest.transcoders(), 0, "nobody needs AAC yet");
     // Dealt to both workers in turn.
-    let opus: Vec<_> = (0..2).map(|_| watch(Peer::play_opus(core.port(), "cam"))).collect();
-    thread::sleep(Duration::from_millis(300));
+    let opus: Vec<_> = (0..2).map(|_| listen(Peer::play_opus(core.port(), "cam"))).collect();
+    let has_heard = |(_, heard): &(_, Arc<AtomicUsize>)| heard.load(Ordering::Relaxed) > 100;
+    wait_until("they hear something", || opus.iter().all(has_heard));
     assert_eq!(core.ingest.transcoders(), 0, "they take it as it comes");
-    let aac: Vec<_> = (0..2).map(|_| watch(Peer::play(core.port(), "cam"))).collect();
+    let aac: Vec<_> = (0..2).map(|_| listen(Peer::play(core.port(), "cam"))).collect();
     wait_until("a transcoder runs", || core.ingest.transcoders() == 1);
-    thread::sleep(Duration::from_secs(2));
+    wait_until("they hear something as well", || aac.iter().all(has_heard));
     broadcaster.stop();
-    for player in opus {
+    for (player, _) in opus {
         let media = player.join().expect("a player");
         let packets: Vec<_> = audio(&media).filter(|body| body.starts_with(OPUS_HEADER)).collect();
         assert!(packets.len() > 90, "{}", packets.len());
         assert!(packets.iter().all(|body| &body[5..] == SILENCE));
         assert!(!audio(&media).any(|body| body[0] == 0xaf));
     }
-    for player in aac {
+    for (player, _) in aac {
         let media = player.join().expect("a player");
         let first = audio(&media).next().expect("sound");
         assert_eq!(first, [0xaf, 0, 0x11, 0x88], "mono stays mono");
@@ -215,7 +224,6 @@ fn a_client_that_never_comes_ends_without_media() {
         name: b"cam".to_vec(),
         offer: publisher.offer(),
         upstreams: Vec::new(),
-        own_upstream: None,
         stereo: false,
         start_bitrate_kbps: 2000,
         max_bitrate_kbps: 0,

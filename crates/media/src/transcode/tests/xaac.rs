@@ -4,6 +4,7 @@ use super::super::encoder::{EncoderError, EncoderKind};
 use super::super::xaac::Xaac;
 use super::super::{FrameKind, Timestamp, aac_frame};
 use super::support::{channels, decode_aac};
+use crate::aac::SILENCE_STEREO;
 
 const SAMPLES: usize = 1024;
 
@@ -67,4 +68,18 @@ fn an_encoder_used_before_is_as_good_as_new() {
         let pcm = hostile(frame, SAMPLES);
         assert!(used.encode(&pcm).unwrap() == new.encode(&pcm).unwrap(), "frame {frame}");
     }
+}
+
+#[test]
+fn the_constant_of_silence_is_this_encoders_frame_without_its_filling() {
+    let mut encoder = Xaac::create(EncoderKind::new(channels(2), 128_000)).unwrap();
+    for _ in 0..8 {
+        let made = encoder.encode(&[0; 2 * SAMPLES]).unwrap();
+        // Up to the three bits that name the next element: fill (6) there, end (7) here.
+        assert_eq!(made[..5], SILENCE_STEREO[..5]);
+        assert_eq!((made[5] >> 2, SILENCE_STEREO[5] >> 2), (0b00_0110, 0b00_0111));
+    }
+    let frames = vec![aac_frame(FrameKind::Audio, Timestamp::ZERO, SILENCE_STEREO[..].into()); 10];
+    let heard = decode_aac(&frames, 2);
+    assert!(heard.is_none_or(|pcm| pcm.len() == 20 * SAMPLES && pcm.iter().all(|one| *one == 0)));
 }

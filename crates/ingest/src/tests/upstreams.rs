@@ -1,0 +1,230 @@
+//! Upstreams that come, go and fail while a publish is live, and what the gateway sees of them.
+
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use headgate_rtmp::MediaKind;
+
+use super::peer::{Peer, pictures};
+use super::pushes::{redirect_all, wait_for_player};
+use super::{Core, PATIENCE, upstream};
+use crate::{AddedUpstream, EndReason, Event, UpstreamState, UpstreamStatus};
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Lets every push that asks connect to this machine.
+fn dial(core: &mut Core) {
+    let wanted = core.address_wanted();
+    core.ingest.dial(wanted.push, vec![LOOPBACK]);
+}
+
+/// Waits until the only upstream of publish 1 is as wished.
+fn status(core: &Core, pick: impl Fn(&UpstreamStatus) -> bool) -> UpstreamStatus {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let snapshot = core.ingest.snapshot(1).expect("live");
+        if let Some(found) = snapshot.upstreams.iter().find(|status| pick(status)) {
+            return found.clone();
+        }
+        assert!(Instant::now() < until, "{snapshot:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn one_that_is_added_while_live_starts_at_a_keyframe_and_one_that_is_removed_is_told() {
+    let (mut core, mut other) = (Core::start(2), Core::start(1));
+    let url = format!("rtmp://127.0.0.1:{}/live/out?key=1", other.port());
+    let mut publisher = core.publisher("cam", 1, &[]);
+    for n in 0..15 {
+        publisher.send_frame(n, 10);
+    }
+    while core.ingest.snapshot(1).is_some_and(|s| s.bytes_in < 15 * Peer::FRAME_BYTES) {
+        publisher.step();
+    }
+    assert_eq!(core.ingest.add_upstream(1, upstream(&url)), AddedUpstream::Added);
+    assert_eq!(core.ingest.add_upstream(2, upstream(&url)), AddedUpstream::NotRunning);
+    dial(&mut core);
+    let request = other.request();
+    assert_eq!(request.arguments.as_deref(), Some(&b"key=1"[..]));
+    other.ingest.allow(request.request, 7, Vec::new());
+    let sending = status(&core, |status| status.state == UpstreamState::Sending);
+    assert_eq!(sending.url, format!("rtmp://127.0.0.1:{}/live", other.port()));
+    // Added twice, pushed once.
+    assert_eq!(core.ingest.add_upstream(1, upstream(&url)), AddedUpstream::Added);
+    let mut player = wait_for_player(&other);
+    for n in 15..25 {
+        publisher.send_frame(n, 10);
+    }
+    while other.ingest.snapshot(7).is_some_and(|s| s.bytes_in < 15 * Peer::FRAME_BYTES) {
+        publisher.step();
+    }
+    assert_eq!(status(&core, |_| true).bytes_out, 15 * Peer::FRAME_BYTES);
+    assert!(core.ingest.remove_upstream(1, &url));
+    assert!(!core.ingest.remove_upstream(1, &url));
+    let ended = other.ended(7);
+    assert_eq!((ended.reason, ended.bytes_in), (EndReason::Unpublished, 15 * Peer::FRAME_BYTES));
+    assert_eq!(pictures(&player.media_to_end()), (10..25).collect::<Vec<_>>());
+    // The publish goes on, and may have it again.
+    assert!(core.ingest.snapshot(1).is_some_and(|snapshot| snapshot.upstreams.is_empty()));
+    assert_eq!(core.ingest.add_upstream(1, upstream(&url)), AddedUpstream::Added);
+    dial(&mut core);
+    let again = other.request();
+    other.ingest.allow(again.request, 8, Vec::new());
+    status(&core, |status| status.state == UpstreamState::Sending && status.bytes_out > 0);
+    publisher.say_goodbye();
+    core.ended(1);
+    other.ended(8);
+}
+
+#[test]
+fn one_that_is_removed_before_it_ever_answered_is_left_at_once() {
+    let mut core = Core::start(1);
+    let mute = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let url = format!("rtmp://127.0.0.1:{}/live/out", mute.local_addr().expect("bound").port());
+    let mut publisher = core.publisher("cam", 1, std::slice::from_ref(&url));
+    publisher.send_frame(0, 10);
+    dial(&mut core);
+    let (mut socket, _) = mute.accept().expect("it connects");
+    assert!(core.ingest.remove_upstream(1, &url));
+    // It hears the end of the connection, and nothing is tried again.
+    let read = std::io::copy(&mut socket, &mut std::io::sink());
+    assert!(read.is_ok() || read.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset));
+    publisher.say_goodbye();
+    core.ended(1);
+    let asked = |event: &Event| matches!(event, Event::AddressWanted(_));
+    assert!(!core.waiting.iter().any(asked) && !core.ingest.drain().iter().any(asked));
+}
+
+#[test]
+fn a_loss_and_a_refusal_are_told_in_words_without_our_secrets() {
+    let (mut core, mut other) = (Core::start(1), Core::start(1));
+    let url = format!("rtmp://127.0.0.1:{}/live/secret-key?token=abc", other.port());
+    let mut publisher = core.publisher("cam", 1, &[url]);
+    assert_eq!(status(&core, |_| true).state, UpstreamState::Connecting);
+    publisher.send_frame(0, 10);
+    dial(&mut core);
+    let request = other.request();
+    other.ingest.allow(request.request, 7, Vec::new());
+    let sending = status(&core, |status| status.state == UpstreamState::Sending);
+    assert_eq!((sending.last_error, sending.reconnects), (None, 0));
+    other.ingest.end(7, EndReason::Shutdown, String::new());
+    let waiting = status(&core, |status| status.state == UpstreamState::Waiting);
+    assert_eq!(waiting.last_error.as_deref(), Some("NetStream.Failed"));
+    dial(&mut core);
+    let request = other.request();
+    let words = "Unknown stream secret-key?token=abc".into();
+    other.ingest.deny(request.request, crate::Denial::BadName, words);
+    let refused = status(&core, |status| status.state == UpstreamState::Refused);
+    let words = "NetStream.Publish.BadName: Unknown stream …";
+    assert_eq!(refused.last_error.as_deref(), Some(words));
+    assert!(refused.since >= waiting.since);
+    publisher.say_goodbye();
+    core.ended(1);
+}
+
+#[test]
+fn a_healthy_one_beside_dead_ones_loses_nothing() {
+    let (mut core, mut healthy) = (Core::start(2), Core::start(1));
+    let nobody = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let refuses = nobody.local_addr().expect("bound").port();
+    drop(nobody);
+    // Connects, and never says a word.
+    let mute = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let ports = [refuses, mute.local_addr().expect("bound").port(), healthy.port()];
+    let mut publisher =
+        core.publisher("cam", 1, &ports.map(|port| format!("rtmp://127.0.0.1:{port}/live/out")));
+    for _ in ports {
+        dial(&mut core);
+    }
+    let request = healthy.request();
+    healthy.ingest.allow(request.request, 7, Vec::new());
+    publisher.send_frame(0, 25);
+    let mut player = wait_for_player(&healthy);
+    // Large enough that what waits for the mute one must be dropped: 3 s of media at most.
+    let mut picture = vec![0x27, 1, 0, 0, 0];
+    picture.resize(20_000, 0);
+    for n in 1..200 {
+        if n % 25 == 0 {
+            publisher.send_frame(n, 25);
+        } else {
+            publisher.send(MediaKind::Video, n * 40, &picture);
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    publisher.say_goodbye();
+    let media = player.media_to_end();
+    assert_eq!(media.iter().filter(|m| m.kind == MediaKind::Video).count(), 201);
+    let (ours, theirs) = (core.ended(1), healthy.ended(7));
+    assert_eq!(theirs.bytes_in, ours.bytes_in);
+}
+
+/// A redirect to an upstream that is asked, and has not answered yet.
+fn redirected(core: &mut Core, other: &mut Core) -> (Peer, u64) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    redirect_all(listener, format!("rtmp://moved.test:{}/live", other.port()));
+    let mut publisher = core.publisher("cam", 1, &[format!("rtmp://home.test:{port}/live/out")]);
+    publisher.send_frame(0, 10);
+    dial(core);
+    dial(core);
+    (publisher, other.request().request)
+}
+
+#[test]
+fn a_publish_that_ends_while_a_redirected_upstream_accepts_still_reaches_it() {
+    let (mut core, mut other) = (Core::start(1), Core::start(1));
+    let (mut publisher, request) = redirected(&mut core, &mut other);
+    publisher.say_goodbye();
+    other.ingest.allow(request, 7, Vec::new());
+    let theirs = other.ended(7);
+    assert_eq!((theirs.reason, theirs.bytes_in), (EndReason::Unpublished, Peer::FRAME_BYTES));
+    assert_eq!(core.ended(1).bytes_out, Peer::FRAME_BYTES);
+}
+
+#[test]
+fn a_redirected_upstream_that_accepts_after_the_end_is_not_kept_waiting() {
+    let (mut core, mut other) = (Core::start(1), Core::start(1));
+    let (mut publisher, request) = redirected(&mut core, &mut other);
+    publisher.say_goodbye();
+    core.ended(1);
+    let accepted = Instant::now();
+    other.ingest.allow(request, 7, Vec::new());
+    other.ended(7);
+    // Far below the time that it would wait for its first media.
+    assert!(accepted.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn a_stream_without_sound_comes_with_silence_to_upstreams_and_without_to_players() {
+    let (mut core, mut other) = (Core::start(1), Core::start(1));
+    let url = format!("rtmp://127.0.0.1:{}/live/out", other.port());
+    let mut publisher = core.publisher("cam", 1, &[url]);
+    let header = [0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 0];
+    publisher.send(MediaKind::Video, 0, &header);
+    publisher.send(MediaKind::Video, 0, &[0x17, 1, 0, 0, 0, 0, 0, 0, 0]);
+    dial(&mut core);
+    let request = other.request();
+    other.ingest.allow(request.request, 7, Vec::new());
+    let mut far = wait_for_player(&other);
+    let mut near = Peer::play(core.port(), "cam");
+    near.wait_ready();
+    let began = Instant::now();
+    let mut n = 0_u32;
+    // Two seconds of the wall clock: the patience runs from the first picture that the upstream got.
+    while began.elapsed() < Duration::from_secs(2) {
+        n += 1;
+        publisher.send(MediaKind::Video, n * 40, &[0x27, 1, 0, 0, 0, 0, 0, 0, 0]);
+        thread::sleep(Duration::from_millis(20));
+    }
+    publisher.say_goodbye();
+    let far = far.media_to_end();
+    let sound: Vec<_> = far.iter().filter(|m| m.kind == MediaKind::Audio).collect();
+    assert_eq!(sound.first().map(|m| &m.payload[..]), Some(&[0xaf, 0, 0x11, 0x90][..]));
+    assert!(sound.len() > 10, "{}", sound.len());
+    assert!(far.iter().map(|m| m.timestamp).is_sorted());
+    assert!(near.media_to_end().iter().all(|m| m.kind != MediaKind::Audio));
+    // Silence is no payload of the publish.
+    assert_eq!(core.ended(1).bytes_in, other.ended(7).bytes_in - 6 * (sound.len() as u64 - 1));
+}

@@ -1,0 +1,310 @@
+//! The upstreams of one publish and how each does: written by the publish's worker, read by the gateway at any time.
+//! Not who dials them (`rtmp_push`).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use crate::upstream_url::UpstreamUrl;
+
+/// Upstreams of one publish, beyond which none is added while it is live: each costs a connection and a queue.
+const UPSTREAMS_LIMIT: usize = 32;
+
+/// Who wants an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamSource {
+    /// The operator, for every publish.
+    Deployment,
+    /// The stream that is published.
+    Stream,
+    /// Someone, for this publish alone.
+    Session,
+    /// The publish itself, by its stream_url: a refusal there may end it (R4).
+    Own,
+}
+
+impl UpstreamSource {
+    /// Stable name.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Deployment => "deployment",
+            Self::Stream => "stream",
+            Self::Session => "session",
+            Self::Own => "own",
+        }
+    }
+}
+
+/// Where a publish is to be pushed, and who wants it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// Complete, with name and arguments.
+    pub url: UpstreamUrl,
+    /// Who wants it.
+    pub source: UpstreamSource,
+}
+
+/// What a push is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamState {
+    /// From asking for the address to the upstream's consent.
+    Connecting,
+    /// It takes the stream.
+    Sending,
+    /// The next try comes after a pause.
+    Waiting,
+    /// The same, slowly: the upstream said no.
+    Refused,
+}
+
+impl UpstreamState {
+    /// Stable name.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Sending => "sending",
+            Self::Waiting => "waiting",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// One upstream at one moment. Nothing in it is secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamStatus {
+    /// Unique within the publish.
+    pub id: u64,
+    /// Scheme, host, port and app.
+    pub url: String,
+    /// Who wants it.
+    pub source: UpstreamSource,
+    /// What its push is at.
+    pub state: UpstreamState,
+    /// When it came to that.
+    pub since: SystemTime,
+    /// Why it last stopped, in words.
+    pub last_error: Option<String>,
+    /// Payload handed to it, over all its connections.
+    pub bytes_out: u64,
+    /// Frames it lost because it was slow.
+    pub dropped_frames: u64,
+    /// How often it took the stream again after a loss.
+    pub reconnects: u64,
+}
+
+/// What the gateway gets to hear when it adds an upstream to a running publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddedUpstream {
+    /// It is pushed there from now on, or was already.
+    Added,
+    /// The publish does not run.
+    NotRunning,
+    /// It has as many as it may have.
+    TooMany,
+}
+
+/// What one subscriber was handed and what it lost; one writer, any reader.
+#[derive(Debug, Default)]
+pub(crate) struct Delivery {
+    bytes_out: AtomicU64,
+    dropped_frames: AtomicU64,
+}
+
+impl Delivery {
+    pub(crate) fn add_out(&self, bytes: u64) {
+        self.bytes_out.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_dropped(&self, frames: u64) {
+        self.dropped_frames.fetch_add(frames, Ordering::Relaxed);
+    }
+}
+
+/// One upstream of a running publish.
+#[derive(Debug)]
+pub(crate) struct UpstreamRecord {
+    pub(crate) id: u64,
+    pub(crate) upstream: Upstream,
+    pub(crate) delivery: Arc<Delivery>,
+    course: Mutex<Course>,
+}
+
+#[derive(Debug)]
+struct Course {
+    state: UpstreamState,
+    since: SystemTime,
+    last_error: Option<String>,
+    /// How often it took the stream.
+    acceptances: u64,
+}
+
+impl UpstreamRecord {
+    pub(crate) fn set_connecting(&self) {
+        lock(&self.course).enter(UpstreamState::Connecting);
+    }
+
+    pub(crate) fn set_sending(&self) {
+        let mut course = lock(&self.course);
+        course.enter(UpstreamState::Sending);
+        course.acceptances += 1;
+    }
+
+    pub(crate) fn set_failed(&self, state: UpstreamState, error: &str) {
+        let mut course = lock(&self.course);
+        course.enter(state);
+        course.last_error = Some(error.to_owned());
+    }
+
+    fn status(&self) -> UpstreamStatus {
+        let course = lock(&self.course);
+        UpstreamStatus {
+            id: self.id,
+            url: self.upstream.url.tc_url(),
+            source: self.upstream.source,
+            state: course.state,
+            since: course.since,
+            last_error: course.last_error.clone(),
+            bytes_out: self.delivery.bytes_out.load(Ordering::Relaxed),
+            dropped_frames: self.delivery.dropped_frames.load(Ordering::Relaxed),
+            reconnects: course.acceptances.saturating_sub(1),
+        }
+    }
+}
+
+impl Course {
+    fn enter(&mut self, state: UpstreamState) {
+        if self.state != state {
+            self.state = state;
+            self.since = SystemTime::now();
+        }
+    }
+}
+
+/// The upstreams of one publish.
+#[derive(Debug, Default)]
+pub(crate) struct Upstreams(Mutex<List>);
+
+#[derive(Debug, Default)]
+struct List {
+    records: Vec<Arc<UpstreamRecord>>,
+    opened: u64,
+}
+
+impl Upstreams {
+    /// One the publish starts with.
+    pub(crate) fn open(&self, upstream: Upstream) -> Arc<UpstreamRecord> {
+        lock(&self.0).open(upstream)
+    }
+
+    /// One more while it runs; none when it is there already. `Err`: there are too many.
+    pub(crate) fn add(&self, upstream: Upstream) -> Result<Option<Arc<UpstreamRecord>>, ()> {
+        let mut list = lock(&self.0);
+        if list.records.iter().any(|record| record.upstream.url == upstream.url) {
+            return Ok(None);
+        }
+        if list.records.len() >= UPSTREAMS_LIMIT {
+            return Err(());
+        }
+        Ok(Some(list.open(upstream)))
+    }
+
+    /// Forgets the first one that `url` means, as it was given or as it is shown.
+    pub(crate) fn remove(&self, url: &str) -> Option<u64> {
+        let whole = UpstreamUrl::parse(url);
+        let mut list = lock(&self.0);
+        let meant = |record: &Arc<UpstreamRecord>| {
+            let known = &record.upstream.url;
+            whole.as_ref() == Some(known) || known.tc_url() == url
+        };
+        let at = list.records.iter().position(meant)?;
+        Some(list.records.remove(at).id)
+    }
+
+    pub(crate) fn status(&self) -> Vec<UpstreamStatus> {
+        lock(&self.0).records.iter().map(|record| record.status()).collect()
+    }
+}
+
+impl List {
+    fn open(&mut self, upstream: Upstream) -> Arc<UpstreamRecord> {
+        self.opened += 1;
+        let record = Arc::new(UpstreamRecord {
+            id: self.opened,
+            upstream,
+            delivery: Arc::default(),
+            course: Mutex::new(Course {
+                state: UpstreamState::Connecting,
+                since: SystemTime::now(),
+                last_error: None,
+                acceptances: 0,
+            }),
+        });
+        self.records.push(record.clone());
+        record
+    }
+}
+
+/// Every change under these locks is whole before anything can panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstream(url: &str) -> Upstream {
+        let url = UpstreamUrl::parse(url).expect("valid");
+        Upstream { url, source: UpstreamSource::Session }
+    }
+
+    #[test]
+    fn the_same_address_is_pushed_to_once_and_removed_by_either_of_its_names() {
+        let upstreams = Upstreams::default();
+        upstreams.open(upstream("rtmp://a/live/key"));
+        assert!(upstreams.add(upstream("rtmp://a/live/key")).expect("room").is_none());
+        assert!(upstreams.add(upstream("rtmp://a:1935/live/other?k=1")).expect("room").is_some());
+        assert_eq!(upstreams.remove("rtmp://a/live/nobody"), None);
+        assert_eq!(upstreams.remove("rtmp://a:1935/live/other?k=1"), Some(2));
+        assert_eq!(upstreams.remove("rtmp://a:1935/live"), Some(1));
+        assert!(upstreams.status().is_empty());
+    }
+
+    #[test]
+    fn what_is_shown_holds_neither_key_nor_credentials() {
+        let upstreams = Upstreams::default();
+        upstreams.open(upstream("rtmps://me:word@host/live/key?token=1"));
+        let shown = format!("{:?}", upstreams.status());
+        assert!(shown.contains("rtmps://host:443/live"), "{shown}");
+        for secret in ["me", "word", "key", "token"] {
+            assert!(
+                !shown.contains(&format!("{secret}:")) && !shown.contains(&format!("/{secret}"))
+            );
+        }
+    }
+
+    #[test]
+    fn there_is_an_end_to_adding() {
+        let upstreams = Upstreams::default();
+        for n in 0..UPSTREAMS_LIMIT {
+            upstreams.add(upstream(&format!("rtmp://a/live/{n}"))).expect("room");
+        }
+        assert!(upstreams.add(upstream("rtmp://a/live/more")).is_err());
+    }
+
+    #[test]
+    fn a_loss_is_told_until_the_next_one_and_counted_once_it_is_made_good() {
+        let upstreams = Upstreams::default();
+        let record = upstreams.open(upstream("rtmp://a/live/key"));
+        record.set_sending();
+        record.set_failed(UpstreamState::Waiting, "closed");
+        record.set_connecting();
+        record.set_sending();
+        record.delivery.add_out(10);
+        let [status] = &upstreams.status()[..] else { panic!("one") };
+        assert_eq!((status.state, status.reconnects), (UpstreamState::Sending, 1));
+        assert_eq!((status.last_error.as_deref(), status.bytes_out), (Some("closed"), 10));
+    }
+}

@@ -1,0 +1,45 @@
+// A Python of this checkout with the pinned packages that tests use as independent peers. It is made once, in
+// .build/python, and made anew when the requirements or the Python change. Nothing of the machine's Python is touched.
+import { spawnSync } from "node:child_process";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { BuildError, hashOf, root, run, step } from "./build.mjs";
+import { withLock } from "./lock.mjs";
+
+const REQUIREMENTS = "test/fixtures/python-requirements.txt";
+/** aiortc 1.16 and PyAV 18 need it; Debian 12 has 3.11. */
+const PYTHON_AT_LEAST = [3, 11];
+
+/** Sees that the environment is there.
+ *  @returns {string} path of its `python`
+ *  @throws {BuildError} when Python is missing or too old, or a package cannot be had */
+export function providePython() {
+  const folder = join(root, ".build", "python");
+  const python = join(folder, "bin", "python");
+  withLock(join(root, ".build", "python-lock"), () => {
+    const inputs = `${pythonVersion()} ${hashOf([REQUIREMENTS])}`;
+    step("Python packages", join(folder, "headgate-stamp"), inputs, () => {
+      rmSync(folder, { recursive: true, force: true });
+      run("python3", ["-m", "venv", folder]);
+      // Wheels only, and nothing that is not in the list: what is installed is what was reviewed.
+      const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+      run(python, [...pip, "--no-deps", "--only-binary", ":all:", "-r", REQUIREMENTS]);
+      run(python, ["-m", "pip", "--disable-pip-version-check", "check"]);
+    });
+  });
+  return python;
+}
+
+/** Of the `python3` on the path, like `3.11.2`. */
+function pythonVersion() {
+  const code = "import ensurepip, venv, platform; print(platform.python_version())";
+  const said = spawnSync("python3", ["-c", code], { encoding: "utf8" });
+  const version = /^(\d+)\.(\d+)\.\d+/.exec(said.stdout ?? "");
+  if (!version) throw new BuildError("Python 3 with venv is missing; on Debian: apt-get install python3-venv");
+  const [major, minor] = [Number(version[1]), Number(version[2])];
+  const [leastMajor, leastMinor] = PYTHON_AT_LEAST;
+  if (major < leastMajor || (major === leastMajor && minor < leastMinor)) {
+    throw new BuildError(`Python ${PYTHON_AT_LEAST.join(".")} or newer is needed, this is ${version[0]}`);
+  }
+  return version[0];
+}

@@ -1,0 +1,162 @@
+// The audit log and the usage of an organisation: what changed and who did it; how much flowed, to the byte.
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { recordBytes, recordEnd, recordIntent, recordLive } from "../ts/publish/record.ts";
+import { type Gateway, openGateway } from "./support/gateway.ts";
+
+let gateway: Gateway;
+
+beforeEach(async () => {
+  gateway = await openGateway();
+});
+
+afterEach(() => gateway.close());
+
+interface Entry {
+  readonly id: string;
+  readonly action: string;
+  readonly subject: string;
+  readonly detail: object;
+  readonly who: object;
+  readonly request_id: string;
+}
+const audit = async (query = "") => (await gateway.call("GET", `/organisation/audit${query}`)).body as Entry[];
+
+test("every change is in the log once, with who, when and the request, and no secret is", async () => {
+  const { call } = gateway;
+  const stream = await call("POST", "/stream", { key: gateway.keys.user, body: { tags: ["a"] } });
+  const { id, ingest } = stream.body as { id: string; ingest: { rtmp: { streamname: string } } };
+  for (const what of ["stop", "unlock", "lock", "unlock"]) await call("PUT", `/stream/${id}/${what}`);
+  await call("PUT", `/stream/${id}/tag`, { body: { tags: ["b"] } });
+  await call("PUT", "/organisation/webhook", { body: { webhook: "https://customer.example/hook?secret=s3cret" } });
+  await call("DELETE", "/organisation/webhook");
+  const key = (await call("POST", "/organisation/key", { body: { role: "user" } })).body as { id: string; key: string };
+  await call("POST", `/organisation/key/${key.id}/rotate`);
+  await call("DELETE", `/organisation/key/${key.id}`);
+  const person = { email: "ada@customer.example", password: "correct horse battery", role: "administrator" };
+  const user = (await call("POST", "/organisation/user", { body: person })).body as { id: string };
+  await call("DELETE", `/stream/${id}`);
+
+  const entries = (await audit()).reverse();
+  expect(entries.map(({ action, subject }) => `${action} ${subject}`)).toEqual([
+    `stream.create ${id}`,
+    `stream.stop ${id}`,
+    `stream.unlock ${id}`,
+    `stream.lock ${id}`,
+    `stream.unlock ${id}`,
+    `stream.tag ${id}`,
+    `webhook.set ${gateway.organisation.id}`,
+    `webhook.remove ${gateway.organisation.id}`,
+    `key.create ${key.id}`,
+    `key.rotate ${key.id}`,
+    `key.revoke ${key.id}`,
+    `user.create ${user.id}`,
+    `stream.delete ${id}`,
+  ]);
+  expect(entries[0]).toStrictEqual({
+    id: entries[0]?.id,
+    at: "2026-01-01T00:00:00.000Z",
+    who: { kind: "key", id: gateway.keys.user.split("_")[1] },
+    action: "stream.create",
+    subject: id,
+    detail: { name: ingest.rtmp.streamname, tags: ["a"] },
+    request_id: stream.headers.get("x-request-id"),
+  });
+  const text = JSON.stringify(entries);
+  for (const secret of ["s3cret", person.password, key.key.slice(12)]) expect(text).not.toContain(secret);
+});
+
+test("what is refused is not in the log, and other organisations' changes are not either", async () => {
+  await gateway.call("POST", "/stream", { key: gateway.keys.readonly });
+  await gateway.call("POST", "/stream", { body: { tags: "x" } });
+  await gateway.call("PUT", "/stream/none/lock");
+  const { keys } = await gateway.newOrganisation("Second");
+  await gateway.call("POST", "/stream", { key: keys.administrator });
+  expect(await audit()).toEqual([]);
+});
+
+test("the log is read in pages, newest first", async () => {
+  for (let streams = 0; streams < 5; streams += 1) await gateway.call("POST", "/stream");
+  const all = await audit();
+  const first = await audit("?quantity=2");
+  const second = await audit(`?quantity=2&before=${first[1]?.id}`);
+  const third = await audit(`?quantity=2&before=${second[1]?.id}`);
+  expect([...first, ...second, ...third]).toEqual(all);
+  expect(await gateway.call("GET", "/organisation/audit?before=x")).toMatchObject({ status: 400 });
+  expect(await gateway.call("GET", "/organisation/audit?quantity=0")).toMatchObject({ status: 400 });
+});
+
+const DAY_MS = 86_400_000;
+
+/** A publish that is live from now on. */
+async function publish(stream: { id: string; name: string }, clientId: number, organisationId: string) {
+  const intent = {
+    organisationId,
+    streamId: stream.id,
+    webhook: "https://customer.example/",
+    clientId,
+    name: stream.name,
+    app: "live",
+    address: "203.0.113.7",
+    arguments: null,
+  };
+  await recordIntent(gateway.db, intent, gateway.clock.ms);
+  expect(await recordLive(gateway.db, intent, gateway.clock.ms)).toBe(true);
+}
+
+async function newStream(tags: readonly string[] = []) {
+  const { body } = await gateway.call("POST", "/stream", { body: { tags } });
+  const { id, ingest } = body as { id: string; ingest: { rtmp: { streamname: string } } };
+  return { id, name: ingest.rtmp.streamname };
+}
+
+test("bytes are told by stream and day, and sum up to what publish_done says", async () => {
+  const { db, organisation, clock } = gateway;
+  const [one, two] = [await newStream(["studio"]), await newStream()];
+  await publish(one, 1, organisation.id);
+  await publish(two, 2, organisation.id);
+  const bytes = (clientId: number, bytesIn: number, bytesOut: number) => ({ clientId, bytesIn, bytesOut });
+  await recordBytes(db, [bytes(1, 100, 50), bytes(2, 7, 0)], clock.ms);
+  await recordBytes(db, [bytes(1, 150, 80), bytes(2, 7, 0)], clock.ms);
+  clock.ms += DAY_MS;
+  await recordBytes(db, [bytes(1, 1_000, 500)], clock.ms);
+  await recordEnd(db, 1, { reason: "unpublished", bytes: { bytesIn: 1_100, bytesOut: 600 } }, clock.ms);
+  await recordEnd(db, 1, { reason: "unpublished", bytes: { bytesIn: 9_999, bytesOut: 9_999 } }, clock.ms);
+  await recordEnd(db, 2, { reason: "gateway_restarted", bytes: null }, clock.ms);
+
+  const usage = async (query = "") => (await gateway.call("GET", `/organisation/usage${query}`)).body;
+  const days = [
+    { day: "2026-01-01", stream: one.id, streamname: one.name, bytes_in: 150, bytes_out: 80 },
+    { day: "2026-01-01", stream: two.id, streamname: two.name, bytes_in: 7, bytes_out: 0 },
+    { day: "2026-01-02", stream: one.id, streamname: one.name, bytes_in: 950, bytes_out: 520 },
+  ];
+  days.sort((a, b) => a.day.localeCompare(b.day) || (a.stream < b.stream ? -1 : 1));
+  const span = { from: "2025-12-04", to: "2026-01-02" };
+  expect(await usage()).toStrictEqual({ ...span, total: { bytes_in: 1_107, bytes_out: 600 }, days });
+
+  const done = await db.selectFrom("outbox").select("body").orderBy("client_id").execute();
+  const told = done.map(({ body }) => new URLSearchParams(body));
+  const sum = (name: string) => told.reduce((total, fields) => total + Number(fields.get(name)), 0);
+  expect([sum("bytes_in"), sum("bytes_out")]).toEqual([1_107, 600]);
+
+  const ofDay = await usage("?from=2026-01-02&to=2026-01-02");
+  expect(ofDay).toMatchObject({ total: { bytes_in: 950, bytes_out: 520 }, days: [{ stream: one.id }] });
+  expect(await usage(`?stream=${two.id}`)).toMatchObject({ total: { bytes_in: 7, bytes_out: 0 } });
+  const limited = await gateway.call("POST", "/organisation/key", { body: { role: "readonly", scope_tag: "studio" } });
+  const { key } = limited.body as { key: string };
+  const seen = (await gateway.call("GET", "/organisation/usage", { key })).body;
+  expect(seen).toMatchObject({ total: { bytes_in: 1_100, bytes_out: 600 } });
+  const other = (await gateway.newOrganisation("Second")).keys.readonly;
+  const nothing = { ...span, total: { bytes_in: 0, bytes_out: 0 }, days: [] };
+  expect((await gateway.call("GET", "/organisation/usage", { key: other })).body).toStrictEqual(nothing);
+});
+
+test.each([
+  ["?from=2026-02-31", 1004],
+  ["?to=yesterday", 1004],
+  ["?from=2026-01-02&to=2026-01-01", 9002],
+  ["?from=2020-01-01", 9002],
+  ["?stream=%00", 9002],
+])("usage asked for as %s is refused", async (query, code) => {
+  const answer = await gateway.call("GET", `/organisation/usage${query}`);
+  expect(answer).toMatchObject({ status: 400, body: { error: { code } } });
+});

@@ -1,0 +1,136 @@
+// API keys over their life (M15), the tag a key may be limited to, the trial of an organisation (M14).
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type Answer, type Gateway, openGateway } from "./support/gateway.ts";
+
+let gateway: Gateway;
+
+beforeEach(async () => {
+  gateway = await openGateway();
+});
+
+afterEach(() => gateway.close());
+
+const failure = (code: number, message: string, userinfo: object = {}) => ({ error: { code, message, userinfo } });
+const DENIED = { status: 403, body: failure(2001, "Access denied") };
+const START = "2026-01-01T00:00:00.000Z";
+const DAY_MS = 86_400_000;
+
+interface Key {
+  readonly id: string;
+  readonly key: string;
+}
+
+const newKey = async (body: object) => keyOf(await gateway.call("POST", "/organisation/key", { body }));
+const opens = async (key: string) => (await gateway.call("GET", "/organisation", { key })).status;
+
+function keyOf({ status, body }: Answer): Key {
+  expect({ status, body }).toMatchObject({ status: 200 });
+  return body as Key;
+}
+
+test("a new key is shown once, as documented, and opens what its role may", async () => {
+  const made = await newKey({ role: "user", label: "encoder room", expires_at: "2026-02-01T00:00:00Z" });
+  const record = {
+    id: made.id,
+    label: "encoder room",
+    role: "user",
+    scope_tag: null,
+    created_at: START,
+    expires_at: "2026-02-01T00:00:00.000Z",
+    last_used_at: null,
+  };
+  expect(made).toStrictEqual({ ...record, key: made.key });
+  expect(made.key).toMatch(new RegExp(`^hg_${made.id}_[A-Za-z0-9]{34}$`));
+  expect((await gateway.call("POST", "/stream", { key: made.key })).status).toBe(200);
+  const listed = (await gateway.call("GET", "/organisation/key")).body as Key[];
+  expect(listed.find(({ id }) => id === made.id)).toStrictEqual({ ...record, last_used_at: START });
+  expect(JSON.stringify(listed)).not.toContain(made.key.slice(12));
+  gateway.clock.ms = Date.parse("2026-02-01T00:00:00Z");
+  expect(await opens(made.key)).toBe(403);
+  expect(((await gateway.call("GET", "/organisation/key")).body as Key[]).map(({ id }) => id)).not.toContain(made.id);
+});
+
+test.each<[body: unknown, refusal: object]>([
+  [{}, failure(1002, "Parameter required", { required_parameter: "role" })],
+  [{ role: 1 }, failure(1004, "Wrong Data Type", { parameter: "role", type: "string" })],
+  [
+    { role: "owner" },
+    failure(9002, "Invalid value", { parameter: "role", reason: "must be one of administrator, user, readonly" }),
+  ],
+  [
+    { role: "user", expires_at: "tomorrow" },
+    failure(1004, "Wrong Data Type", { parameter: "expires_at", type: "RFC 3339 time" }),
+  ],
+  [
+    { role: "user", expires_at: START },
+    failure(9002, "Invalid value", { parameter: "expires_at", reason: "must be in the future" }),
+  ],
+  [
+    { role: "user", label: "x".repeat(101) },
+    failure(9002, "Invalid value", { parameter: "label", reason: "must not be longer than 100 characters" }),
+  ],
+])("a key like %j is refused", async (body, refusal) => {
+  const answer = await gateway.call("POST", "/organisation/key", { body });
+  expect({ status: answer.status, body: answer.body }).toStrictEqual({ status: 400, body: refusal });
+});
+
+test("a rotated key and its successor live side by side for a day", async () => {
+  const old = await newKey({ role: "readonly", label: "player" });
+  const answer = await gateway.call("POST", `/organisation/key/${old.id}/rotate`);
+  const next = keyOf(answer);
+  expect(answer.body).toMatchObject({ role: "readonly", label: "player", expires_at: null });
+  expect(answer.body).toMatchObject({ former: { id: old.id, expires_at: "2026-01-02T00:00:00.000Z" } });
+  expect([await opens(old.key), await opens(next.key)]).toEqual([200, 200]);
+  gateway.clock.ms += DAY_MS;
+  expect([await opens(old.key), await opens(next.key)]).toEqual([403, 200]);
+  const again = await gateway.call("POST", `/organisation/key/${old.id}/rotate`);
+  expect(again).toMatchObject({ status: 404, body: failure(9004, "Unknown API key") });
+});
+
+test("a revoked key opens nothing at once; other organisations' keys are unknown", async () => {
+  const mine = await newKey({ role: "user" });
+  const key = (await gateway.newOrganisation("Second")).keys.administrator;
+  const unknown = { status: 404, body: failure(9004, "Unknown API key") };
+  for (const id of [mine.id, "none", "%00"]) {
+    expect(await gateway.call("DELETE", `/organisation/key/${id}`, { key })).toMatchObject(unknown);
+    expect(await gateway.call("POST", `/organisation/key/${id}/rotate`, { key })).toMatchObject(unknown);
+  }
+  expect(await opens(mine.key)).toBe(200);
+  expect(await gateway.call("DELETE", `/organisation/key/${mine.id}`)).toMatchObject({
+    status: 200,
+    body: { id: mine.id },
+  });
+  expect(await gateway.call("GET", "/organisation", { key: mine.key })).toMatchObject(DENIED);
+  expect(await gateway.call("DELETE", `/organisation/key/${mine.id}`)).toMatchObject(unknown);
+});
+
+test("a key that is limited to a tag sees, makes and steers only streams with it", async () => {
+  const { key } = await newKey({ role: "administrator", scope_tag: "studio" });
+  const foreign = (await gateway.call("POST", "/stream", { body: { tags: ["other"] } })).body as { id: string };
+  const own = (await gateway.call("POST", "/stream", { key, body: { tags: ["a"] } })).body as { id: string };
+  expect(own).toMatchObject({ tags: ["a", "studio"] });
+  expect(await gateway.call("GET", "/stream", { key })).toMatchObject({ body: [{ id: own.id }] });
+  const unknown = { status: 404, body: failure(3001, "Unknown stream") };
+  expect(await gateway.call("GET", `/stream/${foreign.id}`, { key })).toMatchObject(unknown);
+  expect(await gateway.call("PUT", `/stream/${foreign.id}/lock`, { key })).toMatchObject(unknown);
+  expect(await gateway.call("DELETE", `/stream/${foreign.id}`, { key })).toMatchObject(unknown);
+  const retagged = await gateway.call("PUT", `/stream/${own.id}/tag`, { key, body: { tags: [] } });
+  expect(retagged).toMatchObject({ status: 200, body: { tags: ["studio"] } });
+  const refusal = { status: 403, body: failure(2001, "Access denied", { required_scope: "organisation" }) };
+  for (const path of ["/organisation/key", "/organisation/user", "/organisation/audit"]) {
+    expect(await gateway.call("GET", path, { key })).toMatchObject(refusal);
+  }
+  expect(await gateway.call("PUT", "/organisation/webhook", { key, body: { webhook: null } })).toMatchObject(refusal);
+  expect(await gateway.call("GET", "/me", { key })).toMatchObject({ status: 200, body: { scope_tag: "studio" } });
+});
+
+test("a trial ends at its time, for keys and for publishes; a paid organisation goes on", async () => {
+  const end = gateway.clock.ms + DAY_MS;
+  await gateway.db.updateTable("organisation").set({ plan: "trial", trial_ends_at: end }).execute();
+  expect(await opens(gateway.keys.user)).toBe(200);
+  gateway.clock.ms = end;
+  const off = { status: 403, body: failure(2001, "Organisation is not enabled") };
+  expect(await gateway.call("GET", "/organisation")).toMatchObject(off);
+  await gateway.db.updateTable("organisation").set({ plan: "paid" }).execute();
+  expect(await opens(gateway.keys.user)).toBe(200);
+});

@@ -1,0 +1,127 @@
+// Live sessions as an operator sees and steers them, and a stream's own upstreams on their way to its publishes.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createLiveSessions, type LiveSessions } from "../ts/publish/sessions.ts";
+import { addStream, openStage, STREAM, type Stage } from "./support/publishing.ts";
+
+/** As `addStream` makes it. */
+const STREAM_ID = `stream ${STREAM}`;
+
+let stage: Stage;
+let sessions: LiveSessions;
+
+beforeEach(async () => {
+  stage = await openStage({ webhook: null, ca: null });
+  sessions = createLiveSessions({ publishing: stage.publishing, media: () => stage.media, dev: false });
+});
+afterEach(() => stage.close());
+
+const told = (what: string) => stage.media.told.filter((each) => each.told === what);
+
+describe("a running publish", () => {
+  test("is listed with what the media core counts, oldest first, until it ends", async () => {
+    await addStream(stage.db, "Ab1Cd-other", "created");
+    const [first, second] = [await stage.allowed(STREAM), await stage.allowed("Ab1Cd-other")];
+    stage.media.measure(first, { bytesIn: 5, timestampMs: 40 });
+    expect(sessions.list("org1").map(({ clientId }) => clientId)).toEqual([first, second]);
+    expect(sessions.show("org1", first)).toEqual({
+      clientId: first,
+      organisationId: "org1",
+      streamId: STREAM_ID,
+      name: STREAM,
+      protocol: "rtmp",
+      address: "203.0.113.7",
+      acceptedAt: stage.clock.ms,
+      timestampMs: 40,
+      bytesIn: 5,
+      bytesOut: 0,
+      droppedFrames: 0,
+      subscribers: 0,
+      tracks: { video: null, audio: null },
+      upstreams: [],
+    });
+    stage.end(first);
+    await expect.poll(() => sessions.list("org1")).toHaveLength(1);
+    expect(sessions.show("org1", first)).toBeUndefined();
+  });
+
+  test("is nobody else's: another organisation neither sees nor steers it", async () => {
+    const clientId = await stage.allowed(STREAM);
+    expect(sessions.list("org2")).toEqual([]);
+    expect(sessions.show("org2", clientId)).toBeUndefined();
+    expect(sessions.kick("org2", clientId, "")).toBe(false);
+    expect(sessions.kickStream("org2", STREAM_ID, "")).toBe(false);
+    expect(await sessions.addUpstream("org2", clientId, "rtmp://93.184.216.34/live/key")).toBe(false);
+    expect(sessions.removeUpstream("org2", clientId, "rtmp://93.184.216.34/live/key")).toBe(false);
+    expect(stage.media.told.map((each) => each.told)).toEqual(["allow"]);
+  });
+
+  test("is kicked by its client id or by its stream", async () => {
+    const clientId = await stage.allowed(STREAM);
+    expect(sessions.kick("org1", clientId, "Enough")).toBe(true);
+    expect(sessions.kickStream("org1", STREAM_ID, "Locked")).toBe(true);
+    expect(told("end")).toEqual([
+      { told: "end", clientId, reason: "kicked", description: "Enough" },
+      { told: "end", clientId, reason: "kicked", description: "Locked" },
+    ]);
+    expect(sessions.kick("org1", clientId + 1, "")).toBe(false);
+  });
+
+  test("gets and loses upstreams", async () => {
+    const clientId = await stage.allowed(STREAM);
+    const url = "rtmp://93.184.216.34/live/key?token=1";
+    expect(await sessions.addUpstream("org1", clientId, url)).toBe(true);
+    expect(sessions.removeUpstream("org1", clientId, url)).toBe(true);
+    expect(told("add_upstream")).toEqual([{ told: "add_upstream", clientId, url, source: "session" }]);
+    expect(told("remove_upstream")).toEqual([{ told: "remove_upstream", clientId, url }]);
+  });
+
+  test.each([
+    ["rtmp://127.0.0.1/live/key", "publicly reachable"],
+    ["rtmps://[::1]:443/live/key", "publicly reachable"],
+    ["rtmp://me:word@169.254.169.254/live/key", "publicly reachable"],
+    ["http://93.184.216.34/live/key", "rtmp:// or rtmps://"],
+    ["rtmp://93.184.216.34/live", "stream name"],
+    ["rtmp://93.184.216.34/live/", "stream name"],
+    ["rtmp://93.184.216.34:0/live/key", "port"],
+    ["rtmp://93.184.216.34:65536/live/key", "port"],
+    ["RTMP://93.184.216.34/live/key", "lower case"],
+    ["rtmp://a%ff@93.184.216.34/live/key", "percent-encoded"],
+    ["rtmp://93.184.216.34/live/key#x", "fragment"],
+    ["rtmp://93.184.216.34/live/key\r\nx", "control characters"],
+    [`rtmp://93.184.216.34/live/${"k".repeat(2048)}`, "2048 bytes"],
+  ])("does not get %s", async (url, reason) => {
+    const clientId = await stage.allowed(STREAM);
+    await expect(sessions.addUpstream("org1", clientId, url)).rejects.toMatchObject({
+      code: "invalid_value",
+      parameter: "url",
+      reason: expect.stringContaining(reason),
+    });
+    expect(told("add_upstream")).toEqual([]);
+  });
+});
+
+describe("a stream's own upstreams", () => {
+  const url = "rtmps://me:word@upstream.example/app/key?token=1";
+
+  test("are where each of its publishes is pushed to", async () => {
+    await stage.streamUpstreams.add("org1", STREAM_ID, url, 1);
+    expect(await stage.request(STREAM)).toMatchObject({ told: "allow", upstreams: [{ url, source: "stream" }] });
+  });
+
+  test("reach a running publish when they change, and no other", async () => {
+    await addStream(stage.db, "Ab1Cd-other", "created");
+    await stage.allowed("Ab1Cd-other");
+    const clientId = await stage.allowed(STREAM);
+    sessions.followStream("org1", STREAM_ID, { added: url });
+    sessions.followStream("org1", STREAM_ID, { removed: url });
+    expect(told("add_upstream")).toEqual([{ told: "add_upstream", clientId, url, source: "stream" }]);
+    expect(told("remove_upstream")).toEqual([{ told: "remove_upstream", clientId, url }]);
+  });
+
+  test("are unreadable in the store", async () => {
+    await stage.streamUpstreams.add("org1", STREAM_ID, url, 1);
+    const [row] = await stage.db.selectFrom("stream_upstream").selectAll().execute();
+    for (const secret of ["word", "key", "token", "upstream.example"]) expect(row?.url).not.toContain(secret);
+    expect(await stage.streamUpstreams.urls(STREAM_ID)).toEqual([url]);
+  });
+});

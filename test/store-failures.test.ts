@@ -1,0 +1,152 @@
+// A store that cannot be written stops new work, keeps what is live, says why, and is used again when it can be: the
+// running service with a full disk and with a PostgreSQL that goes away. And a service that is killed loses nothing.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "libsql";
+import { afterEach, expect, test } from "vitest";
+import { openStore } from "../ts/store/open.ts";
+import { until } from "./support/child.ts";
+import { broadcast } from "./support/ffmpeg.ts";
+import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { startPostgres } from "./support/postgres.ts";
+
+/** Of the small disk, bytes. */
+const DISK_BYTES = 16 * 1024 * 1024;
+const WAIT_MS = 60_000;
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+interface Trouble {
+  readonly begin: () => unknown;
+  readonly end: () => unknown;
+  /** What /readyz says meanwhile. */
+  readonly says: RegExp;
+}
+
+async function survives(headgate: Headgate, trouble: Trouble): Promise<void> {
+  const readyz = async () => await (await fetch(`${metricsOf(headgate)}/readyz`)).text();
+  const newStream = () =>
+    headgate.call("POST", "/stream").then(
+      () => "made",
+      (error: Error) => error.message,
+    );
+  const name = await headgate.newStream();
+  const spare = await headgate.newStream();
+  const encoder = broadcast(`${headgate.rtmp}/${name}`, { seconds: 240 });
+  await until("the publish runs", () => headgate.process.stderr().includes("publish started"));
+  expect(await readyz()).toBe("ready\n");
+
+  await trouble.begin();
+  await until("not ready", async () => trouble.says.test(await readyz()), WAIT_MS);
+  await until("new work is refused", async () => / 503 .*Temporarily unavailable/.test(await newStream()), WAIT_MS);
+  const refused = broadcast(`${headgate.rtmp}/${spare}`, { seconds: 20 });
+  expect(await refused.exit).not.toBe(0);
+  expect(headgate.process.stderr()).toContain("store_unavailable");
+
+  await trouble.end();
+  await until("ready", async () => (await readyz()) === "ready\n", WAIT_MS);
+  await until("new work is done", async () => (await newStream()) === "made", WAIT_MS);
+  expect(headgate.process.stderr()).not.toContain("publish ended");
+  encoder.kill("SIGKILL");
+  await until("its end is recorded", () => headgate.process.stderr().includes("publish ended"), WAIT_MS);
+  expect(await headgate.stop()).toBe(0);
+}
+
+function metricsOf(headgate: Headgate): string {
+  const line =
+    headgate.process
+      .stdout()
+      .split("\n")
+      .find((text) => text.startsWith("{")) ?? "";
+  return (JSON.parse(line) as { metrics: string }).metrics;
+}
+
+/** A small disk that is filled where we may mount one; elsewhere another program that holds the file. */
+function fullDisk(folder: string): Trouble {
+  const filler = join(folder, "filler");
+  if (process.getuid?.() === 0) {
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_BYTES}`, "tmpfs", folder]);
+    cleanups.push(() => execFileSync("umount", ["--lazy", folder]));
+    return {
+      begin: () => {
+        for (let size = DISK_BYTES; size >= 1; size = Math.floor(size / 2)) {
+          try {
+            writeFileSync(filler, Buffer.alloc(size), { flag: "a" });
+          } catch {}
+        }
+      },
+      end: () => rmSync(filler),
+      says: /^not ready: the disk of .* is full: \d+ KiB are left\n$/,
+    };
+  }
+  let holder: InstanceType<typeof Database> | null = null;
+  return {
+    begin: () => {
+      holder = new Database(join(folder, "data", "headgate.db"));
+      holder.exec("BEGIN IMMEDIATE");
+    },
+    end: () => holder?.close(),
+    says: /^not ready: .*(locked|no answer)/,
+  };
+}
+
+test("a full disk stops new work and no live stream, and is noticed when it is over", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "headgate-disk-"));
+  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+  const trouble = fullDisk(folder);
+  const headgate = await startHeadgate({ env: { HEADGATE_DATA_DIR: join(folder, "data") } });
+  await survives(headgate, trouble);
+}, 180_000);
+
+test("a PostgreSQL that goes away stops new work and no live stream, and is used when it is back", async () => {
+  const server = await startPostgres();
+  cleanups.push(() => server.close());
+  const headgate = await startHeadgate({ env: { HEADGATE_DATABASE_URL: await server.newDatabase() } });
+  await survives(headgate, { begin: server.stop, end: server.start, says: /^not ready: / });
+}, 180_000);
+
+test.each(["the embedded store", "PostgreSQL"])(
+  "kill -9 during a thousand acknowledged writes loses none of them: %s",
+  async (store) => {
+    const folder = mkdtempSync(join(tmpdir(), "headgate-killed-"));
+    cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+    const dataDir = join(folder, "data");
+    mkdirSync(dataDir);
+    let databaseUrl: string | null = null;
+    if (store === "PostgreSQL") {
+      const server = await startPostgres({ fsync: "on" });
+      cleanups.push(() => server.close());
+      databaseUrl = await server.newDatabase();
+    }
+    const url: Record<string, string> = databaseUrl === null ? {} : { HEADGATE_DATABASE_URL: databaseUrl };
+    const headgate = await startHeadgate({
+      env: { HEADGATE_DATA_DIR: dataDir, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...url },
+    });
+    const acknowledged: string[] = [];
+    let killed = false;
+    const writer = async () => {
+      while (!killed) {
+        const name = await headgate.newStream().catch(() => null);
+        if (name !== null) acknowledged.push(name);
+        if (acknowledged.length >= 1_000 && !killed) {
+          killed = true;
+          headgate.process.kill("SIGKILL");
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: 16 }, writer));
+    await headgate.process.exit;
+    const { db, close } = await openStore({ dataDir, databaseUrl });
+    const rows = await db.selectFrom("stream").select("name").execute();
+    await close();
+    const kept = new Set(rows.map(({ name }) => name));
+    expect(acknowledged.length).toBeGreaterThanOrEqual(1_000);
+    expect(acknowledged.filter((name) => !kept.has(name))).toEqual([]);
+  },
+  120_000,
+);

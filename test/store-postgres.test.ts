@@ -1,0 +1,144 @@
+// PostgreSQL as the store: one service at a time, commands beside it, and errors that say what to do without the password.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sql } from "kysely";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { exitCodeOf, StoreFailed, StoreUnavailable } from "../ts/errors.ts";
+import { openStore, type Store, type StoreOptions } from "../ts/store/open.ts";
+import { until } from "./support/child.ts";
+import { type PostgresServer, startPostgres } from "./support/postgres.ts";
+
+let server: PostgresServer;
+let dataDir: string;
+let databaseUrl: string;
+const open: Store[] = [];
+
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(() => server.close());
+
+beforeEach(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), "headgate-postgres-store-"));
+  databaseUrl = await server.newDatabase();
+});
+afterEach(async () => {
+  for (const store of open.splice(0)) await store.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+async function opened(access: NonNullable<StoreOptions["access"]> = "service", url = databaseUrl): Promise<Store> {
+  const store = await openStore({ dataDir, databaseUrl: url, access });
+  open.push(store);
+  return store;
+}
+
+const row = (name: string) => ({ name, next: 1 });
+
+describe("opening", () => {
+  test("refuses a database that another service holds, and takes it when that one is gone", async () => {
+    const first = await opened();
+    const refusal = await opened().catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(StoreUnavailable);
+    expect(String(refusal)).toMatch(/database test\d+ at .* is in use by another headgate process/);
+    expect(exitCodeOf(refusal)).toBe(4);
+    await first.close();
+    await opened();
+  });
+
+  test("lets a command in beside a service, and both see what the other writes", async () => {
+    const service = await opened();
+    const command = await opened("command");
+    await service.db.insertInto("sequence").values(row("a")).execute();
+    await command.db.insertInto("sequence").values(row("b")).execute();
+    for (const { db } of [service, command]) {
+      expect(await db.selectFrom("sequence").select("name").orderBy("name").execute()).toEqual([
+        { name: "a" },
+        { name: "b" },
+      ]);
+    }
+  });
+
+  test("refuses a command whose tables are newer than the running service's", async () => {
+    const service = await opened();
+    await sql`delete from migration where position = (select max(position) from migration)`.execute(service.db);
+    await expect(opened("command")).rejects.toThrow("restart the service first");
+  });
+
+  test("says which server cannot be reached, and never the password", async () => {
+    const refusal = await opened("service", "postgres://me:s3cret@127.0.0.1:1/headgate").catch((error) => error);
+    expect(refusal).toBeInstanceOf(StoreUnavailable);
+    expect(String(refusal)).toContain("cannot use database headgate at 127.0.0.1:1: connect ECONNREFUSED");
+    expect(String(refusal.stack)).not.toContain("s3cret");
+  });
+});
+
+describe("a running store", () => {
+  test("acknowledges nothing that is not on disk, whatever the server's default", async () => {
+    await (await opened()).close();
+    await sqlOn(databaseUrl, "alter database current set synchronous_commit = off");
+    const { db } = await opened();
+    const { rows } = await sql<{ level: string }>`select current_setting('synchronous_commit') as level`.execute(db);
+    expect(rows).toEqual([{ level: "on" }]);
+  });
+
+  test("fails statements while the server is away, and works again by itself", async () => {
+    const { db } = await opened();
+    await db.insertInto("sequence").values(row("before")).execute();
+    await server.stop();
+    await expect(db.selectFrom("sequence").selectAll().execute()).rejects.toThrow(StoreFailed);
+    await server.start();
+    await until("the store works", () =>
+      db
+        .insertInto("sequence")
+        .values(row("after"))
+        .execute()
+        .then(
+          () => true,
+          () => false,
+        ),
+    );
+    expect(await db.selectFrom("sequence").select("name").orderBy("next").orderBy("name").execute()).toEqual([
+      { name: "after" },
+      { name: "before" },
+    ]);
+    // It holds the database again: nobody else may serve from it.
+    const lockers = () =>
+      sql<{ n: number }>`select count(*) as n from pg_locks where locktype = 'advisory'`.execute(db);
+    await until("the lock is taken again", async () => (await lockers()).rows[0]?.n === 1);
+  });
+
+  test("keeps nothing of a transaction that swallowed a failed statement", async () => {
+    const { db } = await opened();
+    const swallowing = db.transaction().execute(async (trx) => {
+      await trx.insertInto("sequence").values(row("a")).execute();
+      await trx
+        .insertInto("sequence")
+        .values(row("a"))
+        .execute()
+        .catch(() => {});
+    });
+    await expect(swallowing).rejects.toThrow("nothing was kept");
+    expect(await db.selectFrom("sequence").selectAll().execute()).toEqual([]);
+  });
+
+  test("gives sums, counts and truths as numbers, as the embedded store does", async () => {
+    const { db } = await opened();
+    await db
+      .insertInto("sequence")
+      .values([row("a"), row("b")])
+      .execute();
+    const { rows } = await sql`select sum(next) as sum, count(*) as count, max(next) = 1 as one from sequence`.execute(
+      db,
+    );
+    expect(rows).toEqual([{ sum: 2, count: 2, one: 1 }]);
+  });
+});
+
+async function sqlOn(url: string, statement: string): Promise<void> {
+  const store = await openStore({ dataDir, databaseUrl: url, access: "command" });
+  const name = new URL(url).pathname.slice(1);
+  await sql.raw(statement.replace("current", name)).execute(store.db);
+  await store.close();
+}

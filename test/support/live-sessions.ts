@@ -1,0 +1,43 @@
+// Live sessions for tests of the routes: what is live is said by the test, and what is asked for is remembered.
+import { InvalidValue } from "../../ts/errors.ts";
+import type { LiveSession, LiveSessions } from "../../ts/publish/sessions.ts";
+
+export interface RecordedSessions {
+  readonly sessions: LiveSessions;
+  readonly live: LiveSession[];
+  /** `kick 1 reason`, `kickStream id reason`, … */
+  readonly calls: string[];
+}
+
+export function createRecordedSessions(): RecordedSessions {
+  const live: LiveSession[] = [];
+  const calls: string[] = [];
+  const find = (organisationId: string, clientId: number) =>
+    live.find((session) => session.organisationId === organisationId && session.clientId === clientId);
+  return {
+    live,
+    calls,
+    sessions: {
+      list: (organisationId) => live.filter((session) => session.organisationId === organisationId),
+      show: find,
+      kick(organisationId, clientId, description) {
+        calls.push(`kick ${clientId} ${description}`);
+        return find(organisationId, clientId) !== undefined;
+      },
+      kickStream(organisationId, streamId, description) {
+        calls.push(`kickStream ${streamId} ${description}`);
+        return live.some((session) => session.organisationId === organisationId && session.streamId === streamId);
+      },
+      async addUpstream(organisationId, clientId, url) {
+        if (url.startsWith("http")) throw new InvalidValue("url", "must be rtmp or rtmps");
+        calls.push(`addUpstream ${clientId} ${url}`);
+        return find(organisationId, clientId) !== undefined;
+      },
+      removeUpstream(organisationId, clientId, url) {
+        calls.push(`removeUpstream ${clientId} ${url}`);
+        return find(organisationId, clientId) !== undefined;
+      },
+      followStream() {},
+    },
+  };
+}

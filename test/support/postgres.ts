@@ -1,0 +1,97 @@
+// A PostgreSQL server of the test process's own: a fresh cluster in a folder of its own, reached by a socket there.
+// Not fsync'd unless asked for: the kernel keeps what a killed process wrote, and only a power cut would lose it.
+import { execFileSync } from "node:child_process";
+import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "pg";
+import { type Child, start, until } from "./child.ts";
+
+const INSTALLED = "/usr/lib/postgresql";
+
+export interface PostgresServer {
+  /** A new, empty database; its URL. */
+  newDatabase(): Promise<string>;
+  /** SIGINT: connections are cut, what was committed stays. */
+  stop(): Promise<void>;
+  start(): Promise<void>;
+  /** Ends the server and removes its folder. */
+  close(): Promise<void>;
+}
+
+export async function startPostgres(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(tmpdir(), "headgate-postgres-"));
+  const owner = ownerOf(folder);
+  const data = join(folder, "data");
+  const options = { ...owner, cwd: folder };
+  execFileSync(program("initdb"), ["-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8"], {
+    ...options,
+    stdio: "ignore",
+    env: { ...process.env, LC_ALL: "C.UTF-8" },
+  });
+  const urlOf = (database: string) => `postgres:///${database}?user=postgres&host=${encodeURIComponent(folder)}`;
+  let server: Child | null = null;
+  let databases = 0;
+
+  async function startServer(): Promise<void> {
+    const said = { listen_addresses: "", unix_socket_directories: folder, fsync: "off", max_connections: "60" };
+    const words = Object.entries({ ...said, ...settings }).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+    server = start(program("postgres"), ["-D", data, ...words], options);
+    await until(
+      "PostgreSQL answers",
+      () =>
+        asked(urlOf("postgres"), "select 1").then(
+          () => true,
+          () => false,
+        ),
+      60_000,
+    );
+  }
+
+  async function stopServer(): Promise<void> {
+    server?.kill("SIGINT");
+    await server?.exit;
+    server = null;
+  }
+
+  await startServer();
+  return {
+    async newDatabase() {
+      databases += 1;
+      const name = `test${databases}`;
+      await asked(urlOf("postgres"), `create database ${name}`);
+      return urlOf(name);
+    },
+    stop: stopServer,
+    start: startServer,
+    async close() {
+      await stopServer();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** PostgreSQL refuses to run as root: then it runs as the user its package made. */
+function ownerOf(folder: string): { readonly uid?: number; readonly gid?: number } {
+  if (process.getuid?.() !== 0) return {};
+  const [, , uid, gid] = (/^postgres:.*$/m.exec(readFileSync("/etc/passwd", "utf8"))?.[0] ?? "").split(":").map(Number);
+  if (uid === undefined || gid === undefined) throw new Error("PostgreSQL's package has made no user postgres");
+  chownSync(folder, uid, gid);
+  return { uid, gid };
+}
+
+/** The newest installed version's. */
+function program(name: string): string {
+  const version = Math.max(...readdirSync(INSTALLED).map(Number).filter(Number.isFinite));
+  return join(INSTALLED, String(version), "bin", name);
+}
+
+async function asked(url: string, statement: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,113 @@
+// Web tokens that were revoked (T7): refused from then on, and what they opened ends.
+import { afterEach, expect, test } from "vitest";
+import { revokeStream } from "../ts/token/revocations.ts";
+import { until } from "./support/child.ts";
+import { type Gateway, openGateway } from "./support/gateway.ts";
+import { STREAM } from "./support/publishing.ts";
+import { ENDPOINT, OFFER, openWhipGateway, type WhipGateway } from "./support/whip-gateway.ts";
+
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const each of open.splice(0)) await each.close();
+});
+
+async function opened(): Promise<Gateway> {
+  const gateway = await openGateway();
+  open.push(gateway);
+  return gateway;
+}
+
+const streamOf = async ({ call }: Gateway) =>
+  ((await call("POST", "/stream")).body as { ingest: { rtmp: { streamname: string } } }).ingest.rtmp.streamname;
+async function issue({ call }: Gateway, streamname: string): Promise<string> {
+  const { body } = await call("POST", "/webcaster", { body: { streamname, ingesturl: "rtmp://in.example/live" } });
+  return (body as { data: { token: string } }).data.token;
+}
+const jtiOf = (token: string) =>
+  JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()).jti as string;
+const verified = async ({ call }: Gateway, token: string) => {
+  const { status, body } = await call("POST", "/webcaster/verify", { key: null, body: { token } });
+  return status === 200 ? "holds" : [status, body];
+};
+const REVOKED = [403, { success: false, errorCode: 1002, message: "jwt revoked" }];
+
+test("a token that is revoked, by itself or by its jti, holds no more; others do", async () => {
+  const gateway = await opened();
+  const name = await streamOf(gateway);
+  const [first, second, third] = [await issue(gateway, name), await issue(gateway, name), await issue(gateway, name)];
+  const byToken = await gateway.call("POST", "/webcaster/revoke", { body: { token: first } });
+  expect([byToken.status, byToken.body]).toEqual([200, { success: true, data: { jti: jtiOf(first) } }]);
+  expect((await gateway.call("POST", "/webcaster/revoke", { body: { jti: jtiOf(second) } })).status).toBe(200);
+  expect(await verified(gateway, first)).toEqual(REVOKED);
+  expect(await verified(gateway, second)).toEqual(REVOKED);
+  expect(await verified(gateway, third)).toBe("holds");
+  const again = await gateway.restart({ HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" });
+  open[0] = again;
+  expect(await verified(again, first)).toEqual(REVOKED);
+});
+
+test("tokens of a stream are revoked with whatever arguments; ones issued at once afterwards hold", async () => {
+  const gateway = await opened();
+  const name = await streamOf(gateway);
+  const other = await issue(gateway, `${await streamOf(gateway)}?a=1`);
+  for (let round = 0; round < 2; round += 1) {
+    const before = [await issue(gateway, name), await issue(gateway, `${name}?passcode=s3cret`)];
+    const { status, body } = await gateway.call("POST", "/webcaster/revoke", { body: { streamname: name } });
+    expect([status, body]).toEqual([200, { success: true, data: { streamname: name } }]);
+    for (const token of before) expect(await verified(gateway, token)).toEqual(REVOKED);
+    expect(await verified(gateway, await issue(gateway, `${name}?passcode=s3cret`))).toBe("holds");
+  }
+  expect(await verified(gateway, other)).toBe("holds");
+});
+
+test("is for administrators, of streams of their own organisation, one way at a time", async () => {
+  const gateway = await opened();
+  const name = await streamOf(gateway);
+  const stranger = await gateway.newOrganisation("Other");
+  const revoke = async (body: unknown, key = gateway.keys.administrator) => {
+    const answer = await gateway.call("POST", "/webcaster/revoke", { body, key });
+    return [answer.status, (answer.body as { errorCode?: number }).errorCode];
+  };
+  expect(await revoke({ streamname: name }, gateway.keys.user)).toEqual([403, 1001]);
+  expect(await revoke({ streamname: name }, stranger.keys.administrator)).toEqual([404, 3001]);
+  expect(await revoke({})).toEqual([400, 1000]);
+  expect(await revoke({ jti: 7 })).toEqual([400, 1003]);
+  expect(await revoke({ jti: "a", streamname: name })).toEqual([400, 9002]);
+  expect(await revoke({ jti: "a".repeat(129) })).toEqual([400, 9002]);
+  expect(await revoke({ token: "a.b.c" })).toEqual([403, 1002]);
+});
+
+test("a revocation that another process made is obeyed within seconds", async () => {
+  const gateway = await opened();
+  const name = await streamOf(gateway);
+  const token = await issue(gateway, name);
+  await revokeStream(gateway.db, name, gateway.clock.ms);
+  await until("refused", async () => (await verified(gateway, token)) !== "holds");
+});
+
+test("a running broadcast outlives its token's expiry, and ends when the token or its stream is revoked", async () => {
+  const gateway = await openWhipGateway();
+  open.push(gateway);
+  const first = await broadcasting(gateway);
+  gateway.clock.ms += 8 * 86_400_000;
+  expect(ended(gateway)).toEqual([]);
+  await revokeStream(gateway.db, STREAM, gateway.clock.ms);
+  await until("it is ended", () => ended(gateway).length === 1);
+  expect(ended(gateway)).toEqual([
+    { told: "end", clientId: first.clientId, reason: "kicked", description: "Token revoked" },
+  ]);
+  gateway.end(first.clientId, "kicked");
+  const refused = await gateway.call("POST", ENDPOINT, { body: OFFER, headers: first.headers });
+  expect([refused.status, JSON.parse(refused.body).detail]).toEqual([401, "jwt expired"]);
+});
+
+async function broadcasting(gateway: WhipGateway) {
+  const ingesturl = "rtmp://ingest.example/live";
+  const token = await gateway.tokens.issue({ streamname: STREAM, ingesturl, exp: null, nbf: null });
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/sdp" };
+  const answer = await gateway.call("POST", ENDPOINT, { body: OFFER, headers });
+  expect(answer.status, answer.body).toBe(201);
+  return { headers, clientId: gateway.openings().at(-1)?.clientId ?? -1 };
+}
+
+const ended = (gateway: WhipGateway) => gateway.media.told.filter(({ told }) => told === "end");

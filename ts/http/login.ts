@@ -1,0 +1,134 @@
+// /login, /logout, /me: people sign in with e-mail and password and get a session cookie; servers use API keys.
+import type { Context } from "hono";
+import { deleteCookie, setCookie } from "hono/cookie";
+import type { Kysely } from "kysely";
+import { ForeignPage, WrongCredentials } from "../errors.ts";
+import { changed } from "../organisation/audit.ts";
+import type { Authorise, Caller } from "../organisation/callers.ts";
+import { AGE_LIMIT_MS, type Logins, pageTokenOf } from "../organisation/logins.ts";
+import { checkPassword, hashPassword, passwordHolds } from "../organisation/passwords.ts";
+import { changePerson, passwordHashOf } from "../organisation/people.ts";
+import { isForeignPage, peerAddressOf, readJson, requiredText, SESSION_COOKIE, sessionIdOf } from "../request.ts";
+import type { Schema } from "../store/schema.ts";
+import { newRoutes, Role, type Routes, z } from "./openapi.ts";
+
+const COOKIE = { path: "/", secure: true, httpOnly: true, sameSite: "Lax" } as const;
+
+const Me = z
+  .object({
+    kind: z.enum(["key", "user"]),
+    id: z.string(),
+    email: z.string().nullable().openapi({ description: "Of a person; null for a key" }),
+    role: Role,
+    scope_tag: z.string().nullable(),
+    organisation: z.object({ id: z.uuid(), hash: z.string(), name: z.string() }),
+    csrf_token: z.string().nullable().openapi({
+      description: "Send it as x-csrf-token with every request of the session that changes something; null for a key",
+    }),
+  })
+  .openapi("Me");
+const Password = z.string().min(12).max(256);
+
+export function loginRoutes(deps: {
+  readonly db: Kysely<Schema>;
+  readonly clock: { now(): number };
+  readonly authorise: Authorise;
+  readonly logins: Logins;
+}): Routes["hono"] {
+  const { db, clock, authorise, logins } = deps;
+  const routes = newRoutes(authorise);
+
+  routes.open(
+    "POST /login",
+    {
+      tag: "People",
+      summary: "Sign in",
+      description:
+        "Sets the session cookie and answers like /me. Wrong e-mail and wrong password are answered alike: 403 with code " +
+        "4002. After ten failures within 15 minutes the e-mail address is refused: 429.",
+      body: z.object({ email: z.string(), password: z.string() }),
+      bodyRequired: true,
+      answer: Me,
+      errors: [403],
+    },
+    async (c) => {
+      if (isForeignPage(c)) throw new ForeignPage();
+      const body = await readJson(c);
+      const [email, password] = [requiredText(body, "email"), requiredText(body, "password")];
+      const { id } = await logins.open(email, password, peerAddressOf(c));
+      const shown = { apiKey: null, sessionId: id, pageToken: null, changes: false, foreignPage: false };
+      const caller = await authorise(shown, "view"); // a disabled organisation's people stay out
+      setCookie(c, SESSION_COOKIE, id, { ...COOKIE, maxAge: AGE_LIMIT_MS / 1_000 });
+      return c.json(meRecord(caller, id));
+    },
+  );
+
+  routes.open(
+    "POST /logout",
+    {
+      tag: "People",
+      summary: "Sign out",
+      description: "Ends the session; without one nothing happens.",
+      answer: z.object({ signed_out: z.literal(true) }),
+      errors: [403],
+    },
+    async (c) => {
+      if (isForeignPage(c)) throw new ForeignPage();
+      const id = sessionIdOf(c);
+      if (id !== null) await logins.end(id);
+      deleteCookie(c, SESSION_COOKIE, COOKIE);
+      return c.json({ signed_out: true });
+    },
+  );
+
+  routes.guarded("GET /me", { tag: "People", summary: "Who am I?", answer: Me }, (c, caller) =>
+    c.json(meRecord(caller, sessionOf(c, caller))),
+  );
+
+  routes.guarded(
+    "PUT /me/password",
+    {
+      tag: "People",
+      summary: "Change the own password",
+      description: "All sessions of the person end; sign in again. For people, not for keys.",
+      body: z.object({ current: z.string(), password: Password }),
+      bodyRequired: true,
+      answer: z.object({ changed: z.literal(true) }),
+    },
+    async (c, caller) => {
+      const body = await readJson(c);
+      const [current, password] = [requiredText(body, "current"), requiredText(body, "password")];
+      if (caller.who.kind !== "user") throw new WrongCredentials();
+      checkPassword("password", password);
+      const { id } = caller.who;
+      deps.logins.attempt(id, peerAddressOf(c));
+      if (!(await passwordHolds(await passwordHashOf(db, id), current))) throw new WrongCredentials();
+      const passwordHash = await hashPassword(password);
+      const now = clock.now();
+      await changed(db, caller, now, { action: "user.password", subject: id }, (trx) =>
+        changePerson(trx, caller.organisation.id, id, { role: null, passwordHash }, now),
+      );
+      deleteCookie(c, SESSION_COOKIE, COOKIE);
+      return c.json({ changed: true });
+    },
+  );
+
+  return routes.hono;
+}
+
+function sessionOf(c: Context, { who }: Caller): string | null {
+  return who.kind === "user" ? sessionIdOf(c) : null;
+}
+
+function meRecord(caller: Caller, sessionId: string | null): z.infer<typeof Me> {
+  const { id, hash, name } = caller.organisation;
+  return {
+    kind: caller.who.kind,
+    id: caller.who.id,
+    email: caller.email,
+    role: caller.role,
+    scope_tag: caller.scopeTag,
+    organisation: { id, hash, name },
+    csrf_token: sessionId === null ? null : pageTokenOf(sessionId),
+  };
+}

@@ -1,0 +1,199 @@
+// /session: publishes that run now, in this process: list, show, kick, upstreams for as long as they run.
+import type { Kysely } from "kysely";
+import { InvalidValue, ParameterRequired, UnknownRecord, UnknownUpstream, WrongDataType } from "../errors.ts";
+import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
+import type { Authorise, Caller } from "../organisation/callers.ts";
+import { streamsWithTag } from "../organisation/streams.ts";
+import type { LiveSession, LiveSessions } from "../publish/sessions.ts";
+import { optionalText, readJson } from "../request.ts";
+import type { Schema } from "../store/schema.ts";
+import { newRoutes, type Routes, Time, z } from "./openapi.ts";
+
+/** Longest reason for the broadcaster, characters, and what it is without one. */
+const REASON_LIMIT = 200;
+const REASON = "Publish was ended by the operator";
+
+const Upstream = z
+  .object({
+    id: z.int(),
+    url: z.string().openapi({ description: "Without credentials, stream key and arguments" }),
+    source: z.enum(["deployment", "stream", "session", "own"]),
+    state: z.enum(["connecting", "sending", "waiting", "refused"]),
+    since: Time,
+    last_error: z.string().nullable(),
+    bytes_out: z.int(),
+    dropped_frames: z.int(),
+    reconnects: z.int(),
+  })
+  .openapi("SessionUpstream");
+const sessionShape = {
+  client_id: z.int().openapi({ description: "clientid of the webhook" }),
+  stream: z.uuid(),
+  streamname: z.string(),
+  protocol: z.enum(["rtmp", "whip"]),
+  address: z.string(),
+  accepted_at: Time,
+  timestamp_ms: z.number(),
+  bytes_in: z.int(),
+  bytes_out: z.int(),
+  dropped_frames: z.int(),
+  subscribers: z.int(),
+  tracks: z.object({
+    video: z.object({ codec: z.string(), width: z.int().nullable(), height: z.int().nullable() }).nullable(),
+    audio: z.object({ codec: z.string(), sample_rate: z.int().nullable(), channels: z.int().nullable() }).nullable(),
+  }),
+  upstreams: z.array(Upstream),
+};
+const Session = z.object(sessionShape).openapi("Session");
+const SessionWithDiagnostics = z
+  .object({
+    ...sessionShape,
+    diagnostics: z.unknown().openapi({ description: "What the protocol tells of its transport; null when nothing" }),
+  })
+  .openapi("SessionWithDiagnostics");
+
+export function sessionRoutes(deps: {
+  readonly db: Kysely<Schema>;
+  readonly clock: { now(): number };
+  readonly authorise: Authorise;
+  readonly sessions: LiveSessions;
+}): Routes["hono"] {
+  const { db, clock, sessions } = deps;
+  const routes = newRoutes(deps.authorise);
+
+  routes.guarded(
+    "GET /session",
+    { tag: "Sessions", summary: "Publishes that run now, oldest first", answer: z.array(Session) },
+    async (c, caller) => {
+      const inScope = await scopeOf(caller);
+      return c.json(sessions.list(caller.organisation.id).filter(inScope).map(sessionRecord));
+    },
+  );
+
+  routes.guarded(
+    "GET /session/{client_id}",
+    { tag: "Sessions", summary: "One running publish", answer: SessionWithDiagnostics, errors: [404] },
+    async (c, caller) => {
+      const session = await find(caller, c.req.param("client_id"));
+      return c.json({ ...sessionRecord(session), diagnostics: session.diagnostics ?? null });
+    },
+  );
+
+  routes.guarded(
+    "POST /session/{client_id}/kick",
+    {
+      tag: "Sessions",
+      summary: "End a publish",
+      description: "The broadcaster may come back at once; to keep it out, lock the stream.",
+      body: z.object({ reason: z.string().max(REASON_LIMIT).nullable().optional() }),
+      answer: Session,
+      errors: [404],
+    },
+    async (c, caller) => {
+      const session = await find(caller, c.req.param("client_id"));
+      const reason = reasonOf(await readJson(c));
+      await record(caller, { action: "session.kick", subject: session.streamId, detail: detailOf(session) });
+      if (!sessions.kick(session.organisationId, session.clientId, reason)) throw new UnknownRecord("session");
+      return c.json(sessionRecord(session));
+    },
+  );
+
+  routes.guarded(
+    "POST /session/{client_id}/upstream",
+    {
+      tag: "Sessions",
+      summary: "Push to one more upstream",
+      description:
+        "Until the publish ends or the upstream is removed. The URL may hold a stream key; it is not shown again.",
+      body: z.object({ url: z.string().max(2_048).openapi({ example: "rtmp://upstream.example/live/key" }) }),
+      bodyRequired: true,
+      answer: Session,
+      errors: [404],
+    },
+    async (c, caller) => {
+      const session = await find(caller, c.req.param("client_id"));
+      const { url } = await readJson(c);
+      if (url === undefined || url === null || url === "") throw new ParameterRequired("url");
+      if (typeof url !== "string") throw new WrongDataType("url", "string");
+      if (!(await sessions.addUpstream(session.organisationId, session.clientId, url))) {
+        throw new UnknownRecord("session");
+      }
+      await record(caller, { action: "session.upstream.add", subject: session.streamId, detail: detailOf(session) });
+      return c.json(sessionRecord(sessions.show(session.organisationId, session.clientId) ?? session));
+    },
+  );
+
+  routes.guarded(
+    "DELETE /session/{client_id}/upstream/{id}",
+    { tag: "Sessions", summary: "Push to an upstream no longer", answer: Session, errors: [404] },
+    async (c, caller) => {
+      const session = await find(caller, c.req.param("client_id"));
+      const upstream = session.upstreams.find(({ id }) => String(id) === c.req.param("id"));
+      if (upstream === undefined) throw new UnknownUpstream();
+      if (!sessions.removeUpstream(session.organisationId, session.clientId, upstream.url)) throw new UnknownUpstream();
+      await record(caller, { action: "session.upstream.remove", subject: session.streamId, detail: detailOf(session) });
+      return c.json(sessionRecord(sessions.show(session.organisationId, session.clientId) ?? session));
+    },
+  );
+
+  return routes.hono;
+
+  async function find(caller: Caller, id: string): Promise<LiveSession> {
+    const session = /^\d{1,16}$/.test(id) ? sessions.show(caller.organisation.id, Number(id)) : undefined;
+    if (session === undefined || !(await scopeOf(caller))(session)) throw new UnknownRecord("session");
+    return session;
+  }
+
+  async function scopeOf({ organisation, scopeTag }: Caller): Promise<(session: LiveSession) => boolean> {
+    if (scopeTag === null) return () => true;
+    const streams = await streamsWithTag(db, organisation.id, scopeTag);
+    return ({ streamId }) => streams.has(streamId);
+  }
+
+  async function record(actor: Actor, change: Change): Promise<void> {
+    await recordChange(db, actor, clock.now(), change);
+  }
+}
+
+const detailOf = ({ clientId, name }: LiveSession) => ({ client_id: clientId, name });
+
+function reasonOf(body: Readonly<Record<string, unknown>>): string {
+  const reason = optionalText(body, "reason");
+  if (reason === null) return REASON;
+  if (!/^[\x20-\x7e]*$/.test(reason) || reason.length > REASON_LIMIT) {
+    throw new InvalidValue("reason", `must be at most ${REASON_LIMIT} printable ASCII characters`);
+  }
+  return reason;
+}
+
+function sessionRecord(session: LiveSession): z.infer<typeof Session> {
+  const { video, audio } = session.tracks;
+  return {
+    client_id: session.clientId,
+    stream: session.streamId,
+    streamname: session.name,
+    protocol: session.protocol,
+    address: session.address,
+    accepted_at: new Date(session.acceptedAt).toISOString(),
+    timestamp_ms: session.timestampMs,
+    bytes_in: session.bytesIn,
+    bytes_out: session.bytesOut,
+    dropped_frames: session.droppedFrames,
+    subscribers: session.subscribers,
+    tracks: {
+      video: video && { codec: video.codec, width: video.width, height: video.height },
+      audio: audio && { codec: audio.codec, sample_rate: audio.sampleRate, channels: audio.channels },
+    },
+    upstreams: session.upstreams.map((upstream) => ({
+      id: upstream.id,
+      url: upstream.url,
+      source: upstream.source,
+      state: upstream.state,
+      since: new Date(upstream.since).toISOString(),
+      last_error: upstream.lastError,
+      bytes_out: upstream.bytesOut,
+      dropped_frames: upstream.droppedFrames,
+      reconnects: upstream.reconnects,
+    })),
+  };
+}

@@ -1,0 +1,94 @@
+// /webcaster/revoke: web tokens that must hold no more, and the broadcasts they opened (T7).
+import type { Kysely } from "kysely";
+import { InvalidValue, ParameterRequired, UnknownStream, WrongDataType } from "../errors.ts";
+import { recordChange } from "../organisation/audit.ts";
+import type { Authorise } from "../organisation/callers.ts";
+import { readJson } from "../request.ts";
+import type { Schema } from "../store/schema.ts";
+import { type Revocations, revokeStream, revokeToken } from "../token/revocations.ts";
+import type { Tokens } from "../token/tokens.ts";
+import { newRoutes, type Routes, z } from "./openapi.ts";
+
+/** Names of which a request gives exactly one. */
+const WAYS = ["token", "jti", "streamname"] as const;
+/** Longest jti that is taken, characters; ours have 36. */
+const JTI_LENGTH_LIMIT = 128;
+
+interface TokenRoutesDeps {
+  readonly db: Kysely<Schema>;
+  readonly clock: { now(): number };
+  readonly authorise: Authorise;
+  readonly tokens: Tokens;
+  readonly revocations?: Revocations;
+}
+
+export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
+  const { db, clock, tokens, revocations } = deps;
+  const routes = newRoutes(deps.authorise);
+
+  routes.guarded(
+    "POST /webcaster/revoke",
+    {
+      tag: "Tokens",
+      summary: "Revoke web tokens",
+      description:
+        "Exactly one of token, jti and streamname. A token or its jti: that one never holds again. A stream name " +
+        "(without arguments) of your organisation: every token issued for it so far; later ones hold. Running " +
+        "broadcasts that such a token opened end.",
+      body: z.object({
+        token: z.string().optional(),
+        jti: z.string().max(JTI_LENGTH_LIMIT).optional(),
+        streamname: z.string().optional().openapi({ example: "Ab1Cd-9XyZ0" }),
+      }),
+      bodyRequired: true,
+      answer: z.object({
+        success: z.literal(true),
+        data: z.object({ jti: z.string().optional(), streamname: z.string().optional() }),
+      }),
+      errors: [404],
+    },
+    async (c, caller) => {
+      const { organisation } = caller;
+      const { way, text } = wishOf(await readJson(c));
+      const now = clock.now();
+      let data: { readonly jti: string } | { readonly streamname: string };
+      if (way === "streamname") {
+        const stream = await db
+          .selectFrom("stream")
+          .select("id")
+          .where("name", "=", text)
+          .where("organisation_id", "=", organisation.id)
+          .executeTakeFirst();
+        if (stream === undefined) throw new UnknownStream();
+        await revokeStream(db, text, now);
+        data = { streamname: text };
+      } else {
+        const { jti, exp } = way === "jti" ? { jti: text, exp: null } : await tokens.verify(text);
+        await revokeToken(db, jti, exp, now);
+        data = { jti };
+      }
+      await recordChange(db, caller, now, { action: "token.revoke", subject: organisation.id, detail: data });
+      await revocations?.look();
+      return c.json({ success: true, data });
+    },
+  );
+
+  return routes.hono;
+}
+
+function wishOf(body: Readonly<Record<string, unknown>>): {
+  readonly way: (typeof WAYS)[number];
+  readonly text: string;
+} {
+  const given = WAYS.filter((name) => body[name] !== undefined && body[name] !== null && body[name] !== "");
+  const [way] = given;
+  if (way === undefined) throw new ParameterRequired("token, jti or streamname");
+  if (given.length > 1) throw new InvalidValue(given.join(" and "), "exclude each other");
+  const text = body[way];
+  if (typeof text !== "string") throw new WrongDataType(way, "string");
+  if (!text.isWellFormed() || text.includes("\0")) throw new InvalidValue(way, "must be well-formed text");
+  if (way === "jti" && text.length > JTI_LENGTH_LIMIT) {
+    throw new InvalidValue(way, `must not be longer than ${JTI_LENGTH_LIMIT} characters`);
+  }
+  return { way, text };
+}

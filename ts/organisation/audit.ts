@@ -1,0 +1,76 @@
+// The audit log (M15): every change with who made it, in the transaction that makes it: both or neither.
+import { randomInt } from "node:crypto";
+import type { Kysely } from "kysely";
+import type { AuditTable, Schema } from "../store/schema.ts";
+
+/** Who changes something, and by which request. */
+export interface Actor {
+  readonly organisation: { readonly id: string };
+  readonly who: { readonly kind: AuditTable["who_kind"]; readonly id: string | null };
+  /** null outside of a request. */
+  readonly requestId: string | null;
+}
+
+/** What is told of a change. `detail` never holds a secret. */
+export interface Change {
+  readonly action: string;
+  /** Id of what was changed. */
+  readonly subject: string;
+  readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+/** How many entries one list returns: without a wish, and at most. */
+export const AUDIT_QUANTITY = { standard: 50, most: 500 } as const;
+
+/** Does `work` and writes down what it was, in one transaction. */
+export async function changed<T>(
+  db: Kysely<Schema>,
+  actor: Actor,
+  now: number,
+  change: Change | ((result: T) => Change),
+  work: (trx: Kysely<Schema>) => Promise<T>,
+): Promise<T> {
+  return await db.transaction().execute(async (trx) => {
+    const result = await work(trx);
+    await recordChange(trx, actor, now, typeof change === "function" ? change(result) : change);
+    return result;
+  });
+}
+
+/** Writes down a change that no table shows. */
+export async function recordChange(db: Kysely<Schema>, actor: Actor, now: number, change: Change): Promise<void> {
+  await db
+    .insertInto("audit")
+    .values({
+      id: nextId(now),
+      organisation_id: actor.organisation.id,
+      at: now,
+      who_kind: actor.who.kind,
+      who_id: actor.who.id,
+      action: change.action,
+      subject: change.subject,
+      detail: JSON.stringify(change.detail ?? {}),
+      request_id: actor.requestId,
+    })
+    .execute();
+}
+
+/** Entries of an organisation, newest first; `before`: only those older than the entry of this id. */
+export async function listAudit(
+  db: Kysely<Schema>,
+  organisationId: string,
+  page: { readonly quantity: number; readonly before: string | null },
+): Promise<readonly AuditTable[]> {
+  let query = db.selectFrom("audit").selectAll().where("organisation_id", "=", organisationId);
+  if (page.before !== null) query = query.where("id", "<", page.before);
+  return await query.orderBy("id", "desc").limit(page.quantity).execute();
+}
+
+let counter = 0;
+
+/** Ids ascend with time, in one process also within a millisecond; processes do not meet. */
+function nextId(now: number): string {
+  counter = (counter + 1) % 1_000_000;
+  const digits = (value: number, length: number) => String(value).padStart(length, "0");
+  return `${digits(now, 14)}${digits(counter, 6)}${digits(randomInt(1_000_000), 6)}`;
+}

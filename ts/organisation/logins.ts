@@ -1,0 +1,101 @@
+// Sessions of people: a random id in a cookie, kept as SHA-256, ended by sign-out, idleness or age; and the token that
+// proves a request was made by our own page.
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Kysely } from "kysely";
+import { WrongCredentials } from "../errors.ts";
+import type { PersonTable, Schema } from "../store/schema.ts";
+import type { LoginThrottle } from "./login-throttle.ts";
+import { passwordHolds } from "./passwords.ts";
+
+/** A session ends after this much idleness, and at this age, ms. */
+const IDLE_LIMIT_MS = 8 * 3_600_000;
+export const AGE_LIMIT_MS = 7 * 86_400_000;
+/** How exact `last_seen_at` is, ms: a write per request would cost an fsync each. */
+const LAST_SEEN_STEP_MS = 60_000;
+const ID_BYTES = 32;
+
+export interface Logins {
+  /** A new session's id for the right password. Rejects with `WrongCredentials`, the same for an unknown e-mail, or
+   *  `TooManyRequests`. */
+  open(
+    email: string,
+    password: string,
+    address: string,
+  ): Promise<{ readonly id: string; readonly person: PersonTable }>;
+  /** Counts a try of the password of a person who is signed in. Throws `TooManyRequests`. */
+  attempt(personId: string, address: string): void;
+  /** Whose session it is; null when it does not run (any more). */
+  find(id: string): Promise<PersonTable | null>;
+  /** Ends a session; nothing happens when it does not run. */
+  end(id: string): Promise<void>;
+}
+
+export function createLogins(deps: {
+  readonly db: Kysely<Schema>;
+  readonly clock: { now(): number };
+  readonly throttle: LoginThrottle;
+}): Logins {
+  const { db, clock, throttle } = deps;
+  return {
+    async open(email, password, address) {
+      const name = email.trim().toLowerCase();
+      throttle.attempt(name, address);
+      const isText = !name.includes("\0") && name.isWellFormed(); // what the store can compare
+      const person = isText
+        ? await db.selectFrom("person").selectAll().where("email", "=", name).executeTakeFirst()
+        : undefined;
+      const holds = await passwordHolds(person?.password_hash ?? null, password);
+      if (person === undefined || !holds) throw new WrongCredentials();
+      throttle.succeeded(name, address);
+      const id = randomBytes(ID_BYTES).toString("base64url");
+      const now = clock.now();
+      await db.transaction().execute(async (trx) => {
+        await trx
+          .deleteFrom("person_session")
+          .where("person_id", "=", person.id)
+          .where((eb) =>
+            eb.or([eb("created_at", "<", now - AGE_LIMIT_MS), eb("last_seen_at", "<", now - IDLE_LIMIT_MS)]),
+          )
+          .execute();
+        await trx
+          .insertInto("person_session")
+          .values({ hash: hashOf(id), person_id: person.id, created_at: now, last_seen_at: now })
+          .execute();
+        await trx.updateTable("person").set({ last_login_at: now }).where("id", "=", person.id).execute();
+      });
+      return { id, person };
+    },
+    attempt: (personId, address) => throttle.attempt(personId, address),
+    async find(id) {
+      const hash = hashOf(id);
+      const session = await db.selectFrom("person_session").selectAll().where("hash", "=", hash).executeTakeFirst();
+      const now = clock.now();
+      if (session === undefined) return null;
+      const [createdAt, seenAt] = [Number(session.created_at), Number(session.last_seen_at)];
+      if (now - createdAt >= AGE_LIMIT_MS || now - seenAt >= IDLE_LIMIT_MS) return null;
+      if (now - seenAt >= LAST_SEEN_STEP_MS) {
+        await db.updateTable("person_session").set({ last_seen_at: now }).where("hash", "=", hash).execute();
+      }
+      const person = await db.selectFrom("person").selectAll().where("id", "=", session.person_id).executeTakeFirst();
+      return person ?? null;
+    },
+    async end(id) {
+      await db.deleteFrom("person_session").where("hash", "=", hashOf(id)).execute();
+    },
+  };
+}
+
+/** The token that a page sends with every change. It follows from the session's id, which no script can read. */
+export function pageTokenOf(sessionId: string): string {
+  return createHash("sha256").update(`page token of ${sessionId}`).digest("base64url");
+}
+
+/** Whether `given` is the page token of the session, in constant time. */
+export function pageTokenHolds(sessionId: string, given: string | null): boolean {
+  const [right, said] = [Buffer.from(pageTokenOf(sessionId)), Buffer.from(given ?? "")];
+  return right.length === said.length && timingSafeEqual(right, said);
+}
+
+function hashOf(id: string): string {
+  return createHash("sha256").update(id).digest("hex");
+}

@@ -1,0 +1,114 @@
+// People of an organisation: e-mail, password, role. They sign in to the dashboard; servers use API keys.
+import { randomUUID } from "node:crypto";
+import type { Kysely } from "kysely";
+import { InvalidValue, NotUnique, UnknownRecord } from "../errors.ts";
+import type { PersonTable, Role, Schema } from "../store/schema.ts";
+
+/** Longest e-mail address, characters (RFC 5321 section 4.5.3.1). */
+const EMAIL_LIMIT = 254;
+/** People of one organisation. */
+const PEOPLE_LIMIT = 1_000;
+
+/** An e-mail address as it is kept and compared. Throws `InvalidValue`. */
+export function readEmail(parameter: string, given: string): string {
+  const email = given.trim().toLowerCase();
+  if (email.length > EMAIL_LIMIT || !/^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(email) || !email.isWellFormed()) {
+    throw new InvalidValue(parameter, "must be an e-mail address");
+  }
+  return email;
+}
+
+/** Adds a person. `email`: from `readEmail`. Throws `NotUnique` when anyone of this deployment has that e-mail. */
+export async function addPerson(
+  db: Kysely<Schema>,
+  person: Pick<PersonTable, "organisation_id" | "email" | "role" | "password_hash">,
+  now: number,
+): Promise<PersonTable> {
+  const { people } = await db
+    .selectFrom("person")
+    .select((eb) => eb.fn.countAll<number>().as("people"))
+    .where("organisation_id", "=", person.organisation_id)
+    .executeTakeFirstOrThrow();
+  if (Number(people) >= PEOPLE_LIMIT) throw new InvalidValue("email", `is one too many: ${PEOPLE_LIMIT} users at most`);
+  const added = await db
+    .insertInto("person")
+    .values({ ...person, id: randomUUID(), created_at: now, updated_at: now, last_login_at: null })
+    .onConflict((conflict) => conflict.column("email").doNothing())
+    .returningAll()
+    .executeTakeFirst();
+  if (added === undefined) throw new NotUnique("email");
+  return added;
+}
+
+export async function listPeople(db: Kysely<Schema>, organisationId: string): Promise<readonly PersonTable[]> {
+  return await db
+    .selectFrom("person")
+    .selectAll()
+    .where("organisation_id", "=", organisationId)
+    .orderBy("created_at")
+    .orderBy("id")
+    .execute();
+}
+
+/** Changes role or password (null: as it is); a new password ends the person's sessions. Throws `UnknownRecord`, also
+ *  for people of other organisations, or `InvalidValue` when the organisation would have no administrator. */
+export async function changePerson(
+  db: Kysely<Schema>,
+  organisationId: string,
+  id: string,
+  change: { readonly role: Role | null; readonly passwordHash: string | null },
+  now: number,
+): Promise<PersonTable> {
+  const person = await findPerson(db, organisationId, id);
+  if (change.role !== null && change.role !== "administrator") await keepAnAdministrator(db, person, "role");
+  if (change.passwordHash !== null) await db.deleteFrom("person_session").where("person_id", "=", id).execute();
+  return await db
+    .updateTable("person")
+    .set({
+      updated_at: now,
+      role: change.role ?? person.role,
+      password_hash: change.passwordHash ?? person.password_hash,
+    })
+    .where("id", "=", id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** Removes a person and ends their sessions. Throws like `changePerson`. */
+export async function removePerson(db: Kysely<Schema>, organisationId: string, id: string): Promise<PersonTable> {
+  const person = await findPerson(db, organisationId, id);
+  await keepAnAdministrator(db, person, "id");
+  await db.deleteFrom("person_session").where("person_id", "=", id).execute();
+  await db.deleteFrom("person").where("id", "=", id).execute();
+  return person;
+}
+
+/** The password's hash of a person; null when the person is gone. */
+export async function passwordHashOf(db: Kysely<Schema>, id: string): Promise<string | null> {
+  const person = await db.selectFrom("person").select("password_hash").where("id", "=", id).executeTakeFirst();
+  return person?.password_hash ?? null;
+}
+
+async function findPerson(db: Kysely<Schema>, organisationId: string, id: string): Promise<PersonTable> {
+  if (id.includes("\0")) throw new UnknownRecord("user");
+  const person = await db
+    .selectFrom("person")
+    .selectAll()
+    .where("id", "=", id)
+    .where("organisation_id", "=", organisationId)
+    .executeTakeFirst();
+  if (person === undefined) throw new UnknownRecord("user");
+  return person;
+}
+
+async function keepAnAdministrator(db: Kysely<Schema>, person: PersonTable, parameter: string): Promise<void> {
+  if (person.role !== "administrator") return;
+  const other = await db
+    .selectFrom("person")
+    .select("id")
+    .where("organisation_id", "=", person.organisation_id)
+    .where("role", "=", "administrator")
+    .where("id", "!=", person.id)
+    .executeTakeFirst();
+  if (other === undefined) throw new InvalidValue(parameter, "is of the last administrator");
+}

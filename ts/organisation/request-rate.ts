@@ -1,0 +1,56 @@
+// How often one caller may call (M13): a bucket per API key that refills evenly and holds a burst. Told the time.
+// (rate-limiter-flexible counts in fixed windows: neither of its limiters keeps 20/s with a burst of 60 exactly.)
+
+/** Buckets beyond this are swept: those that are full again are nobody's. A bucket lives for its refill only, so the
+ *  number is bounded by the requests of a few seconds, whatever keys they carry. */
+const SWEEP_AT = 10_000;
+
+export interface RateVerdict {
+  readonly allowed: boolean;
+  /** How many requests the bucket holds, and how many are left now. */
+  readonly limit: number;
+  readonly remaining: number;
+  /** Until the bucket is full again, and until one more request is allowed (0: at once), seconds, rounded up. */
+  readonly resetS: number;
+  readonly retryAfterS: number;
+}
+
+export interface RequestRate {
+  /** Counts one request of `caller`. */
+  take(caller: string): RateVerdict;
+}
+
+/** `perSecond`: refill, more than 0. `burst`: what a full bucket holds. */
+export function createRequestRate(
+  limits: { readonly perSecond: number; readonly burst: number },
+  clock: { now(): number },
+): RequestRate {
+  const stepMs = 1000 / limits.perSecond;
+  const burst = Math.max(1, limits.burst);
+  /** Caller → when its bucket is full again, epoch ms. */
+  const fullAt = new Map<string, number>();
+
+  function sweep(now: number): void {
+    for (const [caller, at] of fullAt) if (at <= now) fullAt.delete(caller);
+  }
+
+  return {
+    take(caller) {
+      const now = clock.now();
+      // A clock that was set back must not lock anybody out for longer than an empty bucket does.
+      const from = Math.min(Math.max(fullAt.get(caller) ?? now, now), now + burst * stepMs);
+      const next = from + stepMs;
+      const allowed = next - now <= burst * stepMs + 0.001;
+      if (fullAt.size >= SWEEP_AT) sweep(now);
+      fullAt.set(caller, allowed ? next : from);
+      const missing = ((allowed ? next : from) - now) / stepMs;
+      return {
+        allowed,
+        limit: burst,
+        remaining: Math.max(0, Math.floor(burst - missing + 0.001)),
+        resetS: Math.ceil((missing * stepMs) / 1000),
+        retryAfterS: allowed ? 0 : Math.max(1, Math.ceil((next - now - burst * stepMs) / 1000)),
+      };
+    },
+  };
+}

@@ -1,0 +1,101 @@
+// Upstreams that a stream is always pushed to. Their URLs hold stream keys: the store has them sealed, and nobody gets
+// to read them again.
+import { randomUUID } from "node:crypto";
+import type { Kysely } from "kysely";
+import { InvalidValue, UnknownUpstream } from "../errors.ts";
+import type { Schema } from "../store/schema.ts";
+import type { SecretBox } from "../store/secret-box.ts";
+import { findStream } from "./streams.ts";
+
+/** How many one stream may have: each is a connection and a queue while it is live. */
+export const UPSTREAMS_LIMIT = 16;
+
+export interface StreamUpstream {
+  readonly id: string;
+  /** Complete: secret. */
+  readonly url: string;
+  /** Epoch ms. */
+  readonly createdAt: number;
+}
+
+export interface StreamUpstreams {
+  /** Oldest first. Rejects with `UnknownStream`. */
+  list(organisationId: string, streamId: string): Promise<readonly StreamUpstream[]>;
+  /** `url` was judged by the caller. Rejects with `UnknownStream`, or with `InvalidValue` beyond the limit. */
+  add(organisationId: string, streamId: string, url: string, now: number): Promise<StreamUpstream>;
+  /** Returns what was removed. Rejects with `UnknownStream` or `UnknownUpstream`. */
+  remove(organisationId: string, streamId: string, id: string): Promise<StreamUpstream>;
+  /** Complete URLs, for a publish that begins. */
+  urls(streamId: string): Promise<readonly string[]>;
+}
+
+export function createStreamUpstreams(deps: {
+  readonly db: Kysely<Schema>;
+  readonly secretBox: SecretBox;
+}): StreamUpstreams {
+  const { db, secretBox } = deps;
+
+  return {
+    async list(organisationId, streamId) {
+      await findStream(db, organisationId, streamId);
+      return await all(streamId);
+    },
+    async add(organisationId, streamId, url, now) {
+      await findStream(db, organisationId, streamId);
+      const id = randomUUID();
+      const sealed = secretBox.seal(url, purposeOf(id));
+      // Counted in the statement that adds: two requests at once do not pass the limit together.
+      const added = await db
+        .insertInto("stream_upstream")
+        .columns(["id", "stream_id", "url", "created_at"])
+        .expression((eb) =>
+          eb
+            .selectFrom("stream")
+            .select([eb.val(id).as("id"), "stream.id as stream_id", eb.val(sealed).as("url"), eb.val(now).as("at")])
+            .where("stream.id", "=", streamId)
+            .where(
+              (of) =>
+                of
+                  .selectFrom("stream_upstream")
+                  .select(of.fn.countAll<number>().as("count"))
+                  .where("stream_upstream.stream_id", "=", streamId),
+              "<",
+              UPSTREAMS_LIMIT,
+            ),
+        )
+        .executeTakeFirst();
+      if (added.numInsertedOrUpdatedRows === 0n) {
+        throw new InvalidValue("url", `is one more than the ${UPSTREAMS_LIMIT} upstreams a stream may have`);
+      }
+      return { id, url, createdAt: now };
+    },
+    async remove(organisationId, streamId, id) {
+      await findStream(db, organisationId, streamId);
+      const removed = (await all(streamId)).find((upstream) => upstream.id === id);
+      if (removed === undefined) throw new UnknownUpstream();
+      await db.deleteFrom("stream_upstream").where("id", "=", id).execute();
+      return removed;
+    },
+    urls: async (streamId) => (await all(streamId)).map(({ url }) => url),
+  };
+
+  async function all(streamId: string): Promise<readonly StreamUpstream[]> {
+    const rows = await db
+      .selectFrom("stream_upstream")
+      .selectAll()
+      .where("stream_id", "=", streamId)
+      .orderBy("created_at")
+      .orderBy("id")
+      .execute();
+    return rows.map(({ id, url, created_at }) => ({
+      id,
+      url: secretBox.open(url, purposeOf(id)),
+      createdAt: Number(created_at),
+    }));
+  }
+}
+
+/** A sealed URL opens in its own row only. */
+function purposeOf(id: string): string {
+  return `stream_upstream:${id}`;
+}

@@ -1,0 +1,34 @@
+// The URL of an upstream as a customer gives it, and as anybody may see it. Whom it leads to is address-guard's.
+import { malformedUrl, type Resolve, refusalOfHost, withoutBrackets } from "./address-guard.ts";
+
+/** `rtmp[s]://[user[:password]@]host[:port]/app/name[?arguments]`, as the media core reads it. */
+const UPSTREAM = /^(rtmps?):\/\/(?:([^/@]*)@)?(\[[\da-f:.]+\]|[^/@:[\]?]+)(?::(\d{1,5}))?\/([^?]+)\/[^/?]+(?:\?.*)?$/i;
+
+/** Judges a customer's upstream at save as W21 does a webhook, but for the scheme and credentials, which RTMP servers
+ *  ask for. A name that does not resolve is saved: it is judged again at every connection. `dev` allows every address.
+ *  Never throws. */
+export async function checkUpstreamUrl(
+  url: string,
+  options: { readonly dev: boolean; readonly resolve?: Resolve },
+): Promise<null | { readonly reason: string }> {
+  const malformed = malformedUrl(url);
+  if (malformed !== null) return malformed;
+  if (url.includes("#")) return { reason: "must not contain a fragment" };
+  const [, scheme, userInfo = "", host = "", port] = UPSTREAM.exec(url) ?? [];
+  if (scheme === undefined) return { reason: "must be rtmp:// or rtmps:// with host, app and stream name" };
+  if (scheme !== scheme.toLowerCase()) return { reason: "must have its scheme in lower case" };
+  if (port !== undefined && (Number(port) === 0 || Number(port) > 65_535))
+    return { reason: "must use a port to 65535" };
+  try {
+    decodeURIComponent(userInfo);
+  } catch {
+    return { reason: "must have its credentials percent-encoded as UTF-8" };
+  }
+  return options.dev ? null : await refusalOfHost(withoutBrackets(host), options.resolve);
+}
+
+/** An upstream's URL without stream key, arguments and credentials. */
+export function shownUpstream(url: string): string {
+  const [, scheme = "rtmp", , host = "", port, app = ""] = UPSTREAM.exec(url) ?? [];
+  return `${scheme}://${host}:${port ?? (scheme === "rtmps" ? 443 : 1935)}/${app}`;
+}

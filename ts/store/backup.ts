@@ -1,0 +1,53 @@
+// A copy of the embedded store while a service works with it: one consistent moment, whole or not there at all.
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import Database from "libsql";
+import { ConfigInvalid, StoreFailed, StoreUnavailable } from "../errors.ts";
+
+/** How long the copy waits for a writer, ms. */
+const BUSY_TIMEOUT_MS = 5_000;
+
+/** Copies the store of `dataDir` to `file`, which must not be there yet; readable for its owner only. Returns its size
+ *  in bytes. The key file is not in it: without that nobody reads the secrets of a copy. */
+export function backUp(dataDir: string, file: string): number {
+  const path = resolve(file);
+  const source = join(dataDir, "headgate.db");
+  if (existsSync(path)) throw new ConfigInvalid(`${path} is there already; name a file that is not`);
+  if (!existsSync(source)) throw new StoreUnavailable(`there is no store in ${dataDir}`);
+  const partial = `${path}.partial`;
+  rmSync(partial, { force: true });
+  try {
+    closeSync(openSync(partial, "wx", 0o600)); // libsql would make it readable for everyone
+  } catch (cause) {
+    throw new ConfigInvalid(`cannot write ${partial}: ${reasonOf(cause)}`, { cause });
+  }
+  try {
+    const db = new Database(source);
+    try {
+      db.prepare(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`).all();
+      db.prepare("VACUUM INTO ?").run([partial]);
+    } finally {
+      db.close();
+    }
+    sync(partial);
+    renameSync(partial, path);
+    sync(dirname(path));
+  } catch (cause) {
+    rmSync(partial, { force: true });
+    throw new StoreFailed(`the copy failed: ${reasonOf(cause)}`, { cause });
+  }
+  return statSync(path).size;
+}
+
+function sync(path: string): void {
+  const handle = openSync(path, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,78 @@
+// Whether the store can be written, tried all the time: a full disk or a server that is gone is known before somebody
+// publishes, and known again when it is over. What fails meanwhile says so itself; live streams need no store.
+import { statfs } from "node:fs/promises";
+import type { Logger } from "pino";
+import type { Store } from "./open.ts";
+
+/** Between the end of one trial and the next, ms. */
+const TRY_EVERY_MS = 2_000;
+/** A trial that takes longer has failed, ms. */
+const TRIAL_LIMIT_MS = 8_000;
+/** Below this a disk is full: the write-ahead log of one busy moment would not fit any more, bytes. */
+const FREE_AT_LEAST_BYTES = 4 * 1024 * 1024;
+/** The row of `sequence` that trials write. */
+const TRIAL_ROW = "store_trial";
+
+export interface StoreHealth {
+  /** Why the store cannot be written, for the operator; null while it can. */
+  problem(): string | null;
+  stop(): void;
+}
+
+/** Watches until `stop`. `folder`: the data directory whose free space counts, null when the store is elsewhere. */
+export function watchStore(deps: {
+  readonly db: Store["db"];
+  readonly folder: string | null;
+  readonly log: Logger;
+}): StoreHealth {
+  const { db, folder, log } = deps;
+  let problem: string | null = null;
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  async function watch(): Promise<void> {
+    const found = await withinLimit(trial()).catch(reasonOf);
+    if (stopped) return;
+    if (found !== null && problem === null) log.error({ problem: found }, "the store cannot be written");
+    if (found === null && problem !== null) log.info("the store can be written again");
+    problem = found;
+    timer = setTimeout(() => void watch(), TRY_EVERY_MS).unref();
+  }
+
+  /** Writes one row; what else is wrong comes back as text. */
+  async function trial(): Promise<string | null> {
+    if (folder !== null) {
+      const { bavail, bsize } = await statfs(folder);
+      if (bavail * bsize < FREE_AT_LEAST_BYTES) {
+        return `the disk of ${folder} is full: ${Math.floor((bavail * bsize) / 1024)} KiB are left`;
+      }
+    }
+    await db
+      .insertInto("sequence")
+      .values({ name: TRIAL_ROW, next: 1 })
+      .onConflict((conflict) => conflict.column("name").doUpdateSet((eb) => ({ next: eb("sequence.next", "+", 1) })))
+      .execute();
+    return null;
+  }
+
+  void watch();
+  return {
+    problem: () => problem,
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+async function withinLimit(work: Promise<string | null>): Promise<string | null> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<string>((resolve) => {
+    timer = setTimeout(() => resolve(`no answer within ${TRIAL_LIMIT_MS} ms`), TRIAL_LIMIT_MS);
+  });
+  return await Promise.race([work, limit]).finally(() => clearTimeout(timer));
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,56 @@
+// The migration 0003-management: people and their sessions, what API keys gained, the audit log, usage by day.
+import { type Kysely, sql } from "kysely";
+
+export async function managementTables(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable("organisation").addColumn("trial_ends_at", "bigint").execute();
+  await db.schema.alterTable("api_key").addColumn("label", "text").execute();
+  await db.schema.alterTable("api_key").addColumn("scope_tag", "text").execute();
+  await db.schema.alterTable("api_key").addColumn("revoked_at", "bigint").execute();
+  await db.schema.alterTable("stream").addColumn("state_before_lock", "text").execute();
+
+  await db.schema
+    .createTable("person")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("email", "text", (column) => column.notNull().unique())
+    .addColumn("role", "text", (column) => column.notNull().check(sql`role in ('administrator', 'user', 'readonly')`))
+    .addColumn("password_hash", "text", (column) => column.notNull())
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("updated_at", "bigint", (column) => column.notNull())
+    .addColumn("last_login_at", "bigint")
+    .execute();
+
+  await db.schema
+    .createTable("person_session")
+    .addColumn("hash", "text", (column) => column.primaryKey())
+    .addColumn("person_id", "text", (column) => column.notNull().references("person.id").onDelete("cascade"))
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("last_seen_at", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema.createIndex("person_session_of").on("person_session").columns(["person_id"]).execute();
+
+  await db.schema
+    .createTable("audit")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("at", "bigint", (column) => column.notNull())
+    .addColumn("who_kind", "text", (column) => column.notNull().check(sql`who_kind in ('key', 'user', 'operator')`))
+    .addColumn("who_id", "text")
+    .addColumn("action", "text", (column) => column.notNull())
+    .addColumn("subject", "text", (column) => column.notNull())
+    .addColumn("detail", "text", (column) => column.notNull())
+    .addColumn("request_id", "text")
+    .execute();
+  await db.schema.createIndex("audit_newest").on("audit").columns(["organisation_id", "id"]).execute();
+
+  await db.schema
+    .createTable("usage")
+    .addColumn("stream_id", "text", (column) => column.notNull().references("stream.id"))
+    .addColumn("day", "text", (column) => column.notNull())
+    .addColumn("organisation_id", "text", (column) => column.notNull().references("organisation.id"))
+    .addColumn("bytes_in", "bigint", (column) => column.notNull())
+    .addColumn("bytes_out", "bigint", (column) => column.notNull())
+    .addPrimaryKeyConstraint("usage_of_day", ["stream_id", "day"])
+    .execute();
+  await db.schema.createIndex("usage_by_day").on("usage").columns(["organisation_id", "day"]).execute();
+}

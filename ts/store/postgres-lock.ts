@@ -1,0 +1,104 @@
+// One service at a time works with a database, as with a data directory: a lock that the server gives back whenever and
+// however the connection ends. Until several nodes can share one (design.md §6) a second service would end the first
+// one's publishes.
+import { Client } from "pg";
+import { StoreFailed, StoreUnavailable } from "../errors.ts";
+import { connectionOptions, failureOf } from "./postgres.ts";
+
+/** Numbers of our advisory locks in a database: any that no other program is likely to use. */
+const SERVICE_LOCK = "4923001";
+const MIGRATION_LOCK = "4923002";
+/** How long a lock may be held by a predecessor that is just ending, and by one that changes tables, ms. */
+const TAKE_LIMIT_MS = 3_000;
+const MIGRATION_LIMIT_MS = 60_000;
+const TRY_EVERY_MS = 200;
+/** How soon a lost connection is made anew, ms. */
+const RECONNECT_MS = 1_000;
+/** The server notices within this that our machine is gone, seconds: 10 + 3 × 5. */
+const KEEPALIVES = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
+
+export interface ServiceLock {
+  /** False when another process holds it. */
+  readonly held: boolean;
+  release(): Promise<void>;
+  /** Resolves when another service took the database while our connection was lost. */
+  readonly lost: Promise<StoreFailed>;
+}
+
+/** Takes the lock if it is free or becomes free soon. `wait`: false looks once only. Rejects with `StoreUnavailable`
+ *  when the server cannot be reached. */
+export async function takeServiceLock(databaseUrl: string, options: { readonly wait: boolean }): Promise<ServiceLock> {
+  let lose: (error: StoreFailed) => void = () => {};
+  const lost = new Promise<StoreFailed>((resolve) => {
+    lose = resolve;
+  });
+  let released = false;
+  let retry: NodeJS.Timeout | undefined;
+  let client = await connected(databaseUrl).catch((cause: unknown) => {
+    throw new StoreUnavailable(failureOf(cause).message, { cause });
+  });
+  const held = await taken(client, options.wait ? TAKE_LIMIT_MS : 0);
+  if (held) keep(client);
+  else await client.end();
+
+  /** Holds on: when the connection breaks, another takes its place. */
+  function keep(current: Client): void {
+    client = current;
+    current.once("end", again);
+  }
+
+  function again(): void {
+    if (released) return;
+    clearTimeout(retry);
+    retry = setTimeout(() => void retake().catch(again), RECONNECT_MS).unref();
+  }
+
+  async function retake(): Promise<void> {
+    const next = await connected(databaseUrl);
+    const isOurs = await taken(next, TAKE_LIMIT_MS).catch(async (error: unknown) => {
+      await next.end();
+      throw error;
+    });
+    if (isOurs && !released) return keep(next);
+    await next.end();
+    if (!released) lose(new StoreFailed("another headgate process took the database while the connection was lost"));
+  }
+
+  return {
+    held,
+    lost,
+    async release() {
+      released = true;
+      clearTimeout(retry);
+      if (held) await client.end().catch(() => {}); // broken already: then the server has given the lock back
+    },
+  };
+}
+
+/** Runs `act` while no other process changes the tables. */
+export async function withMigrationLock<T>(databaseUrl: string, act: () => Promise<T>): Promise<T> {
+  const client = await connected(databaseUrl);
+  try {
+    const waits = `set statement_timeout = ${MIGRATION_LIMIT_MS}; set lock_timeout = ${MIGRATION_LIMIT_MS}`;
+    await client.query(`${waits}; select pg_advisory_lock(${MIGRATION_LOCK})`);
+    return await act();
+  } finally {
+    await client.end();
+  }
+}
+
+async function connected(databaseUrl: string): Promise<Client> {
+  const client = new Client({ ...connectionOptions(databaseUrl), options: KEEPALIVES });
+  client.on("error", () => {}); // "end" follows
+  await client.connect();
+  return client;
+}
+
+async function taken(client: Client, limitMs: number): Promise<boolean> {
+  for (let waited = 0; ; waited += TRY_EVERY_MS) {
+    const { rows } = await client.query<{ taken: number }>(`select pg_try_advisory_lock(${SERVICE_LOCK}) as taken`);
+    if (rows[0]?.taken === 1) return true;
+    if (waited >= limitMs) return false;
+    await new Promise((resolve) => setTimeout(resolve, TRY_EVERY_MS));
+  }
+}

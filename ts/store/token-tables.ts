@@ -1,0 +1,19 @@
+// Migration 0004-tokens: when token keys changed their state, and which web tokens are revoked.
+import { type Kysely, sql } from "kysely";
+
+export async function tokenTables(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable("token_key").addColumn("activated_at", "bigint").execute();
+  await db.schema.alterTable("token_key").addColumn("retired_at", "bigint").execute();
+  await sql`update token_key set activated_at = created_at where state = 'active'`.execute(db);
+
+  await db.schema
+    .createTable("token_revocation")
+    .addColumn("kind", "text", (column) => column.notNull().check(sql`kind in ('jti', 'stream')`))
+    .addColumn("value", "text", (column) => column.notNull())
+    .addColumn("revision", "integer", (column) => column.notNull())
+    .addColumn("updated_at", "bigint", (column) => column.notNull())
+    .addColumn("expires_at", "bigint", (column) => column.notNull())
+    .addPrimaryKeyConstraint("token_revocation_of", ["kind", "value"])
+    .execute();
+  await db.schema.createIndex("token_revocation_newest").on("token_revocation").column("updated_at").execute();
+}

@@ -1,0 +1,129 @@
+// Which web tokens hold no more although they have not expired (T7). The store keeps them; a service has them in memory,
+// because every verification asks, and looks into the store for what a command or another node added.
+import type { Kysely } from "kysely";
+import type { Logger } from "pino";
+import type { Schema, TokenRevocationTable } from "../store/schema.ts";
+
+/** How often the store is asked for new revocations, ms. */
+const LOOK_EVERY_MS = 1_000;
+/** How far back each look goes: clocks of several writers differ, ms. */
+const LOOK_BACK_MS = 60_000;
+/** No token lives longer than this after it was issued (T1), and a day, ms. */
+const TOKEN_LIFE_LIMIT_MS = 366 * 86_400_000;
+
+/** The part of a token's claims that revocations are about. */
+export interface RevocableClaims {
+  readonly jti: string;
+  readonly streamname: string;
+  /** How often the stream's tokens had been revoked when this one was issued. */
+  readonly revision: number;
+}
+
+export interface Revocations {
+  isRevoked(claims: RevocableClaims): boolean;
+  /** What a token issued now for this stream name (arguments or not) carries. */
+  revisionOf(streamname: string): number;
+  /** Calls `heard` after every revocation from now on, whoever made it. */
+  listen(heard: () => void): void;
+  /** Reads what others added. */
+  look(): Promise<void>;
+  stop(): void;
+}
+
+/** A stream's name as revocations know it: without custom arguments. */
+export function withoutArguments(streamname: string): string {
+  return streamname.split("?", 1)[0] ?? "";
+}
+
+/** Revokes one token for good. `exp`: when it expires, Unix seconds; null when nobody knows. */
+export async function revokeToken(db: Kysely<Schema>, jti: string, exp: number | null, now: number): Promise<void> {
+  const expires_at = exp === null ? now + TOKEN_LIFE_LIMIT_MS : exp * 1000;
+  await db
+    .insertInto("token_revocation")
+    .values({ kind: "jti", value: jti, revision: 1, updated_at: now, expires_at })
+    .onConflict((conflict) => conflict.columns(["kind", "value"]).doUpdateSet({ updated_at: now }))
+    .execute();
+}
+
+/** Revokes every token that exists for a stream; ones issued later hold. */
+export async function revokeStream(db: Kysely<Schema>, streamName: string, now: number): Promise<void> {
+  const times = { updated_at: now, expires_at: now + TOKEN_LIFE_LIMIT_MS };
+  await db
+    .insertInto("token_revocation")
+    .values({ kind: "stream", value: streamName, revision: 1, ...times })
+    .onConflict((conflict) =>
+      conflict
+        .columns(["kind", "value"])
+        .doUpdateSet((eb) => ({ ...times, revision: eb("token_revocation.revision", "+", 1) })),
+    )
+    .execute();
+}
+
+/** Reads all revocations and watches for more until `stop`. */
+export async function openRevocations(deps: {
+  readonly db: Kysely<Schema>;
+  readonly clock: { now(): number };
+  readonly log: Logger;
+}): Promise<Revocations> {
+  const { db, clock, log } = deps;
+  const tokens = new Map<string, number>();
+  /** Stream name → its revision, and when that may be forgotten. */
+  const streams = new Map<string, { readonly revision: number; readonly expiresAt: number }>();
+  const listeners: (() => void)[] = [];
+  let newest = 0;
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+
+  function take({ kind, value, revision, updated_at, expires_at }: TokenRevocationTable): void {
+    newest = Math.max(newest, updated_at);
+    const isNew = kind === "jti" ? !tokens.has(value) : (streams.get(value)?.revision ?? 0) < revision;
+    if (!isNew) return;
+    if (kind === "jti") tokens.set(value, expires_at);
+    else streams.set(value, { revision, expiresAt: expires_at });
+    for (const heard of listeners) heard();
+  }
+
+  async function look(): Promise<void> {
+    const rows = await db
+      .selectFrom("token_revocation")
+      .selectAll()
+      .where("updated_at", ">=", newest - LOOK_BACK_MS)
+      .execute();
+    for (const row of rows) take(row);
+  }
+
+  async function forgetExpired(now: number): Promise<void> {
+    const before = tokens.size + streams.size;
+    for (const [jti, expiresAt] of tokens) if (expiresAt <= now) tokens.delete(jti);
+    for (const [name, { expiresAt }] of streams) if (expiresAt <= now) streams.delete(name);
+    if (tokens.size + streams.size < before) {
+      await db.deleteFrom("token_revocation").where("expires_at", "<=", now).execute();
+    }
+  }
+
+  async function watch(): Promise<void> {
+    try {
+      await look();
+      await forgetExpired(clock.now());
+    } catch (err) {
+      log.warn({ err }, "revocations of web tokens could not be read; the known ones hold");
+    }
+    if (!stopped) timer = setTimeout(() => void watch(), LOOK_EVERY_MS).unref();
+  }
+
+  await look();
+  timer = setTimeout(() => void watch(), LOOK_EVERY_MS).unref();
+  return {
+    isRevoked({ jti, streamname, revision }) {
+      if (tokens.has(jti)) return true;
+      return streams.size > 0 && revision < (streams.get(withoutArguments(streamname))?.revision ?? 0);
+    },
+    revisionOf: (streamname) => streams.get(withoutArguments(streamname))?.revision ?? 0,
+    listen: (heard) => void listeners.push(heard),
+    look,
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,121 @@
+// The life of token keys in the store: next → active → retired → gone (T4). A key is shown as `next` long before it
+// signs and as `retired` as long as a token of it may live, so no verifier ever meets a key it was not shown.
+import { calculateJwkThumbprint, exportJWK, generateKeyPair } from "jose";
+import type { Kysely } from "kysely";
+import type { Schema, TokenKeyTable } from "../store/schema.ts";
+import type { SecretBox } from "../store/secret-box.ts";
+import type { TokenAlgorithm } from "./keys.ts";
+
+const DAY_MS = 86_400_000;
+/** How long a key must have been shown before it signs: twice what a copy of the key set may be used. */
+export const SHOWN_AT_LEAST_MS = 600_000;
+/** A retired key is kept for the longest life of a token (T1), and a day. */
+const RETIRED_LIMIT_MS = 366 * DAY_MS;
+
+export interface RotationWish {
+  readonly alg: TokenAlgorithm;
+  /** Epoch ms. */
+  readonly now: number;
+  /** Age at which the active key is replaced, days; 0: never. */
+  readonly rotateDays: number;
+  /** `when_shown`: replace the active key now if the next one has been shown long enough; `at_once`: in any case. */
+  readonly wish?: "when_shown" | "at_once";
+}
+
+/** What a rotation found or did; `kid` is the active key's. */
+export type Rotated =
+  | { readonly outcome: "unchanged" | "rotated"; readonly kid: string }
+  /** The next key was not shown long enough: it may sign at `at`, epoch ms. */
+  | { readonly outcome: "too_early"; readonly kid: string; readonly at: number };
+
+/** Brings the keys to where they should be: one active of `alg`, one next, none too old. */
+export async function rotateTokenKeys(db: Kysely<Schema>, box: SecretBox, wish: RotationWish): Promise<Rotated> {
+  const { alg, now } = wish;
+  return await db.transaction().execute(async (trx) => {
+    const rows = await trx.selectFrom("token_key").selectAll().execute();
+    const active = rows.find(({ state }) => state === "active");
+    let next = rows.find((row) => row.state === "next" && row.alg === alg);
+    let outcome: Rotated["outcome"] = "unchanged";
+    let kid = active?.kid ?? "";
+    const shownFrom = (next?.created_at ?? now) + SHOWN_AT_LEAST_MS;
+
+    async function replace(): Promise<void> {
+      await trx
+        .updateTable("token_key")
+        .set({ state: "retired", retired_at: now, private_key: "" }) // it signs no more
+        .where("state", "=", "active")
+        .execute();
+      const successor = next ?? (await newKey(box, alg, now));
+      const change = { state: "active" as const, activated_at: now };
+      if (next === undefined) {
+        await trx
+          .insertInto("token_key")
+          .values({ ...successor, ...change })
+          .execute();
+      } else {
+        await trx.updateTable("token_key").set(change).where("kid", "=", next.kid).execute();
+      }
+      next = undefined;
+      kid = successor.kid;
+      outcome = "rotated";
+    }
+
+    if (active === undefined || active.alg !== alg || wish.wish === "at_once") await replace();
+    else {
+      const age = now - (active.activated_at ?? active.created_at);
+      const isOld = wish.rotateDays > 0 && age >= wish.rotateDays * DAY_MS;
+      const isWanted = wish.wish === "when_shown";
+      if ((isOld || isWanted) && next !== undefined && now >= shownFrom) await replace();
+      else if (isWanted) outcome = "too_early";
+    }
+    if (next === undefined)
+      await trx
+        .insertInto("token_key")
+        .values(await newKey(box, alg, now))
+        .execute();
+    await trx.deleteFrom("token_key").where("state", "=", "next").where("alg", "!=", alg).execute();
+    await trx
+      .updateTable("token_key")
+      .set({ retired_at: now })
+      .where("state", "=", "retired")
+      .where("retired_at", "is", null)
+      .execute();
+    await trx
+      .deleteFrom("token_key")
+      .where("state", "=", "retired")
+      .where("retired_at", "<", now - RETIRED_LIMIT_MS)
+      .execute();
+    return outcome === "too_early" ? { outcome, kid, at: shownFrom } : { outcome, kid };
+  });
+}
+
+/** Forgets a retired or next key at once: whatever it signed holds no more. False when there is no such key. */
+export async function forgetTokenKey(db: Kysely<Schema>, kid: string): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom("token_key")
+    .where("kid", "=", kid)
+    .where("state", "!=", "active")
+    .executeTakeFirst();
+  return numDeletedRows > 0n;
+}
+
+async function newKey(box: SecretBox, alg: TokenAlgorithm, now: number): Promise<TokenKeyTable> {
+  const pair = await generateKeyPair(alg, { extractable: true });
+  const publicJwk = await exportJWK(pair.publicKey);
+  const kid = await calculateJwkThumbprint(publicJwk); // RFC 7638
+  return {
+    kid,
+    alg,
+    public_jwk: JSON.stringify(publicJwk),
+    private_key: box.seal(JSON.stringify(await exportJWK(pair.privateKey)), purposeOf(kid)),
+    state: "next",
+    created_at: now,
+    activated_at: null,
+    retired_at: null,
+  };
+}
+
+/** What a private key is sealed for. */
+export function purposeOf(kid: string): string {
+  return `token_key ${kid}`;
+}
