@@ -59,6 +59,7 @@ describe("publish_done", () => {
     await open();
     customer.answer({ status: 403 });
     await stage.request(STREAM);
+    await until(async () => (await stage.db.selectFrom("publish").selectAll().execute())[0]?.state === "denied");
     stage = await stage.crash();
     await stage.publishing.recover();
     await stage.publishing.stop();

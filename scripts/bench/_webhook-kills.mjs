@@ -80,7 +80,11 @@ async function startService(folder) {
     },
   });
   endingWithUs(child);
-  const [line] = await once(createInterface(child.stdout), "line");
+  const ended = once(child, "close").then(([code]) => {
+    throw new Error(`headgate did not start (${code})`);
+  });
+  const [line] = await Promise.race([once(createInterface(child.stdout), "line"), ended]);
+  ended.catch(() => {}); // from here on it is killed on purpose
   const { http, rtmp } = JSON.parse(line);
   return {
     child,
