@@ -1,11 +1,13 @@
 // A peer with a whole ICE and DTLS stack that is not ours (werift), connected to a session: for rows about what goes on
 // below HTTP. It sends no media.
 import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
 import { RTCPeerConnection, useH264, useOPUS } from "werift";
 import { must } from "./client.mjs";
-import { credentials } from "./offer.mjs";
+import { attribute } from "./offer.mjs";
 
 const CONNECT_LIMIT_MS = 10_000;
+const FAREWELL_MS = 100;
 const ALERT = 21;
 /** Level warning, description close_notify (RFC 5246 section 7.2.1). */
 const CLOSE_NOTIFY = Buffer.from([1, 0]);
@@ -22,7 +24,8 @@ export async function connectedPeer(client) {
   const offer = await connection.createOffer();
   // Not waited for: without a STUN server werift asks a public one for five seconds. Checks start without candidates.
   connection.setLocalDescription(offer).catch(() => {});
-  const session = await client.open({ sdp: offer.sdp, mids: ["0"], ...credentials() });
+  const [ufrag, pwd] = [attribute(offer.sdp, "ice-ufrag"), attribute(offer.sdp, "ice-pwd")];
+  const session = await client.open({ sdp: offer.sdp, mids: [attribute(offer.sdp, "mid")], ufrag, pwd });
   await connection.setRemoteDescription({ type: "answer", sdp: session.answer });
   const [transport] = connection.dtlsTransports;
   const reaches = async (state, limitMs) => {
@@ -49,6 +52,8 @@ export async function connectedPeer(client) {
           return encrypt(packet);
         };
         await dtls.send(CLOSE_NOTIFY);
+        // A socket that is closed at once forgets what it has not sent yet.
+        await pause(FAREWELL_MS);
       }
       await connection.close();
     },

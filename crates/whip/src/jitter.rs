@@ -11,6 +11,9 @@ use crate::rtp::RtpHeader;
 const REORDER_WAIT: Duration = Duration::from_millis(6);
 /// Shortest pause between two requests for the same packet.
 const NACK_PAUSE_LEAST: Duration = Duration::from_millis(20);
+/// Longest such pause. A request or its answer is lost as easily as the packet was: on a slow path too there is time for
+/// five of them before the hole is given up, at the price of packets that come twice.
+const NACK_PAUSE_MOST: Duration = Duration::from_millis(70);
 /// Round trip that is assumed until one was measured.
 const FIRST_RTT: Duration = Duration::from_millis(80);
 /// How long a hole is waited for when the sender answers requests.
@@ -146,7 +149,7 @@ impl Jitter {
         if !self.can_ask {
             return;
         }
-        let pause = (self.rtt * 5 / 4).max(NACK_PAUSE_LEAST);
+        let pause = (self.rtt * 5 / 4).clamp(NACK_PAUSE_LEAST, NACK_PAUSE_MOST);
         for missing in self.missing.iter_mut().filter(|missing| now >= missing.ask_at) {
             if sequences.len() >= NACK_LIMIT {
                 break;

@@ -51,7 +51,7 @@ impl Identity {
     /// When the cryptography refuses.
     pub fn generate() -> Result<Self, IdentityError> {
         let provider = rtc_crypto::default_provider().map_err(|e| IdentityError(e.to_string()))?;
-        let provider = WithP224::new(provider);
+        let provider = WithP224::around(provider);
         let certificate =
             Certificate::generate_self_signed(vec!["headgate".to_owned()], provider.crypto())
                 .map_err(|e| IdentityError(e.to_string()))?;

@@ -19,7 +19,7 @@ const POINT_BYTES: usize = 57;
 pub(super) struct WithP224(Arc<dyn RTCCryptoProvider>);
 
 impl WithP224 {
-    pub(super) fn new(inner: Arc<dyn RTCCryptoProvider>) -> Arc<dyn RTCCryptoProvider> {
+    pub(super) fn around(inner: Arc<dyn RTCCryptoProvider>) -> Arc<dyn RTCCryptoProvider> {
         Arc::new(Self(inner))
     }
 }
@@ -140,11 +140,12 @@ mod tests {
 
     fn bytes(hex: &str) -> Vec<u8> {
         let pairs = hex.as_bytes().chunks(2);
-        pairs.map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+        let digits = |pair| str::from_utf8(pair).expect("hexadecimal digits");
+        pairs.map(|pair| u8::from_str_radix(digits(pair), 16).expect("two of them")).collect()
     }
 
     fn verify(message: &[u8], signature: &[u8]) -> Result<(), CryptoError> {
-        let provider = WithP224::new(rtc_crypto::default_provider().unwrap());
+        let provider = WithP224::around(rtc_crypto::default_provider().expect("one is built in"));
         let point = bytes(POINT);
         let key = PublicKey { encoding: PublicKeyEncoding::EcUncompressedPoint, bytes: &point };
         let scheme = SignatureScheme::EcdsaP256Sha256;
@@ -160,7 +161,7 @@ mod tests {
     #[test]
     fn whatever_is_no_signature_is_refused() {
         let mut broken = bytes(SIGNATURE);
-        *broken.last_mut().unwrap() ^= 1;
+        *broken.last_mut().expect("long") ^= 1;
         for signature in [broken, Vec::new(), vec![0x30; 62]] {
             assert!(verify(MESSAGE, &signature).is_err());
         }
