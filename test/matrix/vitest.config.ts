@@ -2,5 +2,5 @@
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
-  test: { include: ["test/matrix/*.matrix.ts"], pool: "forks", maxWorkers: 1, maxConcurrency: 3, hookTimeout: 120_000 },
+  test: { include: ["test/matrix/*.matrix.ts"], pool: "forks", maxWorkers: 1, maxConcurrency: 4, hookTimeout: 120_000 },
 });
