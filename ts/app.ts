@@ -1,10 +1,8 @@
 // The HTTP application: routes, limits, the headers of every response, and the one error handler. It listens nowhere.
-import { randomUUID } from "node:crypto";
 import { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { methodNotAllowed } from "hono/method-not-allowed";
-import { routePath } from "hono/route";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
@@ -22,6 +20,7 @@ import {
 import { auditRoutes } from "./http/audit.ts";
 import { docsRoutes } from "./http/docs.ts";
 import { describeTheRest, documentOf } from "./http/document.ts";
+import { envelope } from "./http/envelope.ts";
 import { jwksRoutes } from "./http/jwks.ts";
 import { keyRoutes } from "./http/keys.ts";
 import { rateLimit } from "./http/limits.ts";
@@ -36,7 +35,8 @@ import { usageRoutes } from "./http/usage.ts";
 import { userRoutes } from "./http/users.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
 import { webhookRoutes } from "./http/webhook.ts";
-import { WHIP_PATH, whipRoutes } from "./http/whip.ts";
+import { whipRoutes } from "./http/whip.ts";
+import { whipSessionRoutes } from "./http/whip-session.ts";
 import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
@@ -45,7 +45,7 @@ import { createLoginThrottle } from "./organisation/login-throttle.ts";
 import { createLogins } from "./organisation/logins.ts";
 import type { StreamUpstreams } from "./organisation/upstreams.ts";
 import type { WebhookSecrets } from "./organisation/webhook-secret.ts";
-import { problemResponse, RETRY_AFTER_S, WhipProblem } from "./problems.ts";
+import { problemResponse, RETRY_AFTER_S, WHIP_PATH, WhipProblem } from "./problems.ts";
 import type { LiveSessions } from "./publish/sessions.ts";
 import type { Whip } from "./publish/whip.ts";
 import type { Workbench } from "./publish/workbench.ts";
@@ -58,7 +58,7 @@ import type { Tokens } from "./token/tokens.ts";
 /** Everything the application stands on. */
 export interface AppDeps {
   readonly db: Kysely<Schema>;
-  readonly config: Pick<Config, "dev" | "http" | "ingest" | "limits">;
+  readonly config: Pick<Config, "dev" | "http" | "ingest" | "limits" | "whip">;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -84,32 +84,16 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   const { log, metrics } = deps;
   const app = new OpenAPIHono<Env>();
 
-  app.use(async (c, next) => {
-    const startedAt = performance.now(); // a duration, not the time of day
-    const requestId = randomUUID();
-    c.set("requestId", requestId);
-    await next();
-    c.res.headers.set("x-api-version", "1"); // §7
-    c.res.headers.set("x-request-id", requestId);
-    if (c.res.headers.get("content-type") === "application/json") {
-      c.res.headers.set("content-type", "application/json; charset=utf-8"); // M2
-    }
-    const { method } = c.req;
-    const { status } = c.res;
-    const route = routePath(c, -1);
-    const tookMs = performance.now() - startedAt;
-    metrics.observeRequest({ method, route, status, tookMs });
-    log.debug({ requestId, method, route, status, tookMs: Math.round(tookMs) }, "request answered");
-  });
+  app.use(envelope({ config: deps.config, log, metrics }));
   app.use(methodNotAllowed({ app, onMethodNotAllowed: (c, allow) => answer(c, new MethodNotAllowed(allow)) }));
-  app.use(
-    bodyLimit({
-      maxSize: BODY_LIMIT_BYTES,
-      onError: () => {
-        throw new BodyTooLarge(`over ${BODY_LIMIT_BYTES} bytes`);
-      },
-    }),
-  );
+  const bounded = bodyLimit({
+    maxSize: BODY_LIMIT_BYTES,
+    onError: () => {
+      throw new BodyTooLarge(`over ${BODY_LIMIT_BYTES} bytes`);
+    },
+  });
+  // PATCH looks for its session first and then bounds the body itself (P8).
+  app.use((c, next) => (c.req.method === "PATCH" && isWhip(c.req.path) ? next() : bounded(c, next)));
 
   app.use(rateLimit({ limits: deps.config.limits, clock: deps.clock }));
 
@@ -130,6 +114,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", tokenRoutes({ ...deps, authorise }));
   app.route("/", jwksRoutes({ ...deps, authorise }));
   app.route("/", whipRoutes(deps));
+  app.route("/", whipSessionRoutes(deps));
   describeTheRest(app.openAPIRegistry);
   let document: object | null = null;
   app.route("/", docsRoutes({ ...deps, authorise, document: () => (document ??= documentOf(app, deps.version)) }));
@@ -145,12 +130,19 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   return app;
 }
 
+/** What the routes say of themselves, as OpenAPI 3.1, without a running service. */
+export function apiDocument(version: string): object {
+  const config = { http: { publicUrl: null }, limits: { apiRequestsPerSecond: 0 } };
+  // No request ever reaches this application, so what serving stands on is left out.
+  return documentOf(createApp({ config, version } as unknown as AppDeps), version);
+}
+
 function answer(c: Context, error: HttpError | WhipProblem): Response {
   if (error instanceof WhipProblem || isWhip(c.req.path)) return problemResponse(error);
   const { status, body } = answerOf(error, familyOf(c.req.path));
+  if (error instanceof TooManyRequests) c.header("retry-after", String(error.retryAfterS));
   if (status === 503) c.header("retry-after", String(RETRY_AFTER_S));
   if (error instanceof MethodNotAllowed) c.header("allow", error.allow.join(", "));
-  if (error instanceof TooManyRequests) c.header("retry-after", String(error.retryAfterS));
   return c.json(body, status);
 }
 

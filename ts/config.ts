@@ -19,6 +19,21 @@ export interface Config {
     readonly publicUrl: string | null;
     /** Files of HTTPS; null without a certificate. */
     readonly tls: CertificateFiles | null;
+    /** Addresses and networks whose X-Forwarded-For counts. */
+    readonly trustedProxies: readonly string[];
+  };
+  readonly ice: { readonly servers: readonly string[]; readonly turnSecret: string | null };
+  readonly whip: {
+    readonly lenientPatch: boolean;
+    /** kbit/s; 0 is no limit. */
+    readonly maxBitrateKbps: number;
+    /** 0 is no limit. */
+    readonly limits: {
+      readonly requestsPerSecond: number;
+      readonly offersPerSecond: number;
+      readonly halfOpenPerAddress: number;
+      readonly halfOpen: number;
+    };
   };
   readonly rtmp: {
     readonly host: string;
@@ -139,6 +154,9 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
   if (apiKey !== null && !keyChecksumHolds(apiKey)) {
     faults.push("bootstrap.api_key looks like a key of ours, but its checksum is wrong: is it complete?");
   }
+  if (value("ice.turn_secret") === null && value("ice.servers").some((uri) => /^turns?:/i.test(uri))) {
+    faults.push("ice.servers names a TURN server: it needs ice.turn_secret");
+  }
   return {
     dataDir: resolve(value("data_dir")),
     databaseUrl: value("database_url"),
@@ -147,11 +165,23 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       port: value("http.port"),
       publicUrl: value("http.public_url")?.replace(/\/$/, "") ?? null,
       tls: httpTls,
+      trustedProxies: value("http.trusted_proxies"),
     },
     rtmp: {
       host: value("rtmp.host"),
       port: value("rtmp.port"),
       tls: rtmpTls && { ...rtmpTls, port: value("rtmp.tls_port") },
+    },
+    ice: { servers: value("ice.servers"), turnSecret: value("ice.turn_secret") },
+    whip: {
+      lenientPatch: value("whip.lenient_patch"),
+      maxBitrateKbps: value("limits.whip_max_bitrate_kbps"),
+      limits: {
+        requestsPerSecond: value("limits.whip_requests_per_second"),
+        offersPerSecond: value("limits.whip_offers_per_second"),
+        halfOpenPerAddress: value("limits.whip_half_open_per_address"),
+        halfOpen: value("limits.whip_half_open"),
+      },
     },
     media: {
       host: value("media.host"),

@@ -148,7 +148,16 @@ export async function serve(
         media: running,
         publishing,
         dev: config.dev,
-        rules: { ownHosts: ownHosts(config), rtmpPort: media.rtmpPort, allow: config.upstream.allow },
+        clock,
+        ice: config.ice,
+        limits: config.whip.limits,
+        maxBitrateKbps: config.whip.maxBitrateKbps,
+        rules: {
+          ownHosts: ownHosts(config),
+          rtmpPort: media.rtmpPort,
+          rtmpsPort: media.rtmpTlsPort,
+          allow: config.upstream.allow,
+        },
       }),
     });
     const { tls } = config.http;
@@ -249,7 +258,9 @@ async function openMedia(
         });
       }
       const isRtmp = error.message.includes(`port ${port} is`);
-      const where = isRtmp ? `${host}:${port} (rtmp.port)` : `${config.media.host}, UDP (media.port): ${error.message}`;
+      const where = isRtmp
+        ? `${host}:${port} (rtmp.port)`
+        : `${config.media.host}, UDP and TCP (media.port): ${error.message}`;
       throw new PortTaken(`cannot listen on ${where}: it is in use by another program`, { cause: error });
     }
     throw error;

@@ -1,6 +1,13 @@
 // The typed face of the media core. Only this file imports #native; everyone else takes a `Media`.
 // Shapes and names mirror crates/bridge; `null` is "none".
-import { type MailboxItem, type PublishCounters, readOffer, startMedia as startCore } from "#native";
+import {
+  type MailboxItem,
+  type PublishCounters,
+  readFragment,
+  readOffer,
+  startMedia as startCore,
+  type WhipReport,
+} from "#native";
 
 /** A broadcaster reached `publish` and waits. Answer with `allow` or `deny`; no answer in 10 s is a denial. */
 export interface PublishRequested {
@@ -178,6 +185,35 @@ export interface WhipPublish {
   readonly maxBitrateKbps: number;
   /** AAC bitrate of a stereo sound, bit/s. */
   readonly audioBitrate: number;
+  /** An AMF0 object that joins the connect command to `ownUpstream`; null for none. */
+  readonly connectInfo: Uint8Array | null;
+}
+
+/** What there is to say about a running WHIP publish; members as in crates/bridge/src/whip.rs, `undefined` is none. */
+export type WhipDiagnostics = WhipReport;
+
+/** What a trickled fragment led to. */
+export type WhipPatched =
+  | { readonly outcome: "added" }
+  | { readonly outcome: "restarted"; readonly fragment: string }
+  | { readonly outcome: "refused"; readonly code: string; readonly status: number; readonly detail: string };
+
+/** What may be asked of the media core about WHIP. */
+export interface WhipMedia {
+  /** Judges a WHIP offer before anyone is asked. */
+  judgeOffer(offer: string): OfferJudgement;
+  /** Judges a trickled fragment without looking at any session. */
+  judgeFragment(fragment: string): OfferJudgement;
+  /** Opens a WHIP publish and returns the answer. A `PublishEnded` follows in any case, also when it throws. */
+  openWhip(publish: WhipPublish): string;
+  /** Gives a trickled fragment to a running publish: more candidates, or an ICE restart. */
+  patchWhip(clientId: number, fragment: string): WhipPatched;
+  /** Sends AMF0 values, a handler's name first, to everyone who reads the publish; false when it does not run. */
+  sendWhipData(clientId: number, data: Uint8Array): boolean;
+  /** ICE and DTLS are done; false when it does not run. */
+  isWhipConnected(clientId: number): boolean;
+  /** At most two seconds old; null before the publish's first second, and for any that did not come by WHIP. */
+  whipDiagnostics(clientId: number): WhipDiagnostics | null;
 }
 
 /** How an offer was judged; `detail` is for people and never repeats the offer. */
@@ -186,7 +222,7 @@ export type OfferJudgement =
   | { readonly outcome: "refused"; readonly code: string; readonly status: 400 | 422; readonly detail: string };
 
 /** The media core, already started. */
-export interface Media {
+export interface Media extends WhipMedia {
   /** The port RTMP is served on (the configured one, or the free one that was found for 0). */
   readonly rtmpPort: number;
   /** The port RTMP over TLS is served on; null without one. */
@@ -195,10 +231,6 @@ export interface Media {
   setCertificate(certificate: { readonly cert: string; readonly key: string }): void;
   /** The UDP ports, one per media worker. */
   readonly mediaPorts: readonly number[];
-  /** Judges a WHIP offer before anyone is asked. */
-  judgeOffer(offer: string): OfferJudgement;
-  /** Opens a WHIP publish and returns the answer. A `PublishEnded` follows in any case, also when it throws. */
-  openWhip(publish: WhipPublish): string;
   /** Transcoders that run now. */
   transcoders(): number;
   /** Lets the publish go live under `clientId`, pushed to each of `upstreams`.
@@ -246,10 +278,20 @@ export function startMedia(
     rtmpTlsPort: core.rtmpTlsPort,
     setCertificate: ({ cert, key }) => core.setCertificate(cert, key),
     mediaPorts: core.mediaPorts,
-    judgeOffer,
-    openWhip: ({ name, upstreams, ownUpstream, ...publish }) =>
+    judgeOffer: (offer) => judgementOf(readOffer(offer)),
+    judgeFragment: (fragment) => judgementOf(readFragment(fragment)),
+    patchWhip(clientId, fragment) {
+      const { code, status, detail, fragment: ours } = core.patchWhip(clientId, fragment);
+      if (code !== undefined) return { outcome: "refused", code, status: status ?? 500, detail: detail ?? "" };
+      return ours === undefined ? { outcome: "added" } : { outcome: "restarted", fragment: ours };
+    },
+    sendWhipData: (clientId, data) => core.sendWhipData(clientId, Buffer.from(data)),
+    isWhipConnected: (clientId) => core.isWhipConnected(clientId),
+    whipDiagnostics: (clientId) => core.whipDiagnostics(clientId),
+    openWhip: ({ name, upstreams, ownUpstream, connectInfo, ...publish }) =>
       core.openWhip({
         ...publish,
+        ...(connectInfo === null ? {} : { connectInfo: Buffer.from(connectInfo) }),
         name: Buffer.from(name),
         upstreams: ownUpstream === null ? [...upstreams] : [...upstreams, { url: ownUpstream, source: "own" }],
       }),
@@ -272,8 +314,7 @@ export function startMedia(
   };
 }
 
-function judgeOffer(offer: string): OfferJudgement {
-  const { code, status, detail } = readOffer(offer);
+function judgementOf({ code, status, detail }: ReturnType<typeof readOffer>): OfferJudgement {
   if (code === undefined) return { outcome: "accepted" };
   // The core's table of refusals has exactly these two.
   return { outcome: "refused", code, status: status === 400 ? 400 : 422, detail: detail ?? "" };

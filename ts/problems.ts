@@ -2,7 +2,10 @@
 import { BodyTooLarge, type HttpError, MethodNotAllowed, ServiceError } from "./errors.ts";
 import type { DenialCause } from "./publish/denials.ts";
 
-type Status = 400 | 401 | 403 | 404 | 405 | 409 | 413 | 415 | 422 | 500 | 503 | 504;
+/** Where the WHIP endpoint is. */
+export const WHIP_PATH = "/p/webrtc";
+
+type Status = 400 | 401 | 403 | 404 | 405 | 409 | 412 | 413 | 415 | 422 | 428 | 429 | 500 | 503 | 504;
 
 /** Codes that only WHIP has; offers add the media core's own. */
 export type WhipFault =
@@ -12,7 +15,13 @@ export type WhipFault =
   | "unsupported_media_type"
   | "unknown_session"
   | "bad_token"
-  | "token_mismatch";
+  | "token_mismatch"
+  | "precondition_required"
+  | "precondition_failed"
+  | "bad_fragment"
+  | "bad_metadata"
+  | "too_many_requests"
+  | "overloaded";
 
 const FAULTS: Readonly<Record<WhipFault, readonly [Status, title: string]>> = {
   parameter_required: [400, "Parameter required"],
@@ -22,6 +31,12 @@ const FAULTS: Readonly<Record<WhipFault, readonly [Status, title: string]>> = {
   unknown_session: [404, "Unknown session"],
   bad_token: [401, "Invalid token"],
   token_mismatch: [403, "Token of another stream"],
+  precondition_required: [428, "Precondition required"],
+  precondition_failed: [412, "Precondition failed"],
+  bad_fragment: [400, "Fragment refused"],
+  bad_metadata: [400, "Invalid metadata"],
+  too_many_requests: [429, "Too many requests"],
+  overloaded: [503, "Temporarily overloaded"],
 };
 
 const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = {
@@ -38,6 +53,8 @@ const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = 
   internal_error: [500, "Internal error"],
 };
 
+const EXPOSE_HEADERS =
+  "Location, ETag, Link, Accept-Post, Accept-Patch, Retry-After, Access-Control-Allow-Methods, x-request-id";
 /** How long a client may wait before it tries again where that helps, seconds. */
 export const RETRY_AFTER_S = 5;
 
@@ -48,18 +65,27 @@ export class WhipProblem extends ServiceError {
   readonly status: Status;
   readonly title: string;
   readonly detail: string;
+  /** Seconds until another try makes sense, or null. */
+  readonly retryAfterS: number | null;
 
-  constructor(code: string, status: Status, title: string, detail: string) {
+  constructor(code: string, status: Status, title: string, detail: string, retryAfterS: number | null = null) {
     super(title);
     this.code = code;
     this.status = status;
     this.title = title;
     this.detail = detail;
+    this.retryAfterS = retryAfterS ?? (status === 503 ? RETRY_AFTER_S : null);
   }
 
-  static fault(code: WhipFault, detail: string): WhipProblem {
+  static fault(code: WhipFault, detail: string, retryAfterS: number | null = null): WhipProblem {
     const [status, title] = FAULTS[code];
-    return new WhipProblem(code, status, title, detail);
+    return new WhipProblem(code, status, title, detail, retryAfterS);
+  }
+
+  /** Too much of one address, or of all. */
+  static limited({ of, retryAfterS }: { readonly of: "address" | "all"; readonly retryAfterS: number }): WhipProblem {
+    const code = of === "address" ? "too_many_requests" : "overloaded";
+    return WhipProblem.fault(code, `Try again in ${retryAfterS} s`, retryAfterS);
   }
 
   static denied(cause: DenialCause, detail: string): WhipProblem {
@@ -68,14 +94,23 @@ export class WhipProblem extends ServiceError {
   }
 }
 
+/** What every answer of the WHIP endpoint carries: any page may read it, and nobody keeps it. */
+export function setWhipHeaders(headers: Headers): void {
+  headers.set("access-control-allow-origin", "*");
+  headers.set("access-control-expose-headers", EXPOSE_HEADERS);
+  // The session's URL is a capability, the endpoint's may hold a passcode.
+  headers.set("cache-control", "no-store");
+  headers.set("referrer-policy", "no-referrer");
+}
+
 /** The problem document of an error, and the headers that go with it. */
 export function problemResponse(error: HttpError | WhipProblem): Response {
   const problem = error instanceof WhipProblem ? error : generalProblem(error);
   const { status, title, detail, code } = problem;
   const headers = new Headers({ "content-type": "application/problem+json" });
   // Here too: a body over the limit is refused before the WHIP routes are reached, and a page must be able to read it.
-  headers.set("access-control-allow-origin", "*");
-  if (status === 503) headers.set("retry-after", String(RETRY_AFTER_S));
+  setWhipHeaders(headers);
+  if (problem.retryAfterS !== null) headers.set("retry-after", String(problem.retryAfterS));
   if (status === 401) headers.set("www-authenticate", 'Bearer error="invalid_token"');
   if (error instanceof MethodNotAllowed) headers.set("allow", error.allow.join(", "));
   return new Response(JSON.stringify({ type: "about:blank", title, status, detail, code }), { status, headers });

@@ -1,4 +1,5 @@
 // What every resource reads from a request: the JSON body, the API key, the address we were called at.
+import { BlockList, isIP } from "node:net";
 import { getConnInfo } from "@hono/node-server/conninfo";
 import type { Context } from "hono";
 import { getCookie } from "hono/cookie";
@@ -107,8 +108,44 @@ export function baseUrlOf(c: Context, config: Pick<Config, "http">): string {
   return config.http.publicUrl ?? new URL(c.req.url).origin;
 }
 
-/** IP address of the peer (W5); an IPv4 peer of a dual-stack port is told as IPv4. */
+/** IP address of the peer; an IPv4 peer of a dual-stack port is told as IPv4. */
 export function peerAddressOf(c: Context): string {
-  const { address } = getConnInfo(c).remote;
-  return address?.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "") ?? "";
+  // Requests that came over no socket have no peer.
+  const address = c.env?.incoming === undefined ? undefined : getConnInfo(c).remote.address;
+  return withoutMapping(address ?? "");
+}
+
+/** Networks whose word about the client counts: `10.0.0.0/8`, `2001:db8::1`. */
+export function trustedNetworks(networks: readonly string[]): BlockList {
+  const trusted = new BlockList();
+  for (const network of networks) {
+    const [address = "", prefix] = network.split("/");
+    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
+    if (prefix === undefined) trusted.addAddress(address, family);
+    else trusted.addSubnet(address, Number(prefix), family);
+  }
+  return trusted;
+}
+
+/** IP address of the client (W5): the peer, or behind trusted proxies the last hop that is none of them. What a client
+ *  writes into X-Forwarded-For itself stands before that and is not believed. */
+export function clientAddressOf(c: Context, trusted: BlockList): string {
+  let client = peerAddressOf(c);
+  const hops = (c.req.header("x-forwarded-for") ?? "").split(",").reverse();
+  for (const hop of hops) {
+    if (isIP(client) === 0 || !trusted.check(client, isIP(client) === 6 ? "ipv6" : "ipv4")) return client;
+    const address = withoutMapping(withoutPort(hop.trim()));
+    if (isIP(address) === 0) return client;
+    client = address;
+  }
+  return client;
+}
+
+/** `1.2.3.4:5`, `[2001:db8::1]:5` and `[2001:db8::1]` → the address. */
+function withoutPort(hop: string): string {
+  return /^\[([^\]]+)\](?::\d+)?$/.exec(hop)?.[1] ?? hop.replace(/^([\d.]+):\d+$/, "$1");
+}
+
+function withoutMapping(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "");
 }

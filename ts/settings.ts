@@ -31,6 +31,9 @@ const onOff: Kind<boolean> = {
 };
 const hosts = list("host names or addresses", (value) => /^[^\s/@?#]+$/.test(value));
 const addresses = list("IP addresses", (value) => isIP(value) !== 0);
+const networks = list("IP addresses or networks such as 10.0.0.0/8", isNetwork);
+const iceServers = list("stun:, turn: or turns: URIs", (value) => /^(stuns?|turns?):[^\s<>,;"]+$/.test(value));
+const perSecond = integer(0, 1_000_000, "a number from 0 to 1000000 (0: no limit)");
 const rtmpUrls = list("RTMP URLs (rtmp:// or rtmps://)", (value) => /^rtmps?:\/\/[^\s/]+\/\S+$/.test(value));
 const webUrl: Kind<string | null> = textWhere("an http or https URL without path", (value) =>
   /^https?:\/\/[^\s/?#@]+\/?$/.test(value),
@@ -70,6 +73,61 @@ export const SETTINGS = {
     env: "HEADGATE_HTTP_TLS_KEY",
     fallback: null,
     meaning: "file with its private key (PEM)",
+  },
+  "http.trusted_proxies": {
+    ...networks,
+    env: "HEADGATE_TRUSTED_PROXIES",
+    fallback: [],
+    meaning: "addresses and networks whose X-Forwarded-For counts",
+  },
+  "ice.servers": {
+    ...iceServers,
+    env: "HEADGATE_ICE_SERVERS",
+    fallback: [],
+    meaning: "STUN and TURN servers that WebRTC clients are told",
+  },
+  "ice.turn_secret": {
+    ...optionalText,
+    env: "HEADGATE_ICE_TURN_SECRET",
+    fallback: null,
+    meaning: "shared secret of the TURN servers; credentials of 1 h are made of it",
+    secret: true,
+  },
+  "whip.lenient_patch": {
+    ...onOff,
+    env: "HEADGATE_WHIP_LENIENT_PATCH",
+    fallback: false,
+    meaning: "take a WHIP PATCH without If-Match",
+  },
+  "limits.whip_requests_per_second": {
+    ...perSecond,
+    env: "HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND",
+    fallback: 20,
+    meaning: "WHIP requests of one address; bursts of three seconds' worth",
+  },
+  "limits.whip_offers_per_second": {
+    ...perSecond,
+    env: "HEADGATE_LIMITS_WHIP_OFFERS_PER_SECOND",
+    fallback: 200,
+    meaning: "WHIP offers of all addresses; bursts of three seconds' worth",
+  },
+  "limits.whip_half_open_per_address": {
+    ...perSecond,
+    env: "HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS",
+    fallback: 20,
+    meaning: "WHIP sessions of one address that are not connected yet",
+  },
+  "limits.whip_half_open": {
+    ...perSecond,
+    env: "HEADGATE_LIMITS_WHIP_HALF_OPEN",
+    fallback: 2_000,
+    meaning: "WHIP sessions of all addresses that are not connected yet",
+  },
+  "limits.whip_max_bitrate_kbps": {
+    ...perSecond,
+    env: "HEADGATE_LIMITS_WHIP_MAX_BITRATE_KBPS",
+    fallback: 6_000,
+    meaning: "what a WebRTC sender is told to stay below, kbit/s",
   },
   "rtmp.host": { ...text, env: "HEADGATE_RTMP_HOST", fallback: "0.0.0.0", meaning: "ingest and play" },
   "rtmp.port": { ...port, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "" },
@@ -286,4 +344,12 @@ function list(wanted: string, accepts: (value: string) => boolean): Kind<readonl
       ),
     fromToml: (value) => (Array.isArray(value) ? read(value) : undefined),
   };
+}
+
+/** An address, or one with a prefix length. */
+function isNetwork(value: string): boolean {
+  const [address = "", prefix, ...rest] = value.split("/");
+  const bits = isIP(address) === 4 ? 32 : 128;
+  if (isIP(address) === 0 || rest.length > 0) return false;
+  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits);
 }

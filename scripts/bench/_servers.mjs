@@ -140,6 +140,9 @@ export async function startHeadgate(sinkPort, n) {
       HEADGATE_MEDIA_PORT: "0",
       HEADGATE_PUBLIC_ADDRESSES: "127.0.0.1",
       HEADGATE_MEDIA_WORKERS: "1",
+      // All load comes from one address.
+      HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND: "0",
+      HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS: "0",
       HEADGATE_MEDIA_AUDIO_WORKERS: "1",
       HEADGATE_DRAIN_S: "0",
       HEADGATE_LOG_LEVEL: "warn",

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { endingWithUs } from "./_ending.mjs";
 import { openPublishing } from "./_publishing.mjs";
 import { certificate, percentile } from "./_webhook.mjs";
 
@@ -64,7 +65,7 @@ export async function startFaults({ cert, key }) {
       stdio: ["ignore", "pipe", "inherit"],
     },
   );
-  process.once("exit", () => child.kill("SIGKILL"));
+  endingWithUs(child);
   const [line] = await once(createInterface(child.stdout), "line");
   return { urls: JSON.parse(line), stop: () => child.kill("SIGKILL") };
 }

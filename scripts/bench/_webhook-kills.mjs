@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { root } from "../build.mjs";
+import { endingWithUs } from "./_ending.mjs";
 import { faultsOf, startRecordingCustomer } from "./_recording-customer.mjs";
 import { certificate, percentile, wait } from "./_webhook.mjs";
 
@@ -78,7 +79,7 @@ async function startService(folder) {
       HEADGATE_WEBHOOK_CA: join(folder, "ca.pem"),
     },
   });
-  process.once("exit", () => child.kill("SIGKILL"));
+  endingWithUs(child);
   const [line] = await once(createInterface(child.stdout), "line");
   const { http, rtmp } = JSON.parse(line);
   return {
@@ -101,7 +102,7 @@ function broadcast(url) {
   const input = ["-re", "-f", "lavfi", "-i", "testsrc=size=160x90:rate=10"];
   const output = ["-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "10", "-f", "flv", url];
   const child = spawn("ffmpeg", ["-nostdin", "-loglevel", "error", ...input, ...output], { stdio: "ignore" });
-  process.once("exit", () => child.kill("SIGKILL"));
+  endingWithUs(child);
   return child;
 }
 

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { selfSigned } from "../../dist/cli/self-signed.js";
+import { endingWithUs } from "./_ending.mjs";
 
 export const certificate = selfSigned(Date.now(), 2);
 export const KEYS = [new Uint8Array(32)];
@@ -16,8 +17,7 @@ export async function startCustomer(behaviour, core = null) {
   const args = [file, behaviour, certificate.cert, certificate.key];
   const [command, all] =
     core === null ? [process.execPath, args] : ["taskset", ["-c", core, process.execPath, ...args]];
-  const child = spawn(command, all, { stdio: ["ignore", "pipe", "inherit"] });
-  process.once("exit", () => child.kill("SIGKILL"));
+  const child = endingWithUs(spawn(command, all, { stdio: ["ignore", "pipe", "inherit"] }));
   const [url] = await once(createInterface(child.stdout), "line");
   return { url, pid: child.pid, stop: () => child.kill("SIGKILL") };
 }

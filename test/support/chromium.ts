@@ -26,8 +26,16 @@ export interface Broadcaster {
 }
 
 export interface Chromium {
-  /** A page that will publish to `whip`, a complete WHIP URL. */
-  open(whip: string, options?: { readonly keep?: "resolution"; readonly stereo?: boolean }): Promise<Broadcaster>;
+  /** A page that will publish to `whip`, a complete WHIP URL. Another `site` may want a `client`. */
+  open(
+    whip: string,
+    options?: {
+      readonly keep?: "resolution";
+      readonly stereo?: boolean;
+      readonly site?: string;
+      readonly client?: string;
+    },
+  ): Promise<Broadcaster>;
   close(): Promise<void>;
 }
 
@@ -57,10 +65,15 @@ export async function startChromium(): Promise<Chromium> {
     ],
   });
   return {
-    async open(whip, { keep, stereo } = {}) {
+    async open(whip, { keep, stereo, site: other, client } = {}) {
       const page = await context.newPage();
-      const query = new URLSearchParams({ whip, ...(keep ? { keep } : {}), ...(stereo ? { stereo: "1" } : {}) });
-      await page.goto(`${origin}/?${query}`);
+      const query = new URLSearchParams({
+        whip,
+        ...(keep ? { keep } : {}),
+        ...(stereo ? { stereo: "1" } : {}),
+        ...(client ? { client } : {}),
+      });
+      await page.goto(`${other ?? origin}/?${query}`);
       const call = <T>(expression: string) => page.evaluate(expression) as Promise<T>;
       return {
         page,

@@ -17,6 +17,7 @@ import { checkWebhookUrl } from "../../ts/publish/address-guard.ts";
 import { createDeliveryLog } from "../../ts/publish/delivery-log.ts";
 import { checkUpstreamUrl } from "../../ts/publish/upstream-url.ts";
 import { createWebhook, type WebhookObserver } from "../../ts/publish/webhook.ts";
+import type { Whip } from "../../ts/publish/whip.ts";
 import { createWorkbench } from "../../ts/publish/workbench.ts";
 import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
@@ -118,7 +119,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     rtmpPort: RTMP_PORT,
     version: "0.0.0-test",
     // WHIP has tests of its own.
-    whip: { open: async () => ({ outcome: "bad_stream_url" }), end: () => false },
+    whip: NO_WHIP,
   });
 
   async function newOrganisation(name: string): Promise<Member> {
@@ -186,3 +187,13 @@ function bytesOf(body: unknown): string | Uint8Array<ArrayBuffer> {
   if (typeof body === "string") return body;
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body);
 }
+
+const NO_WHIP: Whip = {
+  limit: () => null,
+  open: async () => ({ outcome: "bad_stream_url" }),
+  has: () => false,
+  patch: () => ({ outcome: "unknown" }),
+  judgeFragment: () => ({ outcome: "accepted" }),
+  sendMetadata: () => false,
+  end: () => false,
+};

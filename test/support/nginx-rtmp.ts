@@ -1,13 +1,20 @@
-// nginx-rtmp as upstream: takes every stream and records it as it came.
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { createConnection, createServer } from "node:net";
+// nginx-rtmp as upstream: takes every stream and records it as it came. As relay it pushes what it gets, as terminator it
+// takes RTMP over TLS.
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { start, until } from "./child.ts";
+import { type Child, start, until } from "./child.ts";
+import { freePort } from "./free-port.ts";
 
 export interface NginxRtmp {
   /** `rtmp://127.0.0.1:…/live` */
   readonly url: string;
+  /** `rtmps://127.0.0.1:…/live`; null without a certificate. */
+  readonly urlTls: string | null;
+  readonly process: Child;
+  /** Its error log so far. */
+  log(): string;
   /** The recording of a stream; null when the upstream never got one. */
   recording(name: string): string | null;
   /** Names of all recordings. */
@@ -15,19 +22,38 @@ export interface NginxRtmp {
   stop(): Promise<void>;
 }
 
-export async function startNginxRtmp(): Promise<NginxRtmp> {
+export async function startNginxRtmp(
+  options: {
+    /** Where it relays every stream to. */
+    readonly push?: string;
+    /** An http URL that it tells of publishes, in the form that the webhook has from it. */
+    readonly notify?: string;
+    /** Listens here; a free port unless given. */
+    readonly port?: number;
+    /** Files in PEM. With them it takes RTMPS as well. */
+    readonly certificate?: { readonly cert: string; readonly key: string };
+  } = {},
+): Promise<NginxRtmp> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-nginx-"));
   const records = join(folder, "records");
   mkdirSync(records, { mode: 0o777 });
-  const port = await freePort();
+  const port = options.port ?? (await freePort());
+  const { push, certificate } = options;
+  const portTls = certificate ? await freePort() : null;
+  const terminator = `stream { server { listen 127.0.0.1:${portTls} ssl; proxy_pass 127.0.0.1:${port};
+      ssl_certificate ${certificate?.cert}; ssl_certificate_key ${certificate?.key}; } }`;
   writeFileSync(
     join(folder, "nginx.conf"),
     `load_module /usr/lib/nginx/modules/ngx_rtmp_module.so;
+     ${certificate ? "load_module /usr/lib/nginx/modules/ngx_stream_module.so;" : ""}
      daemon off; master_process off; worker_processes 1;
-     error_log ${folder}/error.log warn; pid ${folder}/nginx.pid;
+     error_log ${folder}/error.log info; pid ${folder}/nginx.pid;
      events { worker_connections 256; }
      rtmp { server { listen 127.0.0.1:${port}; chunk_size 4096; max_message 8M;
-       application live { live on; wait_key off; record all; record_path ${records}; record_suffix .flv; } } }`,
+       application live { live on; wait_key off; record all; record_path ${records}; record_suffix .flv;
+         ${notifications(options.notify)}
+         ${push === undefined ? "" : `push "${push}"; push_reconnect 1s;`} } } }
+     ${certificate ? terminator : ""}`,
   );
   const nginx = start("/usr/sbin/nginx", [
     "-p",
@@ -40,12 +66,16 @@ export async function startNginxRtmp(): Promise<NginxRtmp> {
   await until("nginx listens", () => answers(port));
   return {
     url: `rtmp://127.0.0.1:${port}/live`,
+    urlTls: portTls === null ? null : `rtmps://127.0.0.1:${portTls}/live`,
+    process: nginx,
+    log: () => readFileSync(join(folder, "error.log"), "utf8"),
     recording(name) {
       const path = join(records, `${name}.flv`);
       return existsSync(path) ? path : null;
     },
     recordings: () => readdirSync(records),
     async stop() {
+      nginx.kill("SIGCONT");
       nginx.kill("SIGTERM");
       await nginx.exit;
       rmSync(folder, { recursive: true, force: true });
@@ -53,14 +83,9 @@ export async function startNginxRtmp(): Promise<NginxRtmp> {
   };
 }
 
-/** A port that was free a moment ago: nginx cannot take "any". */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
+function notifications(url: string | undefined): string {
+  if (url === undefined) return "";
+  return `notify_method post; notify_update_timeout 1s; on_publish ${url}; on_update ${url}; on_publish_done ${url};`;
 }
 
 function answers(port: number): Promise<boolean> {

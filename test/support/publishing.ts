@@ -11,6 +11,7 @@ import type {
   OfferJudgement,
   PublishSnapshot,
   Upstream,
+  WhipPatched,
   WhipPublish,
 } from "../../ts/media.ts";
 import { createMetrics, type Metrics } from "../../ts/metrics.ts";
@@ -37,6 +38,8 @@ type Told =
   | ({ readonly told: "open_whip" } & WhipPublish)
   | ({ readonly told: "add_upstream"; readonly clientId: number } & Upstream)
   | { readonly told: "remove_upstream"; readonly clientId: number; readonly url: string }
+  | { readonly told: "patch_whip"; readonly clientId: number; readonly fragment: string }
+  | { readonly told: "send_whip_data"; readonly clientId: number; readonly data: string }
   | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
   | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
 
@@ -69,6 +72,27 @@ export class RecordingMedia implements Media {
     this.told.push({ told: "open_whip", ...publish });
     this.measure(publish.clientId, {});
     return "v=0\r\n";
+  }
+  judgeFragment(fragment: string): OfferJudgement {
+    if (fragment.startsWith("a=")) return { outcome: "accepted" };
+    return { outcome: "refused", code: "fragment_malformed", status: 400, detail: "The fragment is not valid" };
+  }
+  /** What the next fragments lead to. */
+  patched: WhipPatched = { outcome: "added" };
+  patchWhip(clientId: number, fragment: string): WhipPatched {
+    this.told.push({ told: "patch_whip", clientId, fragment });
+    return this.patched;
+  }
+  sendWhipData(clientId: number, data: Uint8Array): boolean {
+    this.told.push({ told: "send_whip_data", clientId, data: Buffer.from(data).toString("latin1") });
+    return true;
+  }
+  readonly connected = new Set<number>();
+  isWhipConnected(clientId: number): boolean {
+    return this.connected.has(clientId);
+  }
+  whipDiagnostics(): null {
+    return null;
   }
   setCertificate(): void {}
   transcoders(): number {

@@ -3,6 +3,8 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface ResettingProxy {
   readonly port: number;
+  /** Resets both sides of every connection; new ones may come. */
+  drop(): void;
   /** Resets both sides of every connection, and takes no more. */
   reset(): void;
 }
@@ -20,11 +22,16 @@ export async function startResettingProxy(target: number): Promise<ResettingProx
     }
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const drop = (): void => {
+    for (const socket of sockets) socket.resetAndDestroy();
+    sockets.clear();
+  };
   return {
+    drop,
     port: (server.address() as AddressInfo).port,
     reset() {
       server.close();
-      for (const socket of sockets) socket.resetAndDestroy();
+      drop();
     },
   };
 }

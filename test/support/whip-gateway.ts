@@ -52,6 +52,8 @@ export interface WhipGatewayOptions {
   /** Allows private addresses behind a foreign `stream_url`. */
   readonly dev?: boolean;
   readonly publicUrl?: string;
+  /** Settings as the environment would give them. */
+  readonly env?: Readonly<Record<string, string>>;
   readonly settings?: StageOptions["settings"];
 }
 
@@ -66,6 +68,8 @@ export interface WhipGateway extends Pick<Stage, "db" | "media" | "publishing" |
   offer(query: string, options?: WhipCall): Promise<WhipAnswer>;
   /** Like `offer`, must be answered 201; returns the path of the session and its client id. */
   opened(query?: string, options?: WhipCall): Promise<{ readonly session: string; readonly clientId: number }>;
+  /** For a test that listens. */
+  fetch(request: Request): Response | Promise<Response>;
   /** What the media core was told to open, in order. */
   openings(): readonly Opening[];
   close(): Promise<void>;
@@ -79,7 +83,8 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
   const stage = await openStage({ webhook: customer.url, ca: customer.ca, settings });
   const folder = mkdtempSync(join(tmpdir(), "headgate-whip-"));
   const { publicUrl } = options;
-  const env = { HEADGATE_DATA_DIR: folder, ...(publicUrl === undefined ? {} : { HEADGATE_PUBLIC_URL: publicUrl }) };
+  const publicBase = publicUrl === undefined ? {} : { HEADGATE_PUBLIC_URL: publicUrl };
+  const env = { HEADGATE_DATA_DIR: folder, ...publicBase, ...options.env };
   const { config } = loadConfig({ env });
   const clock = { now: () => stage.clock.ms };
   const { alg, issuer } = config.token;
@@ -113,7 +118,16 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
     workbench: stage.publishing.workbench,
     rtmpPort: rules.rtmpPort,
     version: VERSION,
-    whip: createWhip({ media, publishing: stage.publishing, rules, dev: options.dev ?? false }),
+    whip: createWhip({
+      media,
+      publishing: stage.publishing,
+      rules,
+      dev: options.dev ?? false,
+      clock,
+      ice: config.ice,
+      limits: config.whip.limits,
+      maxBitrateKbps: config.whip.maxBitrateKbps,
+    }),
   });
 
   const gateway: WhipGateway = {
@@ -140,6 +154,7 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
       expect(requestIds).not.toContain(requestId);
       requestIds.add(requestId);
       expect(answered.get("access-control-allow-origin")).toBe("*");
+      expect(answered.get("access-control-expose-headers")).toContain("Location, ETag, Link");
       return { status, headers: answered, body: await response.text() };
     },
     offer: (query, call = {}) =>
@@ -154,6 +169,7 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
       const { clientId } = gateway.openings().at(-1) ?? { clientId: -1 };
       return { session: new URL(headers.get("location") ?? "").pathname, clientId };
     },
+    fetch: app.fetch,
     openings: () => stage.media.told.filter((told) => told.told === "open_whip"),
     async close() {
       revocations.stop();

@@ -1,22 +1,22 @@
-// /p/webrtc: the WHIP endpoint and its sessions (RFC 9725; P1–P13). CORS is written by hand: browsers publish from any
-// page, and a middleware would answer OPTIONS without Accept-Post.
-import { Hono } from "hono";
+// /p/webrtc: the WHIP endpoint (RFC 9725; P1–P6, P9–P11, P13). Its sessions are in whip-session.ts. CORS is written by
+// hand: browsers publish from any page, and a middleware would answer OPTIONS without Accept-Post.
+import type { ServerResponse } from "node:http";
+import { type Context, Hono } from "hono";
 import type { Config } from "../config.ts";
 import { BadToken } from "../errors.ts";
-import { WhipProblem } from "../problems.ts";
-import type { Whip, WhipOutcome } from "../publish/whip.ts";
-import { baseUrlOf, peerAddressOf } from "../request.ts";
+import { setWhipHeaders, WHIP_PATH, WhipProblem } from "../problems.ts";
+import { readJsonObject } from "../publish/amf0.ts";
+import type { Whip, WhipOutcome, WhipRequest } from "../publish/whip.ts";
+import { baseUrlOf, clientAddressOf, trustedNetworks } from "../request.ts";
 import type { TokenBroadcasts } from "../token/broadcasts.ts";
 import type { TokenClaims, Tokens } from "../token/tokens.ts";
 
-export const WHIP_PATH = "/p/webrtc";
-
-const METHODS = "POST, DELETE, GET, OPTIONS";
+const METHODS = "POST, PATCH, DELETE, GET, OPTIONS";
 const ALLOW_HEADERS = "Authorization, Content-Type, If-Match, ETag";
-const EXPOSE_HEADERS =
-  "Location, ETag, Link, Accept-Post, Accept-Patch, Retry-After, Access-Control-Allow-Methods, x-request-id";
 /** How long a browser may remember a preflight, seconds. */
 const PREFLIGHT_AGE_S = 86_400;
+/** Bytes of connect_info (P11). */
+const CONNECT_INFO_LIMIT_BYTES = 2_048;
 /** AAC bitrate a client may ask for, and the one without asking (P11), bit/s. */
 const AUDIO_BITRATE = { least: 32_000, most: 320_000, standard: 128_000 };
 
@@ -32,21 +32,18 @@ export interface WhipDeps {
 export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version }: WhipDeps): Hono {
   const routes = new Hono();
   const session = `${WHIP_PATH}/:session`;
+  const trusted = trustedNetworks(config.http.trustedProxies);
 
   routes.use(`${WHIP_PATH}/*`, async (c, next) => {
     await next();
-    const { headers } = c.res;
-    headers.set("access-control-allow-origin", "*");
-    headers.set("access-control-expose-headers", EXPOSE_HEADERS);
-    // The session's URL is a capability, the endpoint's may hold a passcode.
-    headers.set("cache-control", "no-store");
-    headers.set("referrer-policy", "no-referrer");
+    setWhipHeaders(c.res.headers);
   });
 
   routes.get(`${WHIP_PATH}/status.json`, (c) => c.json({ server_version: version }));
   for (const path of [WHIP_PATH, session]) {
     routes.options(path, (c) => {
       c.header("accept-post", "application/sdp");
+      c.header("accept-patch", "application/trickle-ice-sdpfrag");
       c.header("access-control-allow-methods", METHODS);
       c.header("access-control-allow-headers", ALLOW_HEADERS);
       c.header("access-control-max-age", String(PREFLIGHT_AGE_S));
@@ -57,6 +54,9 @@ export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version }: W
   }
 
   routes.post(WHIP_PATH, async (c) => {
+    const address = clientAddressOf(c, trusted);
+    const hit = whip.limit(address, "offer");
+    if (hit !== null) throw WhipProblem.limited(hit);
     if (!isSdp(c.req.header("content-type"))) {
       throw WhipProblem.fault("unsupported_media_type", "An offer is sent as application/sdp");
     }
@@ -67,21 +67,18 @@ export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version }: W
       await whip.open({
         ...targetOf(query, claims),
         offer,
-        address: peerAddressOf(c),
+        address,
         requestHost: new URL(c.req.url).hostname,
         stereo: query.get("stereo")?.toString() === "1",
         audioBitrate: audioBitrateOf(query.get("audio_bitrate")),
+        connectInfo: connectInfoOf(query.get("connect_info")),
       }),
     );
     if (claims !== null) tokenBroadcasts?.started(claims, opened.clientId);
     c.header("location", `${baseUrlOf(c, { http: config.http })}${WHIP_PATH}/${opened.session}`);
     c.header("etag", opened.etag);
+    setLinks(c, opened.links);
     return c.body(opened.answer, 201, { "content-type": "application/sdp" });
-  });
-
-  routes.delete(session, (c) => {
-    if (!whip.end(c.req.param("session"))) throw WhipProblem.fault("unknown_session", "It has ended or never was");
-    return c.body(null, 200);
   });
 
   return routes;
@@ -95,9 +92,19 @@ function opening(outcome: WhipOutcome): Extract<WhipOutcome, { outcome: "opened"
       throw new WhipProblem(outcome.code, outcome.status, "Offer refused", outcome.detail);
     case "bad_stream_url":
       throw WhipProblem.fault("bad_stream_url", "It must be rtmp://<an allowed host>/live");
+    case "limited":
+      throw WhipProblem.limited(outcome);
     case "denied":
       throw WhipProblem.denied(outcome.cause, outcome.description);
   }
+}
+
+/** One header line per server: OBS splits a joined one at its commas. A `Headers` object would join them, so that they go
+ *  onto the response of Node itself where there is one. */
+function setLinks(c: Context, links: readonly string[]): void {
+  const { outgoing } = (c.env ?? {}) as { outgoing?: ServerResponse };
+  if (outgoing !== undefined && links.length > 0) outgoing.setHeader("link", [...links]);
+  else for (const link of links) c.header("link", link, { append: true });
 }
 
 /** application/sdp, text/plain (deployed clients) or none; parameters are tolerated (P3). */
@@ -175,4 +182,14 @@ function audioBitrateOf(given: Buffer | undefined): number {
     throw WhipProblem.fault("bad_parameter", `audio_bitrate must be ${range} bit/s`);
   }
   return bitrate;
+}
+
+function connectInfoOf(given: Buffer | undefined): WhipRequest["connectInfo"] {
+  if (given === undefined) return null;
+  const info = given.length <= CONNECT_INFO_LIMIT_BYTES ? readJsonObject(given.toString()) : null;
+  if (info !== null) return info;
+  throw WhipProblem.fault(
+    "bad_parameter",
+    `connect_info must be a JSON object of at most ${CONNECT_INFO_LIMIT_BYTES} bytes`,
+  );
 }

@@ -2,6 +2,17 @@
 
 /** The running media core. */
 export declare class MediaCore {
+  /** Gives a trickled fragment to a running WHIP publish. */
+  patchWhip(clientId: number, fragment: string): FragmentAnswer
+  /** Sends a data message (AMF0 values) to everyone who reads a WHIP publish; false when it does not run. */
+  sendWhipData(clientId: number, data: Buffer): boolean
+  /** Whether ICE and DTLS of a WHIP publish are done; false when it does not run. */
+  isWhipConnected(clientId: number): boolean
+  /**
+   * What there is to say about a running WHIP publish, at most two seconds old; null before its first second and for
+   * any other publish.
+   */
+  whipDiagnostics(clientId: number): WhipReport | null
   /** The port RTMP is served on. */
   get rtmpPort(): number
   /** The port RTMP over TLS is served on; null without one. */
@@ -37,11 +48,27 @@ export declare class MediaCore {
   stop(): Promise<unknown>
 }
 
+/** The sound of a WHIP publish. */
+export interface AudioReport {
+  codec: string
+  channels: number
+  track: TrackReport
+}
+
 /** The sound of a publish. */
 export interface AudioTrack {
   codec: string
   sampleRate?: number
   channels?: number
+}
+
+/** What a trickled fragment led to: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted. */
+export interface FragmentAnswer {
+  code?: string
+  status?: number
+  detail?: string
+  /** `application/trickle-ice-sdpfrag`: our half of the new ICE session. */
+  fragment?: string
 }
 
 /** One mailbox item, flat: `kind` tells which members are there. */
@@ -116,6 +143,9 @@ export interface PublishCounters {
   upstreams: Array<UpstreamCounters>
 }
 
+/** Judges a trickled fragment without looking at any session. */
+export declare function readFragment(fragment: string): OfferJudgement
+
 /** Judges a WHIP offer before anyone is asked. */
 export declare function readOffer(offer: string): OfferJudgement
 
@@ -124,6 +154,17 @@ export declare function readOffer(offer: string): OfferJudgement
  * Throws with code `port_taken` or `io`.
  */
 export declare function startMedia(options: MediaOptions, wake: () => void): MediaCore
+
+/** Packets and rates of a track. */
+export interface TrackReport {
+  kbps: number
+  packets: number
+  lost: number
+  lossPercent: number
+  recovered: number
+  nacks: number
+  jitterMs: number
+}
 
 /** How one upstream of a running publish does. */
 export interface UpstreamCounters {
@@ -151,6 +192,25 @@ export interface UpstreamOptions {
   source: string
 }
 
+/** The picture of a WHIP publish. */
+export interface VideoReport {
+  codec: string
+  profile: string
+  level: string
+  width: number
+  height: number
+  fps: number
+  gopMs?: number
+  keyframeAgeMs?: number
+  plis: number
+  withheld: number
+  reorderDepth: number
+  /** Simulcast layer that is passed on; empty without simulcast. */
+  layer: string
+  layers: number
+  track: TrackReport
+}
+
 /** The picture of a publish. */
 export interface VideoTrack {
   codec: string
@@ -172,4 +232,24 @@ export interface WhipOptions {
   maxBitrateKbps: number
   /** AAC bitrate of a stereo sound, bit/s. */
   audioBitrate: number
+  /** AMF0 object that joins the connect command to `own_upstream`. */
+  connectInfo?: Buffer
+}
+
+/** What there is to say about a running WHIP publish. */
+export interface WhipReport {
+  isConnected: boolean
+  /** The client's address and port, and `udp` or `tcp`. */
+  client?: string
+  transport?: string
+  /** Our part: `client` or `server`. */
+  dtlsRole: string
+  srtp: string
+  video?: VideoReport
+  audio?: AudioReport
+  rttMs?: number
+  skewMs?: number
+  rejected: number
+  /** What is wrong and what would help, in words. */
+  problems: Array<string>
 }

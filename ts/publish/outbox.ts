@@ -9,8 +9,8 @@ import { judgeDelivery, wasTried } from "./retry-schedule.ts";
 import type { Webhook, WebhookAnswer } from "./webhook.ts";
 
 /** Deliveries in flight: more wait in the store, and one organisation's slow customer cannot take all places. */
-const IN_FLIGHT_LIMIT = 64;
-const IN_FLIGHT_PER_ORGANISATION_LIMIT = 8;
+const IN_FLIGHT_LIMIT = 256;
+const IN_FLIGHT_PER_ORGANISATION_LIMIT = 32;
 /** Longest sleep between two looks into the store, ms. */
 const SLEEP_LIMIT_MS = 60_000;
 /** Pause after the store failed, ms. */

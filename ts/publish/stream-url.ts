@@ -1,17 +1,22 @@
 // Where a WHIP publish asks to be delivered: to ourselves, or to a host the operator allows (P2). Resolves nothing.
 import { withoutBrackets } from "./address-guard.ts";
 
-const RTMP_PORT = 1935;
+/** Where a URL without a port goes. */
+const DEFAULT_PORTS = { rtmp: 1935, rtmps: 443 } as const;
+
+type Scheme = keyof typeof DEFAULT_PORTS;
 
 export type StreamUrl =
   | { readonly kind: "ourselves" }
-  | { readonly kind: "foreign"; readonly host: string; readonly port: number }
+  | { readonly kind: "foreign"; readonly scheme: Scheme; readonly host: string; readonly port: number }
   | { readonly kind: "refused" };
 
 export interface StreamUrlRules {
   /** Our own ingest hosts, lower case, without brackets. */
   readonly ownHosts: readonly string[];
   readonly rtmpPort: number;
+  /** Where we serve RTMP over TLS; null or absent when we do not. */
+  readonly rtmpsPort?: number | null;
   /** Foreign `host[:port]` that are allowed. */
   readonly allow: readonly string[];
 }
@@ -21,34 +26,36 @@ export function readStreamUrl(text: string, name: string, rules: StreamUrlRules)
   const refused: StreamUrl = { kind: "refused" };
   const url = parse(text);
   if (url === null || !/^\/live\/?$/.test(url.pathname)) return refused;
+  const scheme: Scheme = url.protocol.toLowerCase() === "rtmps:" ? "rtmps" : "rtmp";
   const host = withoutBrackets(url.hostname).toLowerCase();
-  const port = url.port === "" ? RTMP_PORT : Number(url.port);
+  const port = url.port === "" ? DEFAULT_PORTS[scheme] : Number(url.port);
   const prefix = `${name.toLowerCase()}.`;
   const base = host.startsWith(prefix) ? host.slice(prefix.length) : host;
-  if (port === rules.rtmpPort && (rules.ownHosts.includes(host) || rules.ownHosts.includes(base))) {
+  const ownPort = scheme === "rtmps" ? (rules.rtmpsPort ?? null) : rules.rtmpPort;
+  if (port === ownPort && (rules.ownHosts.includes(host) || rules.ownHosts.includes(base))) {
     return { kind: "ourselves" };
   }
   const isAllowed = rules.allow.some((entry) => {
-    const { host: allowed, port: allowedPort } = splitHost(entry);
+    const { host: allowed, port: allowedPort } = splitHost(entry, scheme);
     return allowed === host && allowedPort === port;
   });
-  return isAllowed ? { kind: "foreign", host: url.hostname, port } : refused;
+  return isAllowed ? { kind: "foreign", scheme, host: url.hostname, port } : refused;
 }
 
 /** The complete URL of a push to a foreign host: name and arguments verbatim. */
 export function foreignUrl(
-  target: { readonly host: string; readonly port: number },
+  target: { readonly scheme: Scheme; readonly host: string; readonly port: number },
   name: string,
   customArguments: string | null,
 ): string {
   const query = customArguments === null ? "" : `?${customArguments}`;
-  return `rtmp://${target.host}:${target.port}/live/${name}${query}`;
+  return `${target.scheme}://${target.host}:${target.port}/live/${name}${query}`;
 }
 
 /** Null for what is no plain RTMP URL: no user, no query, nothing escaped, nothing that the WHATWG parser would repair
  *  (dot segments, control characters). */
 function parse(text: string): URL | null {
-  if (!/^rtmp:\/\/[\w.:[\]-]+\/live\/?$/i.test(text)) return null;
+  if (!/^rtmps?:\/\/[\w.:[\]-]+\/live\/?$/i.test(text)) return null;
   try {
     return new URL(text);
   } catch {
@@ -56,7 +63,7 @@ function parse(text: string): URL | null {
   }
 }
 
-function splitHost(entry: string): { host: string; port: number } {
+function splitHost(entry: string, scheme: Scheme): { host: string; port: number } {
   const [, host = entry, port] = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(entry) ?? [];
-  return { host: withoutBrackets(host).toLowerCase(), port: port === undefined ? RTMP_PORT : Number(port) };
+  return { host: withoutBrackets(host).toLowerCase(), port: port === undefined ? DEFAULT_PORTS[scheme] : Number(port) };
 }

@@ -1,17 +1,20 @@
-// WHIP publishes: from a judged request to an answer, and the session ids by which they are ended. Knows no HTTP type.
+// WHIP publishes: from a judged request to an answer, and the session ids by which they are patched and ended. Knows no
+// HTTP type.
 import { randomUUID } from "node:crypto";
-import type { Media, OfferJudgement } from "../media.ts";
+import type { OfferJudgement, WhipMedia, WhipPatched } from "../media.ts";
 import { resolveUpstream, withoutBrackets } from "./address-guard.ts";
+import { type Json, writeAmf0 } from "./amf0.ts";
 import { type Denied, denied } from "./denials.ts";
+import { iceServerLinks } from "./ice-servers.ts";
 import type { Publishing } from "./lifecycle.ts";
 import { utf8 } from "./stream-name.ts";
 import { foreignUrl, readStreamUrl, type StreamUrlRules } from "./stream-url.ts";
+import { createWhipLimits, type HalfOpen, type LimitHit, type WhipLimitSettings } from "./whip-limits.ts";
 
 /** The app a WHIP publish has in the webhook: `stream_url` ends in `/live` (P2). */
 const APP = "live";
-/** What a browser begins with: below this it starts with a small picture. And what it may rise to. kbit/s. */
+/** What a browser begins with: below this it starts with a small picture; kbit/s. */
 const START_BITRATE_KBPS = 2_500;
-const MAX_BITRATE_KBPS = 6_000;
 
 export interface WhipRequest {
   /** Stream name with its arguments as decoded once, bytes. */
@@ -25,6 +28,8 @@ export interface WhipRequest {
   readonly stereo: boolean;
   /** bit/s. */
   readonly audioBitrate: number;
+  /** Joins the connect command to a foreign stream_url (P11); null for none. */
+  readonly connectInfo: { readonly [key: string]: Json } | null;
 }
 
 export type WhipOutcome =
@@ -34,82 +39,150 @@ export type WhipOutcome =
       readonly clientId: number;
       readonly etag: string;
       readonly answer: string;
+      /** Values of the Link header, one per ICE server. */
+      readonly links: readonly string[];
     }
   | Extract<OfferJudgement, { outcome: "refused" }>
   | { readonly outcome: "bad_stream_url" }
+  | ({ readonly outcome: "limited" } & LimitHit)
   | Denied;
 
+/** An entity tag is the strong one of RFC 9110 8.8.3, with its quotes. */
+export type PatchOutcome =
+  | { readonly outcome: "unknown" }
+  | { readonly outcome: "precondition_failed" }
+  | { readonly outcome: "restarted"; readonly fragment: string; readonly etag: string }
+  | Exclude<WhipPatched, { outcome: "restarted" }>;
+
 export interface Whip {
+  /** Null when the client may ask now. */
+  limit(address: string, kind: "offer" | "session"): LimitHit | null;
   /** Judges, asks, opens, in this order: nothing is made before the customer said yes (P5). */
   open(request: WhipRequest): Promise<WhipOutcome>;
+  has(session: string): boolean;
+  /** A trickled fragment (P8). `matches` judges the session's entity tag before anything is done. */
+  patch(session: string, fragment: string, matches: (etag: string) => boolean): PatchOutcome;
+  /** Whether it is a fragment at all. */
+  judgeFragment(fragment: string): OfferJudgement;
+  /** Hands a data message to everyone who reads the publish; false when there is none (any more). */
+  sendMetadata(session: string, handler: string, payload: { readonly [key: string]: Json }): boolean;
   /** Ends a session; false when there is none (any more). */
   end(session: string): boolean;
 }
 
-export function createWhip(deps: {
-  readonly media: () => Media;
+export interface WhipDeps {
+  readonly media: () => WhipMedia;
   readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded">;
   readonly rules: StreamUrlRules;
   /** Allows private addresses for a foreign stream_url. */
   readonly dev: boolean;
-}): Whip {
-  const { media, publishing, rules, dev } = deps;
-  /** Client ids by the id in the session's URL, which is a capability: never logged. */
-  const sessions = new Map<string, number>();
+  readonly clock: { now(): number };
+  readonly ice: { readonly servers: readonly string[]; readonly turnSecret: string | null };
+  readonly limits: WhipLimitSettings;
+  /** kbit/s; 0 is no limit. */
+  readonly maxBitrateKbps: number;
+}
+
+interface Session {
+  readonly clientId: number;
+  etag: string;
+}
+
+export function createWhip(deps: WhipDeps): Whip {
+  const { media, publishing, rules, dev, clock } = deps;
+  const isConnected = (clientId: number) => media().isWhipConnected(clientId);
+  const limits = createWhipLimits({ settings: deps.limits, clock, isConnected });
+  /** By the id in the session's URL, which is a capability: never logged. */
+  const sessions = new Map<string, Session>();
+
+  async function open(request: WhipRequest, place: HalfOpen): Promise<WhipOutcome> {
+    const { name, customArguments } = splitName(request.streamName);
+    const text = utf8(name) ?? "";
+    const ownHosts = [...rules.ownHosts, withoutBrackets(request.requestHost).toLowerCase()];
+    const target = readStreamUrl(request.streamUrl, text, { ...rules, ownHosts });
+    if (target.kind === "refused") return { outcome: "bad_stream_url" };
+    let ownUpstream: string | null = null;
+    if (target.kind === "foreign") {
+      const argumentsText = customArguments === null ? null : utf8(customArguments);
+      // A URL could only carry them altered (W2).
+      if (customArguments !== null && argumentsText === null) {
+        return denied("malformed_name", "Custom arguments are not UTF-8");
+      }
+      // A host that cannot be dialled is told like one that is not allowed.
+      const addresses = await resolveUpstream(target.host, { exempt: dev });
+      if (addresses.length === 0) return { outcome: "bad_stream_url" };
+      ownUpstream = foreignUrl(target, text, argumentsText);
+    }
+    const asked = { app: APP, name, arguments: customArguments, address: request.address };
+    const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams }) =>
+      media().openWhip({
+        clientId,
+        name: intent.name,
+        offer: request.offer,
+        upstreams,
+        ownUpstream,
+        stereo: request.stereo,
+        startBitrateKbps: START_BITRATE_KBPS,
+        maxBitrateKbps: deps.maxBitrateKbps,
+        audioBitrate: request.audioBitrate,
+        connectInfo: request.connectInfo === null ? null : writeAmf0(request.connectInfo),
+      }),
+    );
+    if (opened.outcome === "denied") return opened;
+    const { clientId, answer } = opened;
+    const session = randomUUID();
+    const etag = newTag();
+    sessions.set(session, { clientId, etag });
+    place.opened(clientId);
+    publishing.onEnded(clientId, () => {
+      sessions.delete(session);
+      place.release();
+    });
+    const links = iceServerLinks(deps.ice.servers, deps.ice.turnSecret, clientId, clock.now());
+    return { outcome: "opened", session, clientId, etag, answer, links };
+  }
 
   return {
+    limit: limits.request,
     async open(request) {
       const judged = media().judgeOffer(request.offer);
       if (judged.outcome === "refused") return judged;
-      const { name, customArguments } = splitName(request.streamName);
-      const text = utf8(name) ?? "";
-      const ownHosts = [...rules.ownHosts, withoutBrackets(request.requestHost).toLowerCase()];
-      const target = readStreamUrl(request.streamUrl, text, { ...rules, ownHosts });
-      if (target.kind === "refused") return { outcome: "bad_stream_url" };
-      let ownUpstream: string | null = null;
-      if (target.kind === "foreign") {
-        const argumentsText = customArguments === null ? null : utf8(customArguments);
-        // A URL could only carry them altered (W2).
-        if (customArguments !== null && argumentsText === null) {
-          return denied("malformed_name", "Custom arguments are not UTF-8");
-        }
-        // A host that cannot be dialled is told like one that is not allowed.
-        const addresses = await resolveUpstream(target.host, { exempt: dev });
-        if (addresses.length === 0) return { outcome: "bad_stream_url" };
-        ownUpstream = foreignUrl(target, text, argumentsText);
+      const place = limits.halfOpen(request.address);
+      if ("of" in place) return { outcome: "limited", ...place };
+      let isOpen = false;
+      try {
+        const outcome = await open(request, place);
+        isOpen = outcome.outcome === "opened";
+        return outcome;
+      } finally {
+        if (!isOpen) place.release();
       }
-      const asked = { app: APP, name, arguments: customArguments, address: request.address };
-      const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams }) =>
-        media().openWhip({
-          clientId,
-          name: intent.name,
-          offer: request.offer,
-          upstreams,
-          ownUpstream,
-          stereo: request.stereo,
-          startBitrateKbps: START_BITRATE_KBPS,
-          maxBitrateKbps: MAX_BITRATE_KBPS,
-          audioBitrate: request.audioBitrate,
-        }),
-      );
-      if (opened.outcome === "denied") return opened;
-      const session = randomUUID();
-      sessions.set(session, opened.clientId);
-      publishing.onEnded(opened.clientId, () => sessions.delete(session));
-      return {
-        outcome: "opened",
-        session,
-        clientId: opened.clientId,
-        etag: `"${randomUUID()}"`,
-        answer: opened.answer,
-      };
     },
-    end(session) {
-      const clientId = sessions.get(session);
-      sessions.delete(session);
-      return clientId !== undefined && publishing.endWhip(clientId);
+    has: (session) => sessions.has(session),
+    judgeFragment: (fragment) => media().judgeFragment(fragment),
+    patch(id, fragment, matches) {
+      const session = sessions.get(id);
+      if (session === undefined) return { outcome: "unknown" };
+      if (!matches(session.etag)) return { outcome: "precondition_failed" };
+      const patched = media().patchWhip(session.clientId, fragment);
+      if (patched.outcome !== "restarted") return patched;
+      session.etag = newTag();
+      return { ...patched, etag: session.etag };
+    },
+    sendMetadata(id, handler, payload) {
+      const session = sessions.get(id);
+      return session !== undefined && media().sendWhipData(session.clientId, writeAmf0(handler, payload));
+    },
+    end(id) {
+      const session = sessions.get(id);
+      sessions.delete(id);
+      return session !== undefined && publishing.endWhip(session.clientId);
     },
   };
+}
+
+function newTag(): string {
+  return `"${randomUUID()}"`;
 }
 
 /** Split at the first `?`; the bytes behind it are the custom arguments, untouched (P1). */

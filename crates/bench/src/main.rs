@@ -2,16 +2,23 @@
 //!
 //! `headgate-bench rtmp LISTEN TARGET NAME,NAME,… SECONDS`
 //! `headgate-bench whip LISTEN TARGET STREAM_URL NAME,NAME,… SECONDS opus|stereo|mono gcm|cm`
+//! `headgate-bench impaired LISTEN TARGET STREAM_URL NAME SECONDS CONDITIONS SEED APART_MS`
+//! `headgate-bench proxy LISTEN TARGET CONDITIONS SEED`
 //!
-//! Each prints `measuring`, `measured` and then one JSON line; `whip` prints `connected` before them.
+//! `impaired` prints one JSON line; `proxy` prints where it listens and runs until it is ended. CONDITIONS are as
+//! `impairment` has them, of a network in both directions. Of the others each prints `measuring`, `measured` and then one JSON line; `whip` prints `connected` before them.
 #![forbid(unsafe_code)]
 
 mod connection;
+mod impaired;
+mod impairment;
+mod in_step;
 mod ledger;
 mod load;
 mod pace;
 mod rtmp;
 mod sink;
+mod udp_proxy;
 mod whip;
 mod whip_aac;
 mod whip_http;
@@ -20,15 +27,21 @@ mod whip_publisher;
 
 use std::io;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use headgate_peer::SrtpChoice;
 
+use crate::impairment::Conditions;
 use crate::ledger::{Balance, Percentiles};
 use crate::pace::Lateness;
+use crate::udp_proxy::UdpProxy;
 use crate::whip_load::Sound;
 
 const USAGE: &str = "headgate-bench rtmp LISTEN TARGET NAME,NAME,… SECONDS
 headgate-bench whip LISTEN TARGET STREAM_URL NAME,NAME,… SECONDS opus|stereo|mono gcm|cm
+headgate-bench impaired LISTEN TARGET STREAM_URL NAME SECONDS CONDITIONS SEED APART_MS
+headgate-bench proxy LISTEN TARGET CONDITIONS SEED
+CONDITIONS: loss=5,delay=50,jitter=10,reorder=2,duplicate=1,rate=3000,blackout=2000-2500
 LISTEN and TARGET are ADDRESS:PORT: where the server pushes to, and the server";
 
 fn main() -> ExitCode {
@@ -39,6 +52,10 @@ fn main() -> ExitCode {
         ["whip", listen, target, url, names, seconds, sound, srtp] => {
             run_whip([listen, target, url, names, seconds], sound, srtp)
         }
+        ["impaired", listen, target, url, name, seconds, conditions, seed, apart] => {
+            run_impaired([listen, target, url, name], seconds, conditions, [seed, apart])
+        }
+        ["proxy", listen, target, conditions, seed] => run_proxy(listen, target, conditions, seed),
         _ => None,
     };
     match outcome {
@@ -92,6 +109,40 @@ fn run_whip(words: [&str; 5], sound: &str, srtp: &str) -> Option<io::Result<Stri
         let whip::Outcome { balance, late, counts, aac_delay } = outcome;
         let more = delay_json("aac", aac_delay) + &counts.to_json();
         json(&balance, late, &more)
+    }))
+}
+
+fn run_impaired(
+    words: [&str; 4],
+    seconds: &str,
+    conditions: &str,
+    [seed, apart]: [&str; 2],
+) -> Option<io::Result<String>> {
+    let [listen, target, stream_url, name] = words;
+    let run = impaired::Run {
+        listen: listen.parse().ok()?,
+        target: target.parse().ok()?,
+        stream_url: stream_url.to_owned(),
+        name: name.to_owned(),
+        seconds: seconds.parse().ok()?,
+        conditions: Conditions::parse(conditions)?,
+        seed: seed.parse().ok()?,
+        apart: Duration::from_millis(apart.parse().ok()?),
+    };
+    Some(impaired::run(&run))
+}
+
+fn run_proxy(
+    listen: &str,
+    target: &str,
+    conditions: &str,
+    seed: &str,
+) -> Option<io::Result<String>> {
+    let (listen, target) = (listen.parse().ok()?, target.parse().ok()?);
+    let (conditions, seed) = (Conditions::parse(conditions)?, seed.parse().ok()?);
+    Some(UdpProxy::start(listen, target, conditions, seed).map(|proxy| {
+        println!("{{\"listening\":\"{}\"}}", proxy.address);
+        format!("{{\"datagrams_lost\":{}}}", proxy.run())
     }))
 }
 

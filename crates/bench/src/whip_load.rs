@@ -94,9 +94,13 @@ pub(crate) const fn rtp_time(kind: MediaKind, number: u32) -> u32 {
     }
 }
 
+/// Whether a picture is a keyframe without being asked for.
+pub(crate) const fn is_due_keyframe(number: u32) -> bool {
+    number.is_multiple_of(GOP)
+}
+
 /// NAL units of a picture: parameter sets before a keyframe, and one slice in `buffer`.
-pub(crate) fn picture(stamp: Stamp, buffer: &mut BytesMut) -> Vec<&[u8]> {
-    let is_key = stamp.number.is_multiple_of(GOP);
+pub(crate) fn picture(stamp: Stamp, is_key: bool, buffer: &mut BytesMut) -> Vec<&[u8]> {
     buffer.clear();
     buffer.put_slice(&if is_key { IDR_SLICE } else { P_SLICE });
     stamp.write(buffer);
@@ -140,6 +144,13 @@ pub(crate) fn recognise(kind: MediaKind, body: &[u8]) -> Arrived {
     stamp.map_or(Arrived::Other, Arrived::Stamped)
 }
 
+/// Whether a tag body holds the slice that was sent with this stamp, to the byte.
+pub(crate) fn is_intact(stamp: Stamp, is_key: bool, body: &[u8]) -> bool {
+    let mut buffer = BytesMut::new();
+    let sent = picture(stamp, is_key, &mut buffer).last().copied();
+    sent.is_some() && slice_of(body) == sent
+}
+
 /// The first slice among the NAL units of an AVC tag body: four-byte lengths, parameter sets may come first.
 fn slice_of(body: &[u8]) -> Option<&[u8]> {
     let mut rest = match body {
@@ -169,11 +180,14 @@ mod tests {
         for number in [0, 1] {
             let mut buffer = BytesMut::new();
             let mut body = vec![0x17, 1, 0, 0, 0];
-            for unit in picture(stamp(number), &mut buffer) {
+            for unit in picture(stamp(number), is_due_keyframe(number), &mut buffer) {
                 body.extend_from_slice(&u32::try_from(unit.len()).expect("short").to_be_bytes());
                 body.extend_from_slice(unit);
             }
             assert_eq!(recognise(MediaKind::Video, &body), Arrived::Stamped(stamp(number)));
+            assert!(is_intact(stamp(number), number == 0, &body));
+            *body.last_mut().expect("long") ^= 1;
+            assert!(!is_intact(stamp(number), number == 0, &body));
         }
         assert_eq!(recognise(MediaKind::Video, &[0x17, 0, 0, 0, 0, 1]), Arrived::Other);
     }

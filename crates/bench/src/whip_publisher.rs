@@ -11,7 +11,7 @@ use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
 
 use crate::load::Stamp;
-use crate::whip_load::{picture, rtp_time, stamped_sound};
+use crate::whip_load::{is_due_keyframe, picture, rtp_time, stamped_sound};
 
 /// What the server asked for and what the sockets did, over all publishers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,14 +93,21 @@ impl WhipPublisher {
         let (now, time) = (Instant::now(), rtp_time(kind, stamp.number));
         match kind {
             MediaKind::Video | MediaKind::Script => {
-                let units = picture(stamp, &mut self.scratch);
-                self.peer.send_video(now, time, &units);
+                return self.send_picture(stamp, is_due_keyframe(stamp.number), asked);
             }
             MediaKind::Audio => {
                 let packet = sound.unwrap_or_else(|| stamped_sound(stamp, &mut self.scratch));
                 self.peer.send_audio(now, time, packet);
             }
         }
+        self.flush(asked);
+    }
+
+    /// Sends one picture, a keyframe or not.
+    pub(crate) fn send_picture(&mut self, stamp: Stamp, is_key: bool, asked: &mut Asked) {
+        let units = picture(stamp, is_key, &mut self.scratch);
+        let time = rtp_time(MediaKind::Video, stamp.number);
+        self.peer.send_video(Instant::now(), time, &units);
         self.flush(asked);
     }
 

@@ -4,13 +4,14 @@
 //! would take the process along.
 
 mod transfer;
+mod whip;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use headgate_ingest::{
     AddedUpstream, Denial, EndReason, Event, Ingest, IngestConfig, RtmpTls, Upstream,
-    UpstreamSource, UpstreamUrl, WhipPublish, judge_offer,
+    UpstreamSource, UpstreamUrl, WhipPublish, judge_fragment, judge_offer,
 };
 use napi::bindgen_prelude::{AsyncTask, Function, Result, Task};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
@@ -25,7 +26,7 @@ use transfer::{
 /// The running media core.
 #[napi]
 pub struct MediaCore {
-    ingest: Option<Ingest>,
+    ingest: Option<Arc<Ingest>>,
     drain: Arc<dyn Fn() -> Vec<Event> + Send + Sync>,
     rtmp_port: u16,
     media_ports: Vec<u16>,
@@ -65,7 +66,7 @@ pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<
     })?;
     let (rtmp_port, drain) = (ingest.rtmp_port(), Arc::new(ingest.drainer()));
     let media_ports = ingest.media_ports().to_vec();
-    Ok(MediaCore { ingest: Some(ingest), drain, rtmp_port, media_ports })
+    Ok(MediaCore { ingest: Some(Arc::new(ingest)), drain, rtmp_port, media_ports })
 }
 
 /// Judges a WHIP offer before anyone is asked.
@@ -81,6 +82,19 @@ pub fn read_offer(offer: String) -> OfferJudgement {
     }
 }
 
+/// Judges a trickled fragment without looking at any session.
+#[napi(catch_unwind)]
+pub fn read_fragment(fragment: String) -> OfferJudgement {
+    match judge_fragment(&fragment) {
+        Ok(()) => OfferJudgement { code: None, status: None, detail: None },
+        Err(error) => {
+            let (code, status) = whip::code_of(&error);
+            let detail = Some(error.to_string());
+            OfferJudgement { code: Some(code.into()), status: Some(status), detail }
+        }
+    }
+}
+
 #[napi]
 impl MediaCore {
     /// The port RTMP is served on.
@@ -92,7 +106,7 @@ impl MediaCore {
     /// The port RTMP over TLS is served on; null without one.
     #[napi(getter, catch_unwind)]
     pub fn rtmp_tls_port(&self) -> Option<u16> {
-        self.ingest.as_ref().and_then(Ingest::rtmp_tls_port)
+        self.ingest.as_ref().and_then(|ingest| ingest.rtmp_tls_port())
     }
 
     /// Connections that come from now on see this certificate. Throws when it cannot be used.
@@ -126,6 +140,7 @@ impl MediaCore {
             start_bitrate_kbps: options.start_bitrate_kbps,
             max_bitrate_kbps: options.max_bitrate_kbps,
             audio_bitrate: options.audio_bitrate,
+            connect_info: options.connect_info.map_or_else(Vec::new, |info| info.to_vec()),
         };
         ingest
             .open_whip(publish)
@@ -226,8 +241,9 @@ impl MediaCore {
 
     /// Ends every session and joins the workers off the JavaScript thread. Drain once more afterwards.
     #[napi(catch_unwind)]
-    pub fn stop(&mut self) -> AsyncTask<StopTask> {
-        AsyncTask::new(StopTask { ingest: self.ingest.take() })
+    pub fn stop(&self) -> AsyncTask<StopTask> {
+        // Not `&mut self`: the mailbox is drained while this runs.
+        AsyncTask::new(StopTask { ingest: self.ingest.clone() })
     }
 }
 
@@ -250,7 +266,7 @@ fn address(text: &str) -> Result<IpAddr> {
 
 /// Joining the workers.
 pub struct StopTask {
-    ingest: Option<Ingest>,
+    ingest: Option<Arc<Ingest>>,
 }
 
 impl Task for StopTask {

@@ -60,6 +60,8 @@ pub struct WhipOptions {
     pub max_bitrate_kbps: u32,
     /// AAC bitrate of a stereo sound, bit/s.
     pub audio_bitrate: u32,
+    /// AMF0 object that joins the connect command to `own_upstream`.
+    pub connect_info: Option<Buffer>,
 }
 
 /// How an offer was judged: `code` and `status` only when it is refused.

@@ -35,13 +35,15 @@ mod tracks;
 mod udp;
 mod upstream_url;
 mod upstreams;
+mod whip_desk;
 mod whip_session;
+mod whip_tcp;
 mod worker;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -58,10 +60,13 @@ use headgate_whip::{Credentials, Identity, WhipSession};
 
 use mailbox::Mailbox;
 use shared::{Command, Shared};
+use whip_desk::WhipDesks;
 use whip_session::WhipOpening;
 use worker::{Opened, Worker};
 
 pub use headgate_whip::sdp::OfferError;
+pub use headgate_whip::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics};
+pub use whip_desk::{WhipPatchError, WhipPatched, judge_fragment};
 
 /// How to start the core.
 #[derive(Clone, Debug)]
@@ -162,6 +167,8 @@ pub struct WhipPublish {
     pub max_bitrate_kbps: u32,
     /// AAC bitrate of a stereo sound, bit/s.
     pub audio_bitrate: u32,
+    /// An AMF0 object that joins the connect command to `own_upstream`; empty for none.
+    pub connect_info: Vec<u8>,
 }
 
 /// Why a WHIP publish did not open.
@@ -202,8 +209,9 @@ pub struct Ingest {
     media_ports: Vec<u16>,
     public_addresses: Vec<IpAddr>,
     next_whip: AtomicUsize,
-    audio_threads: Vec<JoinHandle<()>>,
-    threads: Vec<JoinHandle<()>>,
+    whips: Arc<WhipDesks>,
+    audio_threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Ingest {
@@ -220,7 +228,11 @@ impl Ingest {
         let Opened { shared, rtmp_port, rtmp_tls_port, media_ports, workers, audio_inboxes } =
             Worker::open_all(config, Mailbox::new(wake))?;
         let audio_threads = audio_inboxes.spawn(&shared)?;
-        shared.audio.warm();
+        // In this crate's own tests the codec is not optimised, and every one of them starts a core: what each made
+        // ahead would take the processor from the others.
+        if !cfg!(test) {
+            shared.audio.warm();
+        }
         let mut threads = Vec::new();
         for worker in workers {
             let name = format!("media-{}", worker.index());
@@ -235,8 +247,9 @@ impl Ingest {
             media_ports,
             public_addresses,
             next_whip,
-            audio_threads,
-            threads,
+            whips: Arc::default(),
+            audio_threads: Mutex::new(audio_threads),
+            threads: Mutex::new(threads),
         })
     }
 
@@ -297,9 +310,18 @@ impl Ingest {
         if offer.audio.is_some() {
             self.shared.audio.warm();
         }
-        let session = Box::new(WhipSession::new(&self.identity, &offer, &credentials, now));
-        let WhipPublish { name, upstreams, audio_bitrate, .. } = publish;
-        let opening = WhipOpening { session, name, slot, upstreams, audio_bitrate };
+        let session = Box::new(WhipSession::new(
+            &self.identity,
+            &offer,
+            &credentials,
+            publish.max_bitrate_kbps,
+            now,
+        ));
+        let desk = self.whips.open(publish.client_id, worker, &offer, candidates);
+        let WhipPublish { name, upstreams, audio_bitrate, connect_info, .. } = publish;
+        let connect_info = connect_info.into();
+        let opening =
+            WhipOpening { session, desk, name, slot, upstreams, audio_bitrate, connect_info };
         self.shared.send(worker, Command::OpenWhip(Box::new(opening)));
         Ok(answer)
     }
@@ -377,21 +399,21 @@ impl Ingest {
     /// Media workers that run.
     #[must_use]
     pub fn workers(&self) -> usize {
-        self.threads.len()
+        self.shared.workers()
     }
 
     /// Ends every session with [`EndReason::Shutdown`] and joins the workers: about a second at most. Call it off the
     /// JavaScript thread, then drain once more.
-    pub fn stop(mut self) {
-        for worker in 0..self.threads.len() {
+    pub fn stop(&self) {
+        for worker in 0..self.shared.workers() {
             self.shared.send(worker, Command::Stop);
         }
-        for thread in self.threads.drain(..) {
+        for thread in taken(&self.threads) {
             // A worker that panicked has said so on standard error and dropped its sessions.
             let _ = thread.join();
         }
         self.shared.audio.stop();
-        for thread in self.audio_threads.drain(..) {
+        for thread in taken(&self.audio_threads) {
             let _ = thread.join();
         }
     }
@@ -401,6 +423,10 @@ impl Ingest {
         let shared = self.shared.clone();
         move || shared.mailbox.drain()
     }
+}
+
+fn taken(threads: &Mutex<Vec<JoinHandle<()>>>) -> Vec<JoinHandle<()>> {
+    std::mem::take(&mut threads.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[cfg(test)]

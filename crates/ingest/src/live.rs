@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind};
 
 use crate::audio::{AUDIO_BITRATE, Lane};
@@ -14,7 +15,7 @@ use crate::rtmp_push::Push;
 use crate::seat::{After, Entry, Ready};
 use crate::session::EndReason;
 use crate::shared::Command;
-use crate::upstreams::{Upstream, UpstreamRecord};
+use crate::upstreams::{Upstream, UpstreamRecord, UpstreamSource};
 use crate::worker::{Timer, Worker};
 
 /// Audio waits so long for a picture to ride along with: a write costs the same for 200 bytes as for 10 kB.
@@ -27,7 +28,7 @@ pub(crate) struct LocalStream {
     pub(crate) key: StreamKey,
     pub(crate) name: Vec<u8>,
     slot: EndSlot,
-    publisher: usize,
+    pub(crate) publisher: usize,
     pushes: Vec<usize>,
     /// Opus becomes AAC there, while someone needs it.
     lane: Option<Arc<Lane>>,
@@ -51,7 +52,7 @@ impl Worker {
             let Some(slot) = slot.take() else { return };
             server.allow(slot.counters().clone(), worker.now);
             let name = server.name().to_vec();
-            worker.open_stream(key, name, slot, upstreams, AUDIO_BITRATE);
+            worker.open_stream(key, name, slot, upstreams, Bytes::new(), AUDIO_BITRATE);
         });
         if let Some(mut slot) = slot {
             // The broadcaster did not wait: accepted and ended (W12a).
@@ -65,6 +66,7 @@ impl Worker {
         name: Vec<u8>,
         slot: EndSlot,
         upstreams: Vec<Upstream>,
+        connect_info: Bytes,
         audio_bitrate: u32,
     ) {
         let stream = self.shared.new_stream();
@@ -88,15 +90,17 @@ impl Worker {
             seat.publishes = Some(stream);
         }
         for record in records {
-            self.open_push(stream, record);
+            let is_own = record.upstream.source == UpstreamSource::Own;
+            let connect_info = if is_own { connect_info.clone() } else { Bytes::new() };
+            self.open_push(stream, record, connect_info);
         }
     }
 
-    fn open_push(&mut self, stream: StreamId, record: Arc<UpstreamRecord>) {
+    fn open_push(&mut self, stream: StreamId, record: Arc<UpstreamRecord>, connect_info: Bytes) {
         let Some(client_id) = self.locals.get(&stream).map(|local| local.slot.client_id()) else {
             return;
         };
-        let push = Push::new(stream, client_id, record, self.now);
+        let push = Push::new(stream, client_id, record, connect_info, self.now);
         let key = self.seat(Entry::Push(Box::new(push)));
         if let Some(local) = self.locals.get_mut(&stream) {
             local.pushes.push(key);
@@ -107,7 +111,7 @@ impl Worker {
     /// The gateway wants a running publish pushed to one more upstream.
     pub(crate) fn add_upstream(&mut self, client_id: u64, record: Arc<UpstreamRecord>) {
         if let Some(stream) = self.stream_of(client_id) {
-            self.open_push(stream, record);
+            self.open_push(stream, record, Bytes::new());
         }
     }
 
@@ -257,6 +261,7 @@ impl Worker {
         let Some(subscriber) = self.hub.subscribe(key, reader, form) else { return false };
         seat.reads = Some((stream, subscriber));
         self.note_form(stream);
+        self.want_keyframe(stream);
         true
     }
 
@@ -315,6 +320,7 @@ impl Worker {
     }
 
     pub(crate) fn attach(&mut self, stream: StreamId, reader: usize, relay: Arc<Relay>) {
+        self.want_keyframe(stream);
         let key = self.locals.get(&stream).map(|local| local.key);
         let burst = key.and_then(|key| self.hub.attach(key, reader, relay));
         self.shared.send(reader, Command::Seed { stream, burst });
@@ -356,9 +362,15 @@ impl Worker {
 
     /// The gateway or a newer publish ends a running one.
     pub(crate) fn end_publish(&mut self, client_id: u64, reason: EndReason, description: &str) {
-        let found = self.stream_of(client_id).and_then(|stream| self.locals.get(&stream));
-        let Some(publisher) = found.map(|local| local.publisher) else { return };
+        let Some(publisher) = self.publisher_of(client_id) else { return };
         self.end_publisher(publisher, reason, Some(description));
+    }
+
+    /// The seat of a running publish.
+    pub(crate) fn publisher_of(&self, client_id: u64) -> Option<usize> {
+        let mut running = self.locals.values().filter(|local| local.draining_until.is_none());
+        let found = running.find(|local| local.slot.client_id() == client_id);
+        found.map(|local| local.publisher)
     }
 
     fn end_publisher(&mut self, publisher: usize, reason: EndReason, description: Option<&str>) {

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use headgate_rtmp::{
     ClientConfig, ClientEvent, ClientRole, ClientSession, ConnectArguments, Limits, OUR_FOUR_CCS,
 };
@@ -50,6 +51,8 @@ pub(crate) struct Push {
     client_id: u64,
     /// Where to, and what the gateway sees of it.
     record: Arc<UpstreamRecord>,
+    /// What the broadcaster adds to its own upstream's connect command (AMF0).
+    connect_info: Bytes,
     was_accepted: bool,
     /// While the stream has no sound of its own; anew for each connection.
     silence: Option<Silence>,
@@ -93,12 +96,14 @@ impl Push {
         stream: StreamId,
         client_id: u64,
         record: Arc<UpstreamRecord>,
+        connect_info: Bytes,
         now: Instant,
     ) -> Self {
         Self {
             stream,
             client_id,
             record,
+            connect_info,
             was_accepted: false,
             silence: None,
             addresses: VecDeque::new(),
@@ -298,6 +303,7 @@ impl Push {
             seed: worker.random().to_ne_bytes(),
             limits: Limits::default(),
             four_cc_list: OUR_FOUR_CCS.map(str::to_owned).to_vec(),
+            connect_info: self.connect_info.clone(),
         };
         let session = Box::new(ClientSession::new(config, worker.now));
         let connecting = std::mem::replace(&mut self.state, State::Pausing { until: worker.now });
@@ -371,8 +377,7 @@ impl Push {
             if now >= since + GOOD_SENDING {
                 self.retry.reset();
             }
-            let mut writer =
-                PushWriter { session: &mut **session, silence: &mut self.silence, now };
+            let mut writer = PushWriter { session, silence: &mut self.silence, now };
             match pump(worker, key, link, &mut writer, now) {
                 Pumped::Waiting => {}
                 Pumped::Finished => {

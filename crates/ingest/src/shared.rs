@@ -17,6 +17,7 @@ use crate::relay::Relay;
 use crate::session::EndReason;
 use crate::tls::TlsContext;
 use crate::upstreams::{Upstream, UpstreamRecord};
+use crate::whip_desk::WhipOrder;
 use crate::whip_session::WhipOpening;
 
 /// What other threads ask of a worker.
@@ -29,6 +30,11 @@ pub(crate) enum Command {
         upstreams: Vec<Upstream>,
     },
     OpenWhip(Box<WhipOpening>),
+    /// Something to do for a running WHIP publish.
+    Whip {
+        client_id: u64,
+        order: WhipOrder,
+    },
     Deny {
         request: u64,
         denial: Denial,

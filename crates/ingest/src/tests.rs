@@ -7,8 +7,10 @@ mod hostile;
 mod peer;
 mod players;
 mod pushes;
+mod str0m_peer;
 mod upstreams;
 mod whip;
+mod whip_wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{Receiver, channel};

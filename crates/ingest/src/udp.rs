@@ -8,7 +8,7 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Room for one datagram; WebRTC sends no more than an Ethernet frame holds.
-const DATAGRAM_LIMIT: usize = 2048;
+pub(crate) const DATAGRAM_LIMIT: usize = 2048;
 /// What the kernel holds for us while the worker is busy: 100 streams for 160 ms. The kernel may grant less.
 const RECEIVE_BUFFER: usize = 4 << 20;
 

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use headgate_whip::Path;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustc_hash::FxHashMap;
@@ -20,13 +20,14 @@ use crate::directory::StreamId;
 use crate::hub::{Hub, Woken};
 use crate::live::{LocalStream, Mirror};
 use crate::mailbox::Mailbox;
-use crate::ports::{listen, open_media_port};
+use crate::ports::listen;
 use crate::rtmp_server::ServerConnection;
 use crate::seat::{After, Entry, Ready, Seat};
 use crate::session::EndReason;
 use crate::shared::{Command, Inbox, Shared};
 use crate::tls::TlsContext;
 use crate::udp::UdpPort;
+use crate::whip_tcp::{MediaTcp, is_media_connection, open_media_ports};
 use crate::{IngestConfig, RtmpTls, StartError};
 
 /// Wake-ups are coalesced to this: a sleep costs about as much as two packets, and on average half of it is added as
@@ -41,8 +42,9 @@ const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
 const MEDIA: Token = Token(2);
 const TLS_LISTENER: Token = Token(3);
-/// Tokens below this are the worker's own.
-const FIRST_SEAT: usize = 4;
+const MEDIA_LISTENER: Token = Token(4);
+/// Tokens below this are the worker's own; those of media connections are marked.
+const FIRST_SEAT: usize = 5;
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +52,7 @@ pub(crate) enum Timer {
     Seat { key: usize, generation: u64 },
     Stream(StreamId),
     Accept,
+    MediaSweep,
 }
 
 /// Everything that is bound and made before a thread runs.
@@ -85,9 +88,11 @@ pub(crate) struct Worker {
     /// The media port had more than one turn's worth to read.
     pub(crate) has_datagrams: bool,
     /// Datagrams to send at the end of the turn.
-    pub(crate) outgoing: Vec<(SocketAddr, Vec<u8>)>,
-    /// WHIP sessions by the addresses that proved themselves.
-    pub(crate) addresses: FxHashMap<SocketAddr, usize>,
+    pub(crate) outgoing: Vec<(Path, Vec<u8>)>,
+    /// Connections to the media port.
+    pub(crate) media_tcp: Option<MediaTcp>,
+    /// WHIP sessions by the paths that proved themselves.
+    pub(crate) addresses: FxHashMap<Path, usize>,
     /// WHIP sessions by our half of their STUN user name.
     pub(crate) ufrags: FxHashMap<Vec<u8>, usize>,
     pub(crate) stopping: Option<Instant>,
@@ -124,13 +129,14 @@ impl Worker {
         let mut media_ports = Vec::new();
         for index in 0..config.workers.max(1) {
             let poll = Poll::new()?;
-            let mut udp = open_media_port(config, index)?;
+            let (mut udp, mut tcp) = open_media_ports(config, index)?;
             poll.registry().register(&mut udp.socket, MEDIA, Interest::READABLE)?;
+            poll.registry().register(&mut tcp, MEDIA_LISTENER, Interest::READABLE)?;
             media_ports.push(udp.port()?);
             let waker = Waker::new(poll.registry(), WAKER)?;
             let (commands, receiver) = channel();
             inboxes.push(Inbox::new(commands, waker));
-            polls.push((poll, udp, receiver));
+            polls.push((poll, udp, tcp, receiver));
         }
         let (audio, audio_inboxes) = AudioWorkers::new(config.audio_workers);
         let IngestConfig { caches_gop, pushes_silence, .. } = *config;
@@ -145,7 +151,7 @@ impl Worker {
         let workers = polls
             .into_iter()
             .enumerate()
-            .map(|(index, (poll, udp, commands))| Self {
+            .map(|(index, (poll, udp, tcp, commands))| Self {
                 index,
                 now: Instant::now(),
                 poll,
@@ -162,6 +168,7 @@ impl Worker {
                 udp: Some(udp),
                 has_datagrams: false,
                 outgoing: Vec::new(),
+                media_tcp: Some(MediaTcp::new(tcp)),
                 addresses: FxHashMap::default(),
                 ufrags: FxHashMap::default(),
                 stopping: None,
@@ -199,6 +206,7 @@ impl Worker {
                 Command::OpenWhip(mut opening) => opening.slot.name_reason(EndReason::Shutdown),
                 Command::Accept(..)
                 | Command::Deny { .. }
+                | Command::Whip { .. }
                 | Command::Dial { .. }
                 | Command::End { .. }
                 | Command::AddUpstream { .. }
@@ -313,6 +321,8 @@ impl Worker {
                 WAKER => is_woken = true,
                 LISTENER | TLS_LISTENER => self.accept(),
                 MEDIA => self.has_datagrams = true,
+                MEDIA_LISTENER => self.accept_media(),
+                token if is_media_connection(token) => self.handle_media_connection(token),
                 token => {
                     let (key, generation) = seat_of(token);
                     if self.seats.get(key).is_some_and(|seat| seat.generation as u32 == generation)
@@ -374,6 +384,7 @@ impl Worker {
                 Command::Accept(socket, peer, is_tls) => self.welcome(socket, peer, is_tls),
                 Command::Allow { request, slot, upstreams } => self.allow(request, slot, upstreams),
                 Command::OpenWhip(opening) => self.open_whip(*opening),
+                Command::Whip { client_id, order } => self.obey_whip(client_id, order),
                 Command::Transcoded { stream } => self.publish_transcoded(stream),
                 Command::Deny { request, denial, description } => {
                     self.answer(request, |_, _, server| server.deny(denial, &description));
@@ -427,6 +438,7 @@ impl Worker {
                 }
                 Timer::Stream(stream) => self.settle(stream),
                 Timer::Accept => self.accept(),
+                Timer::MediaSweep => self.sweep_media(),
             }
         }
     }

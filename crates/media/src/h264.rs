@@ -2,7 +2,12 @@
 //!
 //! Sources: ITU-T H.264 7.3.1, 7.3.2.1.1, 7.4.1; ISO 14496-15 5.3.3.
 
+mod bits;
+mod sps;
+
+use bits::Bits;
 use bytes::{BufMut, Bytes, BytesMut};
+pub use sps::{Sps, read_sps};
 
 /// One parameter set may have so many bytes; real ones have 10 to 60.
 const PARAMETER_SET_LIMIT: usize = 1024;
@@ -115,6 +120,18 @@ impl ParameterSets {
         resolution(&self.sps.first()?.1)
     }
 
+    /// What the first SPS says.
+    #[must_use]
+    pub fn sps(&self) -> Option<Sps> {
+        read_sps(&self.sps.first()?.1)
+    }
+
+    /// profile_idc, constraint flags and level_idc of the first SPS.
+    #[must_use]
+    pub fn profile(&self) -> Option<[u8; 3]> {
+        self.sps.first()?.1.get(1..4)?.try_into().ok()
+    }
+
     /// AVCDecoderConfigurationRecord with four-byte NAL lengths.
     fn to_configuration(&self) -> Option<Bytes> {
         let (_, sps) = self.sps.first()?;
@@ -167,131 +184,10 @@ fn sample_format(sps: &[u8]) -> Option<(u8, u8, u8)> {
     ))
 }
 
-/// Width and height in pixels after cropping (7.3.2.1.1, 7.4.2.1.1).
+/// Width and height in pixels after cropping.
 #[must_use]
 pub fn resolution(sps: &[u8]) -> Option<(u32, u32)> {
-    let profile = *sps.get(1)?;
-    let mut bits = Bits::new(sps.get(4..)?);
-    bits.exp_golomb()?;
-    let mut chroma = 1;
-    if matches!(profile, 100 | 110 | 122 | 244 | 44 | 83 | 86 | 118 | 128 | 138 | 139 | 134 | 135) {
-        chroma = bits.exp_golomb()?;
-        let lists = if chroma == 3 {
-            bits.bit()?;
-            12
-        } else {
-            8
-        };
-        bits.exp_golomb()?;
-        bits.exp_golomb()?;
-        bits.bit()?;
-        if bits.bit()? == 1 {
-            for list in 0..lists {
-                if bits.bit()? == 1 {
-                    skip_scaling_list(&mut bits, if list < 6 { 16 } else { 64 })?;
-                }
-            }
-        }
-    }
-    bits.exp_golomb()?;
-    match bits.exp_golomb()? {
-        0 => {
-            bits.exp_golomb()?;
-        }
-        1 => {
-            bits.bit()?;
-            bits.exp_golomb()?;
-            bits.exp_golomb()?;
-            let cycle = bits.exp_golomb()?;
-            for _ in 0..cycle.min(256) {
-                bits.exp_golomb()?;
-            }
-        }
-        _ => {}
-    }
-    bits.exp_golomb()?;
-    bits.bit()?;
-    let width = bits.exp_golomb()?.checked_add(1)?.checked_mul(16)?;
-    let map_units = bits.exp_golomb()?.checked_add(1)?;
-    let frame_mbs_only = bits.bit()?;
-    if frame_mbs_only == 0 {
-        bits.bit()?;
-    }
-    bits.bit()?;
-    let field = 2 - frame_mbs_only;
-    let height = map_units.checked_mul(16)?.checked_mul(field)?;
-    if bits.bit()? == 0 {
-        return Some((width, height));
-    }
-    let (across, down) = match chroma {
-        1 => (2, 2 * field),
-        2 => (2, field),
-        _ => (1, field),
-    };
-    let (left, right) = (bits.exp_golomb()?, bits.exp_golomb()?);
-    let (top, bottom) = (bits.exp_golomb()?, bits.exp_golomb()?);
-    Some((
-        width.checked_sub(left.checked_add(right)?.checked_mul(across)?)?,
-        height.checked_sub(top.checked_add(bottom)?.checked_mul(down)?)?,
-    ))
-}
-
-fn skip_scaling_list(bits: &mut Bits<'_>, size: u32) -> Option<()> {
-    let (mut last, mut next) = (8_i64, 8_i64);
-    for _ in 0..size {
-        if next != 0 {
-            let code = i64::from(bits.exp_golomb()?);
-            let delta = if code & 1 == 1 { (code + 1) / 2 } else { -(code / 2) };
-            next = (last + delta + 256) % 256;
-        }
-        if next != 0 {
-            last = next;
-        }
-    }
-    Some(())
-}
-
-/// Bits of a NAL unit's payload, emulation prevention bytes (7.4.1.1) left out.
-struct Bits<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    left: u8,
-    zeros: u8,
-}
-
-impl<'a> Bits<'a> {
-    const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, left: 8, zeros: 0 }
-    }
-
-    fn bit(&mut self) -> Option<u32> {
-        if self.left == 0 {
-            self.zeros = if *self.bytes.get(self.at)? == 0 { self.zeros + 1 } else { 0 };
-            self.at += 1;
-            self.left = 8;
-            if self.zeros >= 2 && self.bytes.get(self.at) == Some(&3) {
-                self.at += 1;
-                self.zeros = 0;
-            }
-        }
-        self.left -= 1;
-        Some(u32::from(*self.bytes.get(self.at)? >> self.left & 1))
-    }
-
-    fn exp_golomb(&mut self) -> Option<u32> {
-        let mut zeros = 0;
-        while self.bit()? == 0 {
-            zeros += 1;
-            if zeros > 31 {
-                return None;
-            }
-        }
-        let mut value = 1_u64;
-        for _ in 0..zeros {
-            value = value << 1 | u64::from(self.bit()?);
-        }
-        u32::try_from(value - 1).ok()
-    }
+    read_sps(sps).map(|sps| (sps.width, sps.height))
 }
 
 #[cfg(test)]

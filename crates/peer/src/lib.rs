@@ -14,6 +14,8 @@ mod srtp;
 mod tests;
 mod track;
 
+use std::time::Duration;
+
 pub use publisher::{DatagramFilter, Publisher};
 
 /// The most RTP payload in one packet.
@@ -36,10 +38,12 @@ pub struct Settings {
     pub transport_cc: bool,
     /// Offer `stereo=1`.
     pub stereo: bool,
+    /// By its sender reports a picture was captured so much later than a sound that is sent with it.
+    pub video_clock_ahead: Duration,
 }
 
 impl Default for Settings {
-    /// Audio and video, GCM, `actpass`, transport-cc, mono.
+    /// Audio and video, GCM, `actpass`, transport-cc, mono, one clock.
     fn default() -> Self {
         Self {
             audio: true,
@@ -48,6 +52,7 @@ impl Default for Settings {
             dtls_server: false,
             transport_cc: true,
             stereo: false,
+            video_clock_ahead: Duration::ZERO,
         }
     }
 }

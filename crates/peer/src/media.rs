@@ -21,11 +21,12 @@ pub(crate) struct Media {
     /// Counts over both tracks; `None` unless offered and answered.
     transport_sequence: Option<u16>,
     next_report: Option<Instant>,
+    video_clock_ahead: Duration,
 }
 
 impl Media {
     /// `seed` makes SSRCs and first sequence numbers.
-    pub(crate) fn new(seed: [u8; 12]) -> Self {
+    pub(crate) fn new(seed: [u8; 12], video_clock_ahead: Duration) -> Self {
         let [a0, a1, a2, a3, v0, v1, v2, v3, s0, s1, t0, t1] = seed;
         // They differ in the last bit at least.
         let audio_ssrc = u32::from_be_bytes([a0, a1, a2, a3]) & !1;
@@ -37,6 +38,7 @@ impl Media {
             srtp: None,
             transport_sequence: None,
             next_report: None,
+            video_clock_ahead,
         }
     }
 
@@ -110,8 +112,9 @@ impl Media {
             return;
         }
         self.next_report = Some(now + REPORT_INTERVAL);
-        let ntp = ntp_time(elapsed);
-        for report in [self.audio.report(now, ntp), self.video.report(now, ntp)] {
+        let audio = self.audio.report(now, ntp_time(elapsed));
+        let video = self.video.report(now, ntp_time(elapsed + self.video_clock_ahead));
+        for report in [audio, video] {
             self.send_rtcp(report.as_deref().unwrap_or_default(), out);
         }
     }

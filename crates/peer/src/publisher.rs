@@ -49,7 +49,7 @@ impl Publisher {
             settings,
             ufrag: text(&identity.random::<4>()?),
             password: text(&identity.random::<16>()?),
-            media: Media::new(identity.random()?),
+            media: Media::new(identity.random()?, settings.video_clock_ahead),
             identity,
             session: None,
             dtls_mtu: 0,

@@ -54,6 +54,8 @@ pub struct ClientConfig {
     pub credentials: Option<Credentials>,
     /// What the connection before this one was told to add by [`ClientEvent::Reconnect`]; else the default.
     pub arguments: ConnectArguments,
+    /// An AMF0 object whose properties join the connect command's, where it has no such name itself; empty adds nothing.
+    pub connect_info: Bytes,
 }
 
 impl ClientConfig {
@@ -70,6 +72,7 @@ impl ClientConfig {
             four_cc_list: Vec::new(),
             credentials: None,
             arguments: ConnectArguments::default(),
+            connect_info: Bytes::new(),
         }
     }
 }

@@ -11,12 +11,18 @@ use headgate_media::Timestamp;
 pub const AUDIO_RATE: u32 = 48_000;
 /// H.264 (RFC 6184 8.2.1).
 pub const VIDEO_RATE: u32 = 90_000;
-/// A timestamp this far from where arrival would put it starts a new mapping.
+/// A step this far from the time that passed starts a new mapping: the sender's clock was set anew.
 const JUMP_LIMIT_US: i64 = 5_000_000;
-/// The video's offset changes by at most this share of the time that passes, in thousandths.
-const SLEW_PER_MILLE: i64 = 50;
+/// A correction is done after this: before the next report of a sender that reports every second.
+const SLEW_TIME_US: i64 = 800_000;
+/// The video runs by at most this share slower or faster meanwhile, in thousandths.
+const SLEW_LIMIT_PER_MILLE: i64 = 500;
+/// And by at least this: the last milliseconds are not worth a crawl.
+const SLEW_LEAST_PER_MILLE: i64 = 20;
 /// An offset that a report claims beyond this is a broken sender clock.
 const OFFSET_LIMIT_US: i64 = 2_000_000;
+/// Senders whose reports are kept until their first packet is in order: the layers of a simulcast, and new sources.
+const EARLY_REPORTS_LIMIT: usize = 8;
 
 /// Where a sender's clock stood when it made a report.
 #[derive(Clone, Copy, Debug)]
@@ -25,15 +31,28 @@ struct Report {
     rtp: i64,
 }
 
+/// A report of a sender that is not (yet) the track's.
+#[derive(Clone, Copy, Debug)]
+struct EarlyReport {
+    ssrc: u32,
+    ntp_us: i64,
+    rtp: u32,
+}
+
 /// One track's clock.
 #[derive(Debug)]
 struct TrackClock {
     rate: i64,
-    last_rtp: Option<i64>,
+    ssrc: Option<u32>,
+    last_rtp: i64,
+    /// Timeline position and arrival of the newest sample, in µs.
+    last_mapped: i64,
+    last_arrival: i64,
     /// Timeline position, in µs, of extended RTP time `base_rtp`.
     base_us: i64,
     base_rtp: i64,
     report: Option<Report>,
+    early: Vec<EarlyReport>,
     last_us: i64,
 }
 
@@ -41,20 +60,21 @@ impl TrackClock {
     const fn new(rate: u32) -> Self {
         Self {
             rate: rate as i64,
-            last_rtp: None,
+            ssrc: None,
+            last_rtp: 0,
+            last_mapped: 0,
+            last_arrival: 0,
             base_us: 0,
             base_rtp: 0,
             report: None,
+            early: Vec::new(),
             last_us: i64::MIN,
         }
     }
 
     /// Extends a 32-bit RTP timestamp by the nearest turn.
     const fn extend(&self, rtp: u32) -> i64 {
-        match self.last_rtp {
-            Some(last) => last + (rtp.wrapping_sub(last as u32) as i32) as i64,
-            None => rtp as i64,
-        }
+        self.last_rtp + (rtp.wrapping_sub(self.last_rtp as u32) as i32) as i64
     }
 
     const fn to_us(&self, rtp: i64) -> i64 {
@@ -64,8 +84,50 @@ impl TrackClock {
     /// The timeline position of a sender's wall clock, by this track's newest report.
     fn at_ntp(&self, ntp_us: i64) -> Option<i64> {
         let report = self.report?;
-        self.last_rtp?;
         Some(self.to_us(report.rtp) + (ntp_us - report.ntp_us))
+    }
+
+    /// Timeline position of an RTP time. A new sender, and one whose clock was set anew, goes on where the old one would
+    /// be by now.
+    fn map(&mut self, arrival: i64, ssrc: u32, rtp: u32) -> i64 {
+        let expected = match self.ssrc {
+            Some(_) => self.last_mapped + (arrival - self.last_arrival),
+            None => arrival,
+        };
+        let is_known = self.ssrc == Some(ssrc);
+        let extended = if is_known { self.extend(rtp) } else { i64::from(rtp) };
+        if !is_known || (self.to_us(extended) - expected).abs() > JUMP_LIMIT_US {
+            self.base_rtp = extended;
+            self.base_us = expected.max(self.last_us);
+            self.report = None;
+        }
+        self.last_rtp = extended;
+        if !is_known {
+            self.ssrc = Some(ssrc);
+            if let Some(at) = self.early.iter().position(|early| early.ssrc == ssrc) {
+                let EarlyReport { ntp_us, rtp, .. } = self.early.swap_remove(at);
+                self.report = Some(Report { ntp_us, rtp: self.extend(rtp) });
+            }
+        }
+        self.last_mapped = self.to_us(extended);
+        self.last_arrival = arrival;
+        self.last_mapped
+    }
+
+    fn note_report(&mut self, ssrc: u32, ntp: u64, rtp: u32) {
+        // NTP: seconds above, fractions below.
+        let seconds = (ntp >> 32) as i64;
+        let fraction = (((ntp & 0xffff_ffff) * 1_000_000) >> 32) as i64;
+        let ntp_us = seconds * 1_000_000 + fraction;
+        if self.ssrc == Some(ssrc) {
+            self.report = Some(Report { ntp_us, rtp: self.extend(rtp) });
+            return;
+        }
+        self.early.retain(|early| early.ssrc != ssrc);
+        if self.early.len() >= EARLY_REPORTS_LIMIT {
+            self.early.remove(0);
+        }
+        self.early.push(EarlyReport { ssrc, ntp_us, rtp });
     }
 }
 
@@ -75,9 +137,10 @@ pub struct Clock {
     start: Option<Instant>,
     audio: TrackClock,
     video: TrackClock,
-    /// How far the video's mapping still has to move.
+    /// How far the video's mapping still has to move, and how fast it does.
     correction_us: i64,
-    slewed_at: i64,
+    slew_per_mille: i64,
+    is_compared: bool,
 }
 
 impl Default for Clock {
@@ -87,49 +150,60 @@ impl Default for Clock {
             audio: TrackClock::new(AUDIO_RATE),
             video: TrackClock::new(VIDEO_RATE),
             correction_us: 0,
-            slewed_at: 0,
+            slew_per_mille: SLEW_LEAST_PER_MILLE,
+            is_compared: false,
         }
     }
 }
 
 impl Clock {
-    /// Timestamp of an audio packet sampled at `rtp`.
-    pub fn stamp_audio(&mut self, now: Instant, rtp: u32) -> Timestamp {
+    /// Timestamp of an audio packet of `ssrc` sampled at `rtp`.
+    pub fn stamp_audio(&mut self, now: Instant, ssrc: u32, rtp: u32) -> Timestamp {
         let arrival = self.arrival(now);
-        Timestamp::from_micros(stamp(&mut self.audio, arrival, rtp))
+        // An audio timestamp never goes back.
+        let mapped = self.audio.map(arrival, ssrc, rtp).max(self.audio.last_us);
+        self.audio.last_us = mapped;
+        Timestamp::from_micros(mapped)
     }
 
-    /// Decode timestamp and composition time in milliseconds of a picture sampled at `rtp`.
-    pub fn stamp_video(&mut self, now: Instant, rtp: u32) -> (Timestamp, i32) {
+    /// When a picture of `ssrc` sampled at `rtp` is to be shown; `reorder` makes its decode time of it.
+    pub fn stamp_video(&mut self, now: Instant, ssrc: u32, rtp: u32) -> Timestamp {
         let arrival = self.arrival(now);
-        self.slew(arrival);
-        let sampled = {
-            let video = &mut self.video;
-            map(video, arrival, rtp)
-        };
-        // A sender with B-frames goes back: decode time does not.
-        let decode = sampled.max(self.video.last_us.saturating_add(1000));
-        self.video.last_us = decode;
-        let composition_ms = i32::try_from((sampled - decode) / 1000).unwrap_or(0);
-        (Timestamp::from_micros(decode), composition_ms)
+        let is_new = self.video.ssrc != Some(ssrc);
+        let before = self.video.last_mapped;
+        let mut mapped = self.video.map(arrival, ssrc, rtp);
+        if is_new {
+            // A track that begins needs no slewing: where reports tell its place, it begins there.
+            self.compare();
+            if mapped + self.correction_us > self.video.last_us.max(-1) {
+                mapped += self.correction_us;
+                self.video.base_us += self.correction_us;
+                self.video.last_mapped = mapped;
+                self.correction_us = 0;
+            }
+        } else {
+            mapped += self.slew(mapped - before);
+        }
+        self.video.last_us = self.video.last_us.max(mapped);
+        Timestamp::from_micros(mapped)
     }
 
-    /// Sender report of the audio track: its wall clock (64-bit NTP) at an RTP time.
-    pub fn handle_audio_report(&mut self, ntp: u64, rtp: u32) {
-        note_report(&mut self.audio, ntp, rtp);
+    /// Sender report of an audio sender: its wall clock (64-bit NTP) at an RTP time.
+    pub fn handle_audio_report(&mut self, ssrc: u32, ntp: u64, rtp: u32) {
+        self.audio.note_report(ssrc, ntp, rtp);
         self.compare();
     }
 
-    /// Sender report of the video track.
-    pub fn handle_video_report(&mut self, ntp: u64, rtp: u32) {
-        note_report(&mut self.video, ntp, rtp);
+    /// Sender report of a video sender.
+    pub fn handle_video_report(&mut self, ssrc: u32, ntp: u64, rtp: u32) {
+        self.video.note_report(ssrc, ntp, rtp);
         self.compare();
     }
 
-    /// How far picture and sound are still apart by the sender's reports, in microseconds; 0 before two reports.
+    /// How far picture and sound are still apart by the sender's reports, in microseconds; `None` before both reported.
     #[must_use]
-    pub const fn skew_us(&self) -> i64 {
-        self.correction_us
+    pub fn skew_us(&self) -> Option<i64> {
+        self.is_compared.then_some(self.correction_us)
     }
 
     fn arrival(&mut self, now: Instant) -> i64 {
@@ -145,45 +219,20 @@ impl Clock {
             return;
         };
         let correction = by_audio - by_video;
+        self.is_compared = true;
         self.correction_us = if correction.abs() > OFFSET_LIMIT_US { 0 } else { correction };
+        let share = self.correction_us.abs() * 1000 / SLEW_TIME_US;
+        self.slew_per_mille = share.clamp(SLEW_LEAST_PER_MILLE, SLEW_LIMIT_PER_MILLE);
     }
 
-    fn slew(&mut self, arrival: i64) {
-        let step = (arrival - self.slewed_at).max(0) * SLEW_PER_MILLE / 1000;
-        self.slewed_at = arrival;
+    /// How far the picture moves towards its place while `passed` of its own time go by: never so far that it goes back.
+    fn slew(&mut self, passed: i64) -> i64 {
+        let step = passed.max(0) * self.slew_per_mille / 1000;
         let moved = self.correction_us.clamp(-step, step);
         self.video.base_us += moved;
+        self.video.last_mapped += moved;
         self.correction_us -= moved;
-    }
-}
-
-/// Maps and keeps the order: an audio timestamp never goes back.
-fn stamp(track: &mut TrackClock, arrival: i64, rtp: u32) -> i64 {
-    let mapped = map(track, arrival, rtp).max(track.last_us);
-    track.last_us = mapped;
-    mapped
-}
-
-/// Timeline position of an RTP time; the first one, and one that is far off, is placed by arrival.
-fn map(track: &mut TrackClock, arrival: i64, rtp: u32) -> i64 {
-    let extended = track.extend(rtp);
-    let mapped = track.to_us(extended);
-    if track.last_rtp.is_none() || (mapped - arrival).abs() > JUMP_LIMIT_US {
-        track.base_rtp = extended;
-        track.base_us = arrival.max(track.last_us);
-        track.report = None;
-    }
-    track.last_rtp = Some(extended);
-    track.to_us(extended)
-}
-
-fn note_report(track: &mut TrackClock, ntp: u64, rtp: u32) {
-    // NTP: seconds above, fractions below.
-    let seconds = (ntp >> 32) as i64;
-    let fraction = (((ntp & 0xffff_ffff) * 1_000_000) >> 32) as i64;
-    if track.last_rtp.is_some() {
-        let rtp = track.extend(rtp);
-        track.report = Some(Report { ntp_us: seconds * 1_000_000 + fraction, rtp });
+        moved
     }
 }
 
@@ -192,85 +241,5 @@ fn micros(duration: Duration) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NTP_START: u64 = 3_900_000_000 << 32;
-
-    fn ntp(millis: u64) -> u64 {
-        NTP_START + ((millis << 32) / 1000)
-    }
-
-    fn at(start: Instant, millis: u64) -> Instant {
-        start + Duration::from_millis(millis)
-    }
-
-    #[test]
-    fn both_tracks_start_at_once_by_arrival_and_go_on_by_their_own_clocks() {
-        let (start, mut clock) = (Instant::now(), Clock::default());
-        assert_eq!(clock.stamp_audio(start, 7000), Timestamp::ZERO);
-        // 960 samples later, 5 ms late.
-        assert_eq!(clock.stamp_audio(at(start, 25), 7960), Timestamp::from_millis(20));
-        assert_eq!(clock.stamp_video(at(start, 80), 123), (Timestamp::from_millis(80), 0));
-        assert_eq!(clock.stamp_video(at(start, 190), 9123), (Timestamp::from_millis(180), 0));
-    }
-
-    #[test]
-    fn clocks_that_wrap_go_on() {
-        let (start, mut clock) = (Instant::now(), Clock::default());
-        clock.stamp_audio(start, u32::MAX - 479);
-        assert_eq!(clock.stamp_audio(at(start, 20), 480), Timestamp::from_millis(20));
-        clock.stamp_video(start, u32::MAX);
-        assert_eq!(clock.stamp_video(at(start, 40), 3599).0, Timestamp::from_millis(40));
-    }
-
-    #[test]
-    fn sender_reports_slew_the_picture_to_the_sound_without_a_jump() {
-        let (start, mut clock) = (Instant::now(), Clock::default());
-        // Both were sampled at the same moment; the picture arrived 100 ms later.
-        clock.stamp_audio(start, 0);
-        clock.stamp_video(at(start, 100), 0);
-        clock.handle_audio_report(ntp(0), 0);
-        clock.handle_video_report(ntp(0), 0);
-        assert!((clock.skew_us() + 100_000).abs() < 10);
-        let mut last = 100_000;
-        for n in 1..=100_u32 {
-            let (stamp, _) = clock.stamp_video(at(start, 100 + u64::from(n) * 40), n * 3600);
-            let step = stamp.as_micros() - last;
-            assert!((37_900..=40_100).contains(&step), "{step}");
-            last = stamp.as_micros();
-        }
-        assert!((last - 4_000_000).abs() <= 1000, "{last}");
-        assert!(clock.skew_us().abs() < 10);
-    }
-
-    #[test]
-    fn a_clock_that_jumps_is_placed_by_arrival_again_and_never_goes_back() {
-        let (start, mut clock) = (Instant::now(), Clock::default());
-        clock.stamp_video(start, 1_000_000);
-        let (stamp, _) = clock.stamp_video(at(start, 40), 2_000_000_000);
-        assert_eq!(stamp, Timestamp::from_millis(40));
-        let (later, _) = clock.stamp_video(at(start, 80), 2_000_000_000);
-        assert!(later > stamp);
-    }
-
-    #[test]
-    fn pictures_out_of_order_keep_their_time_in_the_composition() {
-        let (start, mut clock) = (Instant::now(), Clock::default());
-        clock.stamp_video(start, 0);
-        assert_eq!(clock.stamp_video(at(start, 40), 10_800), (Timestamp::from_millis(120), 0));
-        let (decode, composition_ms) = clock.stamp_video(at(start, 80), 3600);
-        assert_eq!(decode.as_millis(), 121);
-        assert_eq!(composition_ms, -81);
-    }
-
-    #[test]
-    fn a_report_of_a_broken_clock_is_not_followed() {
-        let (start, mut clock) = (Instant::now(), Clock::default());
-        clock.stamp_audio(start, 0);
-        clock.stamp_video(start, 0);
-        clock.handle_audio_report(ntp(0), 0);
-        clock.handle_video_report(ntp(9000), 0);
-        assert_eq!(clock.skew_us(), 0);
-    }
-}
+#[path = "clock_tests.rs"]
+mod tests;

@@ -3,7 +3,7 @@
 //! No access unit with a hole leaves: after a loss or a malformed payload everything is withheld to the next IDR.
 
 use bytes::{Bytes, BytesMut};
-use headgate_media::h264::{NalKind, ParameterSets, is_first_slice, is_reference, nal_kind};
+use headgate_media::h264::{NalKind, ParameterSets, Sps, is_first_slice, is_reference, nal_kind};
 
 /// Bytes of one access unit: a 4K keyframe at a very high bitrate has 2 MB.
 const ACCESS_UNIT_LIMIT: usize = 4 << 20;
@@ -121,10 +121,16 @@ impl Depacketizer {
         self.withheld
     }
 
-    /// Width and height in pixels, when known.
+    /// What the first SPS says, once there is one.
     #[must_use]
-    pub fn resolution(&self) -> Option<(u32, u32)> {
-        self.sets.resolution()
+    pub fn sps(&self) -> Option<Sps> {
+        self.sets.sps()
+    }
+
+    /// profile_idc, constraint flags and level_idc, once known.
+    #[must_use]
+    pub fn profile(&self) -> Option<[u8; 3]> {
+        self.sets.profile()
     }
 
     fn read(&mut self, payload: &[u8]) -> Result<(), Malformed> {

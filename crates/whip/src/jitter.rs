@@ -76,6 +76,7 @@ pub struct Jitter {
     waiting: BTreeMap<u64, Waiting>,
     missing: VecDeque<Missing>,
     rtt: Duration,
+    is_rtt_measured: bool,
     counters: JitterCounters,
 }
 
@@ -91,6 +92,7 @@ impl Jitter {
             waiting: BTreeMap::new(),
             missing: VecDeque::new(),
             rtt: FIRST_RTT,
+            is_rtt_measured: false,
             counters: JitterCounters::default(),
         }
     }
@@ -184,6 +186,12 @@ impl Jitter {
         }
     }
 
+    /// Round trip of requests that were answered at the first time of asking; `None` before one was.
+    #[must_use]
+    pub const fn rtt(&self) -> Option<Duration> {
+        if self.is_rtt_measured { Some(self.rtt) } else { None }
+    }
+
     const fn hole_limit(&self) -> Duration {
         if self.can_ask { HOLE_LIMIT_NACK } else { HOLE_LIMIT }
     }
@@ -226,6 +234,7 @@ impl Jitter {
             if found.tries == 1 {
                 let sample = now.saturating_duration_since(asked_at);
                 self.rtt = (self.rtt * 7 + sample) / 8;
+                self.is_rtt_measured = true;
             }
         }
     }

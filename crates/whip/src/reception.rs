@@ -1,6 +1,6 @@
 //! What a receiver report says of one sender: losses, jitter, round trip (RFC 3550 6.4.1, A.3, A.8). Pure.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::jitter::Jitter;
 use crate::rtp::RtpHeader;
@@ -48,6 +48,13 @@ impl ReceptionStats {
         self.last_report = Some(((ntp >> 16) as u32, now));
     }
 
+    /// Interarrival jitter.
+    #[must_use]
+    pub(crate) fn jitter(&self) -> Duration {
+        let ticks = u64::try_from(self.jitter / 16).unwrap_or(0);
+        Duration::from_micros(ticks * 1_000_000 / u64::from(self.rate))
+    }
+
     /// The block for the next report; `None` before the first packet.
     pub(crate) fn take(&mut self, now: Instant, track: &Jitter) -> Option<Reception> {
         let (ssrc, highest) = track.highest()?;
@@ -75,7 +82,6 @@ impl ReceptionStats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn header(sequence: u16, timestamp: u32) -> RtpHeader {
         let (payload_type, ssrc, payload_at, payload_end) = (96, 7, 0, 1);

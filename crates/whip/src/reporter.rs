@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::tracks::{AudioTrack, VideoTrack};
+use crate::audio::AudioTrack;
+use crate::receiver::Receiver;
 use crate::transport::feedback::{Arrivals, Compound};
+use crate::video::VideoTrack;
 
 /// Browsers estimate the bandwidth from this; they expect it between 50 and 250 ms.
 const ARRIVALS_PAUSE: Duration = Duration::from_millis(100);
@@ -14,18 +16,26 @@ const REPORT_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Reporter {
     ssrc: u32,
     arrivals: Option<Arrivals>,
+    /// What the sender is told to stay below, bit/s, when it obeys REMB.
+    bitrate_limit: Option<u64>,
     arrivals_of: u32,
     arrivals_at: Instant,
     report_at: Instant,
 }
 
 impl Reporter {
-    /// `ssrc`: our own id; `has_transport_cc`: the offer asked for arrivals.
+    /// `ssrc`: our own id; `has_transport_cc`: the offer asked for arrivals; `bitrate_limit`: for REMB, bit/s.
     #[must_use]
-    pub(crate) fn new(ssrc: u32, has_transport_cc: bool, now: Instant) -> Self {
+    pub(crate) fn new(
+        ssrc: u32,
+        has_transport_cc: bool,
+        bitrate_limit: Option<u64>,
+        now: Instant,
+    ) -> Self {
         Self {
             ssrc,
             arrivals: has_transport_cc.then(|| Arrivals::new(now)),
+            bitrate_limit,
             arrivals_of: 0,
             arrivals_at: now + ARRIVALS_PAUSE,
             report_at: now + REPORT_PAUSE,
@@ -54,37 +64,40 @@ impl Reporter {
         mut video: Option<&mut VideoTrack>,
         mut audio: Option<&mut AudioTrack>,
     ) -> Option<Compound> {
-        let (mut video_nack, mut audio_nack) = (Vec::new(), Vec::new());
-        let mut wants_keyframe = false;
-        if let Some(video) = &mut video {
-            video.receiver.poll_nack(now, &mut video_nack);
-            wants_keyframe = video.receiver.ssrc().is_some() && video.poll_pli(now);
-        }
-        if let Some(audio) = &mut audio {
-            audio.receiver.poll_nack(now, &mut audio_nack);
+        let keyframe_of = video.as_mut().and_then(|video| video.poll_pli(now));
+        let mut nacks: Vec<(u32, Vec<u16>)> = Vec::new();
+        for receiver in receivers(&mut video, &mut audio) {
+            let Some(ssrc) = receiver.ssrc() else { continue };
+            let mut sequences = Vec::new();
+            receiver.poll_nack(now, &mut sequences);
+            if !sequences.is_empty() {
+                nacks.push((ssrc, sequences));
+            }
         }
         let has_arrivals = now >= self.arrivals_at
             && self.arrivals.as_ref().is_some_and(|arrivals| !arrivals.is_empty());
         let is_due = now >= self.report_at;
-        let has_requests = wants_keyframe || !video_nack.is_empty() || !audio_nack.is_empty();
+        let has_requests = keyframe_of.is_some() || !nacks.is_empty();
         if !is_due && !has_arrivals && !has_requests {
             return None;
         }
         let mut receptions = Vec::new();
         if is_due {
             self.report_at = now + REPORT_PAUSE;
-            receptions.extend(video.as_mut().and_then(|video| video.receiver.reception(now)));
-            receptions.extend(audio.as_mut().and_then(|audio| audio.receiver.reception(now)));
+            receptions.extend(
+                receivers(&mut video, &mut audio).filter_map(|receiver| receiver.reception(now)),
+            );
         }
         let mut compound = Compound::new(self.ssrc, &receptions);
-        if let Some(ssrc) = video.as_ref().and_then(|video| video.receiver.ssrc()) {
-            compound.put_nack(ssrc, &video_nack);
-            if wants_keyframe {
-                compound.put_pli(ssrc);
-            }
+        for (ssrc, sequences) in &nacks {
+            compound.put_nack(*ssrc, sequences);
         }
-        if let Some(ssrc) = audio.as_ref().and_then(|audio| audio.receiver.ssrc()) {
-            compound.put_nack(ssrc, &audio_nack);
+        if let Some(ssrc) = keyframe_of {
+            compound.put_pli(ssrc);
+        }
+        if let Some(bitrate) = self.bitrate_limit.filter(|_| is_due) {
+            let of: Vec<u32> = receptions.iter().map(|of| of.ssrc).collect();
+            compound.put_remb(bitrate, &of);
         }
         if has_arrivals && let Some(arrivals) = &mut self.arrivals {
             self.arrivals_at = now + ARRIVALS_PAUSE;
@@ -92,4 +105,14 @@ impl Reporter {
         }
         Some(compound)
     }
+}
+
+/// Every sender of the session.
+fn receivers<'a>(
+    video: &'a mut Option<&mut VideoTrack>,
+    audio: &'a mut Option<&mut AudioTrack>,
+) -> impl Iterator<Item = &'a mut Receiver> {
+    let video = video.iter_mut().flat_map(|video| video.layers_mut());
+    let audio = audio.iter_mut().map(|audio| &mut audio.receiver);
+    video.map(|layer| &mut layer.receiver).chain(audio)
 }

@@ -1,4 +1,4 @@
-//! The RTP header (RFC 3550 5.1) and the two header extensions we read. Not what the payload means.
+//! The RTP header (RFC 3550 5.1) and the header extensions we read. Not what the payload means.
 
 /// RTP header of one packet, and where its payload lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +65,18 @@ impl RtpHeader {
     }
 }
 
-/// The two-byte value of header extension `id`, one- or two-byte form (RFC 8285): the transport-wide sequence number.
+/// The two-byte value of header extension `id`: the transport-wide sequence number.
 #[must_use]
 pub fn extension_u16(packet: &[u8], id: u8) -> Option<u16> {
+    match extension(packet, id)? {
+        &[high, low] => Some(u16::from_be_bytes([high, low])),
+        _ => None,
+    }
+}
+
+/// The value of header extension `id`, one- or two-byte form (RFC 8285).
+#[must_use]
+pub fn extension(packet: &[u8], id: u8) -> Option<&[u8]> {
     let first = *packet.first()?;
     if first & 0x10 == 0 {
         return None;
@@ -95,10 +104,7 @@ pub fn extension_u16(packet: &[u8], id: u8) -> Option<u16> {
             (head, usize::from(length), value)
         };
         if found == id {
-            return match value.get(..length)? {
-                &[high, low] => Some(u16::from_be_bytes([high, low])),
-                _ => None,
-            };
+            return value.get(..length);
         }
         rest = value.get(length..)?;
     }

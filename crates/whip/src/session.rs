@@ -1,28 +1,34 @@
 //! One WHIP publish session: the one door of the crate. Datagrams and time in, datagrams, frames and events out.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use headgate_media::Frame;
 
+use crate::audio::AudioTrack;
 use crate::clock::Clock;
 use crate::credentials::Credentials;
+use crate::diagnostics::{self, Diagnostics};
 use crate::opening::Opening;
+use crate::receiver::Receiver;
 use crate::reporter::Reporter;
 use crate::rtp::{RtpHeader, extension_u16};
 use crate::sdp::{Offer, is_dtls_client};
-use crate::tracks::{AudioTrack, VideoTrack};
+
 use crate::transport::dtls::{Dtls, DtlsEvent, Identity};
 use crate::transport::feedback::{self, Report};
 use crate::transport::gate::Gate;
-use crate::transport::ice_lite::IceLite;
+use crate::transport::ice_lite::{IceLite, PathChange};
+use crate::transport::path::Path;
 use crate::transport::srtp::Srtp;
+use crate::video::VideoTrack;
 
 /// No valid STUN request and no authenticated packet for so long: the client is gone (W19).
 const LOST_LIMIT: Duration = Duration::from_secs(30);
 /// From the answer to the first frame (W19, P14).
 const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(15);
+/// What a sender without a limit is told, bit/s.
+const UNLIMITED_BITS: u64 = 100_000_000;
 /// Packets one session may send in a second: 100 Mbps.
 const PACKETS_PER_SECOND_LIMIT: u32 = 10_000;
 
@@ -42,8 +48,10 @@ pub enum WhipEnd {
 /// What the driver must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhipEvent {
-    /// This address proved itself: its datagrams belong to this session.
-    Proven(SocketAddr),
+    /// This path proved itself: its datagrams belong to this session.
+    Proven(Path),
+    /// Too many others have since: datagrams from there are nobody's.
+    Forgotten(Path),
     /// Media may come.
     Connected,
     /// Nothing more will come.
@@ -80,14 +88,19 @@ pub struct WhipSession {
     video: Option<VideoTrack>,
     clock: Clock,
     reporter: Reporter,
-    transmits: VecDeque<(SocketAddr, Vec<u8>)>,
+    transmits: VecDeque<(Path, Vec<u8>)>,
     frames: VecDeque<Frame>,
     opening: Opening,
     events: VecDeque<WhipEvent>,
     opened_at: Instant,
+    /// The time of the last input.
+    now: Instant,
+    dtls_role: &'static str,
+    srtp_profile: &'static str,
     last_packet: Option<Instant>,
     has_media: bool,
     is_over: bool,
+    has_said_goodbye: bool,
     second: Instant,
     packets_this_second: u32,
     packets: u64,
@@ -95,12 +108,13 @@ pub struct WhipSession {
 }
 
 impl WhipSession {
-    /// A session for a judged offer; the answer is written by [`crate::sdp::write_answer`] with the same credentials.
+    /// A session for a judged offer; `max_bitrate_kbps`: what the sender is told to stay below, 0 for no limit; the answer is written by [`crate::sdp::write_answer`] with the same credentials.
     #[must_use]
     pub fn new(
         identity: &Identity,
         offer: &Offer,
         credentials: &Credentials,
+        max_bitrate_kbps: u32,
         now: Instant,
     ) -> Self {
         let Credentials { ufrag, password, ssrc } = credentials.clone();
@@ -108,6 +122,13 @@ impl WhipSession {
         let video = offer.video.as_ref().map(|section| VideoTrack::new(section, now));
         let has_transport_cc = offer.audio.as_ref().is_some_and(|audio| audio.has_transport_cc)
             || offer.video.as_ref().is_some_and(|video| video.has_transport_cc);
+        let has_remb = offer.video.as_ref().is_some_and(|video| {
+            video.has_remb && !(video.has_transport_cc && video.transport_cc_id.is_some())
+        });
+        // Unlimited is said, too: a sender that hears nothing stays where it began.
+        let limit =
+            if max_bitrate_kbps == 0 { UNLIMITED_BITS } else { u64::from(max_bitrate_kbps) * 1000 };
+        let bitrate_limit = has_remb.then_some(limit);
         let opening = Opening::new(audio.is_some() && video.is_some());
         Self {
             identity: identity.clone(),
@@ -118,15 +139,19 @@ impl WhipSession {
             audio,
             video,
             clock: Clock::default(),
-            reporter: Reporter::new(ssrc, has_transport_cc, now),
+            reporter: Reporter::new(ssrc, has_transport_cc, bitrate_limit, now),
             transmits: VecDeque::new(),
             frames: VecDeque::new(),
             opening,
             events: VecDeque::new(),
             opened_at: now,
+            now,
+            dtls_role: if is_dtls_client(offer) { "client" } else { "server" },
+            srtp_profile: "",
             last_packet: None,
             has_media: false,
             is_over: false,
+            has_said_goodbye: false,
             second: now,
             packets_this_second: 0,
             packets: 0,
@@ -135,15 +160,19 @@ impl WhipSession {
     }
 
     /// Takes a datagram; media in it is opened in place.
-    pub fn handle_datagram(&mut self, now: Instant, source: SocketAddr, datagram: &mut [u8]) {
+    pub fn handle_datagram(&mut self, now: Instant, source: impl Into<Path>, datagram: &mut [u8]) {
         if self.is_over {
             return;
         }
+        self.now = now;
+        let source = source.into();
         // RFC 7983: told apart by the first byte.
         match datagram.first() {
             Some(0..=3) => self.handle_stun(now, source, datagram),
             Some(20..=63) if self.ice.is_proven(source) => self.handle_dtls(now, datagram),
-            Some(128..=191) if self.ice.is_proven(source) => self.handle_media(now, datagram),
+            Some(128..=191) if self.ice.is_proven(source) => {
+                self.handle_media(now, source, datagram)
+            }
             Some(_) | None => self.rejected += 1,
         }
     }
@@ -153,6 +182,7 @@ impl WhipSession {
         if self.is_over {
             return;
         }
+        self.now = now;
         if let Some(event) = self.dtls.handle_timeout(now) {
             self.handle_dtls_event(event);
         }
@@ -178,8 +208,8 @@ impl WhipSession {
             return None;
         }
         let first_media = (!self.has_media).then(|| self.opened_at + FIRST_MEDIA_LIMIT);
-        let video = self.video.as_ref().and_then(VideoTrack::poll_timeout);
-        let audio = self.audio.as_ref().and_then(AudioTrack::poll_timeout);
+        let video = self.video.as_ref().and_then(|video| video.poll_timeout(self.now));
+        let audio = self.audio.as_ref().and_then(|audio| audio.receiver.poll_timeout());
         let alive = self.srtp.is_some().then(|| self.alive_until());
         let report = self.srtp.is_some().then(|| self.reporter.poll_timeout());
         [self.dtls.poll_timeout(), first_media, video, audio, alive, report]
@@ -189,7 +219,7 @@ impl WhipSession {
     }
 
     /// The next datagram to send, and where to.
-    pub fn poll_transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
+    pub fn poll_transmit(&mut self) -> Option<(Path, Vec<u8>)> {
         self.transmits.pop_front()
     }
 
@@ -212,11 +242,22 @@ impl WhipSession {
 
     /// Says goodbye; what [`WhipSession::poll_transmit`] still has should be sent.
     pub fn close(&mut self, now: Instant) {
-        if !self.is_over {
-            self.is_over = true;
+        self.is_over = true;
+        if !self.has_said_goodbye {
+            self.has_said_goodbye = true;
             self.dtls.close(now);
             self.drain_dtls();
         }
+    }
+
+    /// As if `source` had sent a valid check: for fuzzing, which cannot sign one.
+    pub(crate) fn prove(&mut self, now: Instant, source: Path) {
+        self.ice.prove(now, source);
+    }
+
+    /// The client restarts ICE: from now on these credentials are answered to beside the old ones.
+    pub fn restart_ice(&mut self, ufrag: String, password: String) {
+        self.ice.restart(ufrag, password);
     }
 
     /// Width and height of the picture in pixels, once known.
@@ -225,27 +266,23 @@ impl WhipSession {
         self.video.as_ref().and_then(VideoTrack::resolution)
     }
 
-    /// Our half of the STUN user name.
-    #[must_use]
-    pub fn ufrag(&self) -> &str {
-        self.ice.ufrag()
+    /// Our halves of the STUN user names that are answered to: one, and more while ICE restarts.
+    pub fn ufrags(&self) -> impl Iterator<Item = &str> {
+        self.ice.ufrags()
     }
 
     /// What happened so far.
     #[must_use]
     pub fn counters(&self) -> WhipCounters {
-        let tracks = [
-            self.video.as_ref().map(|video| video.receiver.counters()),
-            self.audio.as_ref().map(|audio| audio.receiver.counters()),
-        ];
         let mut counters = WhipCounters {
             packets: self.packets,
             rejected: self.rejected + self.gate.dropped(),
-            plis: self.video.as_ref().map_or(0, VideoTrack::plis),
+            plis: self.video.as_ref().map_or(0, |video| video.plis().0),
             withheld: self.video.as_ref().map_or(0, VideoTrack::withheld),
             ..WhipCounters::default()
         };
-        for track in tracks.into_iter().flatten() {
+        for receiver in self.receivers() {
+            let track = receiver.counters();
             counters.lost += track.lost;
             counters.recovered += track.recovered;
             counters.nacks += track.requested;
@@ -253,15 +290,44 @@ impl WhipSession {
         counters
     }
 
-    fn handle_stun(&mut self, now: Instant, source: SocketAddr, datagram: &[u8]) {
-        let was_proven = self.ice.is_proven(source);
+    /// What there is to say about the session now. Rates are of the time since the last call.
+    #[must_use]
+    pub fn diagnostics(&mut self, now: Instant) -> Diagnostics {
+        let rtt = self.receivers().filter_map(Receiver::rtt).min();
+        let mut told = Diagnostics {
+            is_connected: self.srtp.is_some(),
+            path: self.ice.selected(),
+            dtls_role: self.dtls_role,
+            srtp: self.srtp_profile,
+            video: self.video.as_mut().map(|video| diagnostics::of_video(video, now)),
+            audio: self.audio.as_mut().map(|audio| diagnostics::of_audio(audio, now)),
+            rtt_ms: rtt.map(|rtt| rtt.as_secs_f64() * 1000.0),
+            skew_ms: self.clock.skew_us().map(|skew| skew as f64 / 1000.0),
+            rejected: self.rejected + self.gate.dropped(),
+            problems: Vec::new(),
+        };
+        let since_start = now.saturating_duration_since(self.opened_at);
+        told.problems = diagnostics::problems(&told, since_start, self.video.as_ref());
+        told
+    }
+
+    fn receivers(&self) -> impl Iterator<Item = &Receiver> {
+        let video = self.video.iter().flat_map(VideoTrack::layers);
+        let audio = self.audio.iter().map(|audio| &audio.receiver);
+        video.map(|layer| &layer.receiver).chain(audio)
+    }
+
+    fn handle_stun(&mut self, now: Instant, source: Path, datagram: &[u8]) {
         let Some(answer) = self.ice.handle_request(now, source, datagram) else {
             self.rejected += 1;
             return;
         };
         self.transmits.push_back((source, answer));
-        if !was_proven {
-            self.events.push_back(WhipEvent::Proven(source));
+        while let Some(change) = self.ice.poll_change() {
+            self.events.push_back(match change {
+                PathChange::Proven(path) => WhipEvent::Proven(path),
+                PathChange::Forgotten(path) => WhipEvent::Forgotten(path),
+            });
         }
         if let Some(event) = self.dtls.start(now) {
             self.handle_dtls_event(event);
@@ -282,6 +348,7 @@ impl WhipSession {
             DtlsEvent::Connected(keys) => {
                 self.gate.complete();
                 self.srtp = Srtp::new(&keys, &self.identity.provider());
+                self.srtp_profile = keys.profile.name();
                 if self.srtp.is_some() {
                     self.events.push_back(WhipEvent::Connected);
                 } else {
@@ -301,7 +368,7 @@ impl WhipSession {
         }
     }
 
-    fn handle_media(&mut self, now: Instant, datagram: &mut [u8]) {
+    fn handle_media(&mut self, now: Instant, source: Path, datagram: &mut [u8]) {
         if now >= self.second + Duration::from_secs(1) {
             self.second = now;
             self.packets_this_second = 0;
@@ -317,6 +384,7 @@ impl WhipSession {
             match srtp.open_rtcp(datagram) {
                 Ok(length) => {
                     self.last_packet = Some(now);
+                    self.ice.note_heard(now, source);
                     self.handle_reports(now, datagram.get(..length).unwrap_or_default());
                 }
                 Err(_) => self.rejected += 1,
@@ -326,6 +394,7 @@ impl WhipSession {
         match srtp.open(datagram) {
             Ok(length) => {
                 self.last_packet = Some(now);
+                self.ice.note_heard(now, source);
                 self.packets += 1;
                 self.handle_rtp(now, datagram.get(..length).unwrap_or_default());
             }
@@ -338,22 +407,14 @@ impl WhipSession {
             self.rejected += 1;
             return;
         };
-        let payload = packet.get(header.payload_at..header.payload_end).unwrap_or_default();
         let mut transport_cc = None;
-        let is_video =
-            |video: &VideoTrack| video.receiver.is_of(&header) || video.is_retransmission(&header);
-        if let Some(video) = self.video.as_mut().filter(|video| is_video(video)) {
-            if video.receiver.is_of(&header) {
-                video.handle_packet(now, &header, payload, &mut self.clock, &mut self.frames);
-            } else {
-                let (clock, frames) = (&mut self.clock, &mut self.frames);
-                video.handle_retransmission(now, &header, payload, clock, frames);
-            }
-            transport_cc = video.receiver.transport_cc_id();
-        } else if let Some(audio) =
-            self.audio.as_mut().filter(|audio| audio.receiver.is_of(&header))
-        {
-            audio.handle_packet(now, &header, payload, &mut self.clock, &mut self.frames);
+        let (clock, frames) = (&mut self.clock, &mut self.frames);
+        if let Some(video) = self.video.as_mut().filter(|video| video.is_of(&header)) {
+            video.handle_packet(now, &header, packet, clock, frames);
+            transport_cc = video.shown().and_then(|layer| layer.receiver.transport_cc_id());
+        } else if let Some(audio) = self.audio.as_mut().filter(|audio| audio.is_of(&header)) {
+            let payload = packet.get(header.payload_at..header.payload_end).unwrap_or_default();
+            audio.handle_packet(now, &header, payload, clock, frames);
             transport_cc = audio.receiver.transport_cc_id();
         }
         if let Some(sequence) = transport_cc.and_then(|id| extension_u16(packet, id)) {
@@ -367,15 +428,17 @@ impl WhipSession {
         feedback::read(compound, &mut |report| {
             // A goodbye alone ends nothing: browsers say it when a track is replaced.
             let Report::Sender { ssrc, ntp, rtp } = report else { return };
-            if let Some(video) = video.as_mut().filter(|video| video.receiver.ssrc() == Some(ssrc))
+            let layers = video.iter_mut().flat_map(VideoTrack::layers_mut);
+            if let Some(layer) =
+                layers.into_iter().find(|layer| layer.receiver.ssrc() == Some(ssrc))
             {
-                video.receiver.note_report(now, ntp);
-                clock.handle_video_report(ntp, rtp);
+                layer.receiver.note_report(now, ntp);
+                clock.handle_video_report(ssrc, ntp, rtp);
             } else if let Some(audio) =
                 audio.as_mut().filter(|audio| audio.receiver.ssrc() == Some(ssrc))
             {
                 audio.receiver.note_report(now, ntp);
-                clock.handle_audio_report(ntp, rtp);
+                clock.handle_audio_report(ssrc, ntp, rtp);
             }
         });
     }

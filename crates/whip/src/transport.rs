@@ -6,4 +6,6 @@ pub mod dtls;
 pub mod feedback;
 pub mod gate;
 pub mod ice_lite;
+mod p224;
+pub mod path;
 pub mod srtp;

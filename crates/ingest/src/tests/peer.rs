@@ -84,13 +84,21 @@ impl Peer {
 
     /// Media until the stream ends.
     pub(super) fn media_to_end(&mut self) -> Vec<MediaMessage> {
+        self.watch_to_end(|_| {})
+    }
+
+    /// The same; `see` gets every message as it comes.
+    pub(super) fn watch_to_end(&mut self, see: impl Fn(&MediaMessage)) -> Vec<MediaMessage> {
         let mut media = Vec::new();
         let until = Instant::now() + PATIENCE;
         loop {
             let is_open = self.step();
             while let Some(event) = self.events.pop_front() {
                 match event {
-                    ClientEvent::Media(message) => media.push(message),
+                    ClientEvent::Media(message) => {
+                        see(&message);
+                        media.push(message);
+                    }
                     ClientEvent::Ended { .. } | ClientEvent::Close => return media,
                     ClientEvent::Ready
                     | ClientEvent::Refused { .. }

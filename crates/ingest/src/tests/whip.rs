@@ -1,8 +1,7 @@
 //! WHIP publishers on real UDP sockets, players by RTMP.
 
-use std::net::UdpSocket;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -10,15 +9,16 @@ use headgate_peer::{Event, Publisher, Settings};
 use headgate_rtmp::{MediaKind, MediaMessage};
 
 use super::peer::Peer;
+use super::whip_wire::Wire;
 use super::{Core, FORCED_PANIC, PATIENCE};
 use crate::{EndReason, WhipPublish};
 
-const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
-const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
+pub(super) const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
+pub(super) const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
 /// 20 ms of silence, mono (RFC 6716 3.1).
-const SILENCE: &[u8] = &[0xf8, 0xff, 0xfe];
+pub(super) const SILENCE: &[u8] = &[0xf8, 0xff, 0xfe];
 /// What precedes an Opus packet in an Enhanced RTMP tag body.
-const OPUS_HEADER: &[u8] = b"\x91Opus";
+pub(super) const OPUS_HEADER: &[u8] = b"\x91Opus";
 
 /// A publisher that runs in a thread of its own until it is told to stop.
 struct Broadcaster {
@@ -30,6 +30,11 @@ struct Broadcaster {
 impl Broadcaster {
     /// Opens `name` as `client_id` and publishes 25 pictures and 50 sounds a second.
     fn start(core: &Core, client_id: u64, name: &str) -> Self {
+        Self::start_by(core, client_id, name, false)
+    }
+
+    /// The same by TCP.
+    fn start_by(core: &Core, client_id: u64, name: &str, is_tcp: bool) -> Self {
         let mut publisher = Publisher::new(Settings::default()).expect("a publisher");
         let publish = WhipPublish {
             client_id,
@@ -40,12 +45,13 @@ impl Broadcaster {
             start_bitrate_kbps: 2000,
             max_bitrate_kbps: 0,
             audio_bitrate: 128_000,
+            connect_info: Vec::new(),
         };
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");
         publisher.handle_answer(Instant::now(), &answer).expect("an acceptable answer");
         let (stop, panics) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let (stops, panicking) = (stop.clone(), panics.clone());
-        let thread = thread::spawn(move || broadcast(publisher, &stops, &panicking));
+        let thread = thread::spawn(move || broadcast(publisher, is_tcp, &stops, &panicking));
         Self { stop, panics, thread }
     }
 
@@ -56,18 +62,21 @@ impl Broadcaster {
     }
 }
 
-fn broadcast(mut publisher: Publisher, stop: &AtomicBool, panics: &AtomicBool) -> (u32, bool) {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    socket.set_read_timeout(Some(Duration::from_millis(2))).expect("a socket option");
+fn broadcast(
+    mut publisher: Publisher,
+    is_tcp: bool,
+    stop: &AtomicBool,
+    panics: &AtomicBool,
+) -> (u32, bool) {
+    let mut wire = Wire::open(is_tcp);
     let (mut sounds, mut pictures, mut is_closed) = (0, 0, false);
     let mut connected_at = None;
-    let mut buffer = [0; 2048];
     while !stop.load(Ordering::Relaxed) && !is_closed {
         while let Some((to, datagram)) = publisher.poll_transmit() {
-            let _ = socket.send_to(&datagram, to);
+            wire.send(to, &datagram);
         }
-        if let Ok((length, _)) = socket.recv_from(&mut buffer) {
-            publisher.handle_datagram(Instant::now(), &buffer[..length]);
+        if let Some(datagram) = wire.receive() {
+            publisher.handle_datagram(Instant::now(), &datagram);
         }
         let now = Instant::now();
         publisher.handle_timeout(now);
@@ -100,12 +109,12 @@ fn broadcast(mut publisher: Publisher, stop: &AtomicBool, panics: &AtomicBool) -
         publisher.close(Instant::now());
     }
     while let Some((to, datagram)) = publisher.poll_transmit() {
-        let _ = socket.send_to(&datagram, to);
+        wire.send(to, &datagram);
     }
     (sounds, is_closed)
 }
 
-fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+pub(super) fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !is_true() {
         assert!(Instant::now() < until, "{what}");
@@ -114,12 +123,26 @@ fn wait_until(what: &str, is_true: impl Fn() -> bool) {
 }
 
 /// Plays to the end of the stream.
-fn watch(mut player: Peer) -> JoinHandle<Vec<MediaMessage>> {
-    player.wait_ready();
-    thread::spawn(move || player.media_to_end())
+pub(super) fn watch(player: Peer) -> JoinHandle<Vec<MediaMessage>> {
+    listen(player).0
 }
 
-fn audio(media: &[MediaMessage]) -> impl Iterator<Item = &[u8]> {
+/// Plays to the end of the stream, and counts its sound as it comes.
+fn listen(mut player: Peer) -> (JoinHandle<Vec<MediaMessage>>, Arc<AtomicUsize>) {
+    player.wait_ready();
+    let heard = Arc::new(AtomicUsize::new(0));
+    let count = heard.clone();
+    let reader = thread::spawn(move || {
+        player.watch_to_end(|message| {
+            if message.kind == MediaKind::Audio {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    });
+    (reader, heard)
+}
+
+pub(super) fn audio(media: &[MediaMessage]) -> impl Iterator<Item = &[u8]> {
     media.iter().filter(|m| m.kind == MediaKind::Audio).map(|m| &m.payload[..])
 }
 
@@ -130,21 +153,22 @@ fn players_that_list_opus_get_it_untouched_and_others_get_aac_at_the_same_time()
     wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
     assert_eq!(core.ingest.transcoders(), 0, "nobody needs AAC yet");
     // Dealt to both workers in turn.
-    let opus: Vec<_> = (0..2).map(|_| watch(Peer::play_opus(core.port(), "cam"))).collect();
-    thread::sleep(Duration::from_millis(300));
+    let opus: Vec<_> = (0..2).map(|_| listen(Peer::play_opus(core.port(), "cam"))).collect();
+    let has_heard = |(_, heard): &(_, Arc<AtomicUsize>)| heard.load(Ordering::Relaxed) > 100;
+    wait_until("they hear something", || opus.iter().all(has_heard));
     assert_eq!(core.ingest.transcoders(), 0, "they take it as it comes");
-    let aac: Vec<_> = (0..2).map(|_| watch(Peer::play(core.port(), "cam"))).collect();
+    let aac: Vec<_> = (0..2).map(|_| listen(Peer::play(core.port(), "cam"))).collect();
     wait_until("a transcoder runs", || core.ingest.transcoders() == 1);
-    thread::sleep(Duration::from_secs(2));
+    wait_until("they hear something as well", || aac.iter().all(has_heard));
     broadcaster.stop();
-    for player in opus {
+    for (player, _) in opus {
         let media = player.join().expect("a player");
         let packets: Vec<_> = audio(&media).filter(|body| body.starts_with(OPUS_HEADER)).collect();
         assert!(packets.len() > 90, "{}", packets.len());
         assert!(packets.iter().all(|body| &body[5..] == SILENCE));
         assert!(!audio(&media).any(|body| body[0] == 0xaf));
     }
-    for player in aac {
+    for (player, _) in aac {
         let media = player.join().expect("a player");
         let first = audio(&media).next().expect("sound");
         assert_eq!(first, [0xaf, 0, 0x11, 0x88], "mono stays mono");
@@ -218,8 +242,88 @@ fn a_client_that_never_comes_ends_without_media() {
         start_bitrate_kbps: 2000,
         max_bitrate_kbps: 0,
         audio_bitrate: 128_000,
+        connect_info: Vec::new(),
     };
     core.ingest.open_whip(publish).expect("an acceptable offer");
     let ended = core.ended(1);
     assert_eq!((ended.reason, ended.bytes_in), (EndReason::HandshakeFailed, 0));
+}
+
+#[test]
+fn media_comes_by_tcp_on_the_same_port_and_the_goodbye_goes_out_there() {
+    let mut core = Core::start(2);
+    let broadcasters: Vec<_> =
+        (1..=2).map(|id| Broadcaster::start_by(&core, id, &format!("cam{id}"), true)).collect();
+    wait_until("media comes", || {
+        (1..=2).all(|id| core.ingest.snapshot(id).is_some_and(|of| of.bytes_in > 100_000))
+    });
+    wait_until("diagnostics", || {
+        let told = core.ingest.whip_diagnostics(1);
+        told.is_some_and(|of| of.path.is_some_and(|path| path.is_tcp) && of.is_connected)
+    });
+    let video = core.ingest.whip_diagnostics(2).and_then(|of| of.video).expect("a picture");
+    assert_eq!((video.profile, video.track.lost), ("Constrained Baseline", 0));
+    assert!(core.ingest.is_whip_connected(1));
+    core.ingest.end(1, EndReason::Kicked, String::new());
+    core.ended(1);
+    assert!(!core.ingest.is_whip_connected(1) && core.ingest.whip_diagnostics(1).is_none());
+    let closed: Vec<_> = broadcasters.into_iter().map(|of| of.stop().1).collect();
+    assert_eq!(closed, [true, false]);
+    core.ended(2);
+}
+
+#[test]
+fn tcp_connections_that_prove_nothing_are_closed() {
+    let core = Core::start(1);
+    let address = (std::net::Ipv4Addr::LOCALHOST, core.ingest.media_ports()[0]);
+    let junk: [&[u8]; 4] = [
+        &[0, 4, 1, 2, 3, 4],
+        &[0xff, 0xff, 0],
+        &[0, 0, 0, 1, 0x80],
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    ];
+    for bytes in junk {
+        let mut stream = std::net::TcpStream::connect(address).expect("taken");
+        stream.set_read_timeout(Some(PATIENCE)).expect("an option");
+        std::io::Write::write_all(&mut stream, bytes).expect("written");
+        let read = std::io::Read::read(&mut stream, &mut [0; 64]);
+        assert!(
+            matches!(read, Ok(0))
+                || read.is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset)
+        );
+    }
+    // One that says nothing at all is closed in time.
+    let mut silent = std::net::TcpStream::connect(address).expect("taken");
+    silent.set_read_timeout(Some(PATIENCE)).expect("an option");
+    assert_eq!(std::io::Read::read(&mut silent, &mut [0; 64]).expect("closed"), 0);
+}
+
+#[test]
+fn what_the_broadcaster_says_reaches_players_and_joins_its_metadata() {
+    let mut core = Core::start(2);
+    let broadcaster = Broadcaster::start(&core, 1, "cam");
+    wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
+    let player = watch(Peer::play_opus(core.port(), "cam"));
+    thread::sleep(Duration::from_millis(300));
+    let cue = b"\x02\x00\x0aonCuePoint\x03\x00\x01a\x01\x01\x00\x00\x09";
+    let metadata = b"\x02\x00\x0aonMetaData\x03\x00\x05scene\x02\x00\x01x\x00\x00\x09";
+    assert!(core.ingest.send_whip_data(1, bytes::Bytes::from_static(cue)));
+    assert!(core.ingest.send_whip_data(1, bytes::Bytes::from_static(metadata)));
+    thread::sleep(Duration::from_millis(500));
+    let late = watch(Peer::play_opus(core.port(), "cam"));
+    thread::sleep(Duration::from_millis(500));
+    broadcaster.stop();
+    core.ended(1);
+    assert!(!core.ingest.send_whip_data(1, bytes::Bytes::from_static(cue)));
+    let script = |media: Vec<MediaMessage>| -> Vec<_> {
+        media.into_iter().filter(|m| m.kind == MediaKind::Script).map(|m| m.payload).collect()
+    };
+    let has =
+        |payload: &bytes::Bytes, words: &[u8]| payload.windows(words.len()).any(|of| of == words);
+    let heard = script(player.join().expect("a player"));
+    assert!(heard.iter().any(|payload| payload[..] == cue[..]), "{heard:?}");
+    for heard in [heard, script(late.join().expect("a player"))] {
+        let joined = heard.iter().any(|of| has(of, b"videocodecid") && has(of, b"scene"));
+        assert!(joined, "{heard:?}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::{ClientConfig, ClientRole};
 use crate::amf0::Value;
+use crate::metadata::read_properties;
 
 const VIDEO_FOUR_CCS: [&str; 6] = ["vp08", "vp09", "av01", "avc1", "hvc1", "vvc1"];
 const AUDIO_FOUR_CCS: [&str; 6] = ["ac-3", "ec-3", "Opus", ".mp3", "fLaC", "mp4a"];
@@ -23,7 +24,13 @@ pub(super) fn connect_object(config: &ClientConfig) -> Value {
         properties.push(("audioFourCcInfoMap", info_map(config, &AUDIO_FOUR_CCS)));
     }
     let owned = |(key, value): (&str, Value)| (key.as_bytes().to_vec(), value);
-    Value::Object(properties.into_iter().map(owned).collect())
+    let mut properties: Vec<_> = properties.into_iter().map(owned).collect();
+    for (key, value) in read_properties(&config.connect_info) {
+        if properties.iter().all(|(known, _)| !known.eq_ignore_ascii_case(&key)) {
+            properties.push((key, value));
+        }
+    }
+    Value::Object(properties)
 }
 
 /// Those of our codecs that are `among` these, with what we do with them.

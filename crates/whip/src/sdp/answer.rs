@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use super::offer::{AudioSection, Kind, Offer, Setup, VideoSection};
-use super::section::{SDES_MID, TRANSPORT_CC};
+use super::section::{SDES_MID, SDES_REPAIRED_RID, SDES_RID, TRANSPORT_CC};
 
 /// Bitrate a browser is told never to go below, kbit/s: it would rather shrink the picture.
 const LEAST_BITRATE_KBPS: u32 = 300;
@@ -50,7 +50,7 @@ impl fmt::Debug for AnswerSettings<'_> {
 /// Writes the answer to a judged offer: CRLF everywhere, one at the end.
 #[must_use]
 pub fn write_answer(offer: &Offer, settings: &AnswerSettings<'_>) -> String {
-    let mut sdp = Sdp(String::with_capacity(2048));
+    let mut sdp = Sdp::new();
     sdp.line("v=0");
     sdp.line(&format!("o=- {} 1 IN IP4 0.0.0.0", settings.session_id & i64::MAX as u64));
     sdp.line("s=-");
@@ -74,13 +74,23 @@ pub fn write_answer(offer: &Offer, settings: &AnswerSettings<'_>) -> String {
             }
         }
     }
-    sdp.0
+    sdp.into_text()
 }
 
-struct Sdp(String);
+/// SDP in the making.
+pub(super) struct Sdp(String);
 
 impl Sdp {
-    fn line(&mut self, line: &str) {
+    pub(super) fn new() -> Self {
+        Self(String::with_capacity(2048))
+    }
+
+    /// The whole, with CRLF behind every line.
+    pub(super) fn into_text(self) -> String {
+        self.0
+    }
+
+    pub(super) fn line(&mut self, line: &str) {
         self.0.push_str(line);
         self.0.push_str("\r\n");
     }
@@ -109,7 +119,7 @@ fn write_audio(sdp: &mut Sdp, offer: &Offer, audio: &AudioSection, settings: &An
         format,
         &[(transport_cc.is_some(), "transport-cc"), (audio.has_nack, "nack")],
     );
-    write_extensions(sdp, audio.mid_id, transport_cc);
+    write_extensions(sdp, &[(audio.mid_id, SDES_MID), (transport_cc, TRANSPORT_CC)]);
 }
 
 fn write_video(sdp: &mut Sdp, offer: &Offer, video: &VideoSection, settings: &AnswerSettings<'_>) {
@@ -132,6 +142,8 @@ fn write_video(sdp: &mut Sdp, offer: &Offer, video: &VideoSection, settings: &An
         (video.has_fir, "ccm fir"),
         (video.has_nack, "nack"),
         (video.has_pli, "nack pli"),
+        // The newer way is the better one; never both.
+        (video.has_remb && transport_cc.is_none(), "goog-remb"),
     ];
     write_feedback(sdp, format, &feedback);
     // Retransmissions in a stream of their own: without it a browser probes the bandwidth with empty packets among its
@@ -140,7 +152,21 @@ fn write_video(sdp: &mut Sdp, offer: &Offer, video: &VideoSection, settings: &An
         sdp.line(&format!("a=rtpmap:{rtx} rtx/90000"));
         sdp.line(&format!("a=fmtp:{rtx} apt={format}"));
     }
-    write_extensions(sdp, video.mid_id, transport_cc);
+    let layers = |id: Option<u8>| id.filter(|_| !video.rids.is_empty());
+    let extensions = [
+        (video.mid_id, SDES_MID),
+        (transport_cc, TRANSPORT_CC),
+        (layers(video.rid_id), SDES_RID),
+        (layers(video.repaired_rid_id), SDES_REPAIRED_RID),
+    ];
+    write_extensions(sdp, &extensions);
+    // Every layer: OBS gives up when one is missing (RFC 8853 5.3.2).
+    for rid in &video.rids {
+        sdp.line(&format!("a=rid:{rid} recv"));
+    }
+    if !video.rids.is_empty() {
+        sdp.line(&format!("a=simulcast:recv {}", video.rids.join(";")));
+    }
 }
 
 /// The offered configuration (RFC 6184 8.2.2), and where a browser's bitrate begins and ends: least ≤ start ≤ most.
@@ -162,15 +188,14 @@ fn h264_parameters(video: &VideoSection, settings: &AnswerSettings<'_>) -> Strin
     parameters
 }
 
-/// REMB is not among it: we send none.
 fn write_feedback(sdp: &mut Sdp, format: u8, feedback: &[(bool, &str)]) {
     for (_, name) in feedback.iter().filter(|(is_offered, _)| *is_offered) {
         sdp.line(&format!("a=rtcp-fb:{format} {name}"));
     }
 }
 
-fn write_extensions(sdp: &mut Sdp, mid: Option<u8>, transport_cc: Option<u8>) {
-    for (id, uri) in [(mid, SDES_MID), (transport_cc, TRANSPORT_CC)] {
+fn write_extensions(sdp: &mut Sdp, extensions: &[(Option<u8>, &str)]) {
+    for (id, uri) in extensions {
         if let Some(id) = id {
             sdp.line(&format!("a=extmap:{id} {uri}"));
         }
@@ -203,15 +228,29 @@ fn write_transport(
     if has_rsize {
         sdp.line("a=rtcp-rsize");
     }
-    // RFC 8445 5.1.2.1: type preference 126 for hosts, falling local preference. FFmpeg uses the first only.
-    for (candidate, n) in settings.candidates.iter().zip(0_u16..) {
-        let priority = (126 << 24) + (u32::from(u16::MAX - n) << 8) + 255;
+    write_candidates(sdp, settings.candidates);
+}
+
+/// The UDP hosts, the best first: FFmpeg uses the first only. Then the same addresses by TCP, on the same port (RFC 6544).
+pub(super) fn write_candidates(sdp: &mut Sdp, candidates: &[SocketAddr]) {
+    /// RFC 8445 5.1.2.1, RFC 6544 4.2: type preferences 126 and, for TCP, 105; the direction preference of passive is 4.
+    const UDP: u32 = 126 << 24;
+    const TCP: u32 = 105 << 24 | 4 << 21;
+    let mut foundation = 0;
+    let mut write = |rest: &str, base: u32, least: u16, candidate: &SocketAddr| {
+        foundation += 1;
+        let priority = base + (u32::from(least) << 8) + 255;
+        let (ip, port) = (candidate.ip(), candidate.port());
+        let transport = if rest.is_empty() { "udp" } else { "tcp" };
         sdp.line(&format!(
-            "a=candidate:{} 1 udp {priority} {} {} typ host",
-            u32::from(n) + 1,
-            candidate.ip(),
-            candidate.port()
+            "a=candidate:{foundation} 1 {transport} {priority} {ip} {port} typ host{rest}"
         ));
+    };
+    for (candidate, n) in candidates.iter().zip(0_u16..) {
+        write("", UDP, u16::MAX - n, candidate);
+    }
+    for (candidate, n) in candidates.iter().zip(0_u16..) {
+        write(" tcptype passive", TCP, 8_191 - n, candidate);
     }
     sdp.line("a=end-of-candidates");
 }

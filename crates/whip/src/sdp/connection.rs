@@ -27,7 +27,7 @@ impl Connection {
     pub(super) fn read(session: &Lines<'_>, tagged: &Lines<'_>) -> Result<Self, OfferError> {
         let either = |name| tagged.attribute(name).or_else(|| session.attribute(name));
         let (ufrag, pwd) = (either("ice-ufrag").unwrap_or(""), either("ice-pwd").unwrap_or(""));
-        if !is_credential(ufrag, UFRAG_LEAST) || !is_credential(pwd, PASSWORD_LEAST) {
+        if !is_ufrag(ufrag) || !is_password(pwd) {
             return Err(OfferError::Credentials);
         }
         let (media, session_level) =
@@ -116,6 +116,16 @@ fn read_fingerprint(value: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(pair, 16).ok()?;
     }
     pairs.next().is_none().then_some(fingerprint)
+}
+
+/// RFC 8839 5.4.
+pub(super) fn is_ufrag(text: &str) -> bool {
+    is_credential(text, UFRAG_LEAST)
+}
+
+/// RFC 8839 5.4.
+pub(super) fn is_password(text: &str) -> bool {
+    is_credential(text, PASSWORD_LEAST)
 }
 
 /// Graphic ASCII and bounded: it goes back into no line, but it goes into memory.

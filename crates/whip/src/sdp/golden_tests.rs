@@ -76,9 +76,26 @@ pub(super) fn check_answer(name: &str, offer: &str, answer: &str) {
         let setup = if is_passive { "active" } else { "passive" };
         assert_eq!(values(lines, "a=setup:"), [setup], "{name}");
     }
-    for never in ["ulpfec", " red/", "video-orientation", "simulcast", "a=rid", "goog-remb"] {
+    for never in ["ulpfec", " red/", "video-orientation"] {
         assert!(!answer.contains(never), "{name}: {never}");
     }
+    // One way of telling the bandwidth, and layers exactly as they were offered.
+    for lines in
+        answered.iter().filter(|lines| lines.iter().any(|line| line.ends_with("goog-remb")))
+    {
+        assert!(lines.iter().all(|line| !line.ends_with("transport-cc")), "{name}");
+    }
+}
+
+#[test]
+fn every_layer_of_a_simulcast_is_taken() {
+    let offer = read_offer(golden("obs_32_simulcast")).expect("accepted");
+    let answer = write_answer(&offer, &settings());
+    assert!(
+        answer
+            .contains("a=rid:0 recv\r\na=rid:1 recv\r\na=rid:2 recv\r\na=simulcast:recv 0;1;2\r\n")
+    );
+    assert!(answer.contains(" urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\r\n"));
 }
 
 fn check_section(name: &str, offered: &[&str], answered: &[&str]) {

@@ -62,14 +62,18 @@ impl<'a> Lines<'a> {
 
 /// The session's lines, then each section's. Line ends may be CRLF, LF or CR; senders with trailing blanks exist.
 pub(super) fn split(text: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), OfferError> {
+    if text.split(['\n', '\r']).map(str::trim).find(|line| !line.is_empty()) != Some("v=0") {
+        return Err(OfferError::Malformed);
+    }
+    split_fragment(text)
+}
+
+/// The same of a part of an SDP: it need not begin with `v=0`.
+pub(super) fn split_fragment(text: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), OfferError> {
     let mut session = Lines::default();
     let mut sections: Vec<Lines<'_>> = Vec::new();
     let lines = text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty());
-    let mut lines = lines.take(LINE_LIMIT + 1).enumerate();
-    if lines.next().is_none_or(|(_, line)| line != "v=0") {
-        return Err(OfferError::Malformed);
-    }
-    for (number, line) in lines {
+    for (number, line) in lines.take(LINE_LIMIT + 1).enumerate() {
         if number >= LINE_LIMIT {
             return Err(OfferError::TooLong);
         }

@@ -1,10 +1,11 @@
-//! The offer read and judged, the answer written. Lenient in form, strict in substance. Pure.
+//! The offer read and judged, the answer written, and what trickles after them. Lenient in form, strict in substance. Pure.
 //!
 //! Sources: RFC 8866, RFC 9725, RFC 8829 for what browsers write; `reference/whip.md` §2 for what others do.
 
 mod answer;
 mod connection;
 mod error;
+mod fragment;
 mod h264;
 mod lines;
 mod offer;
@@ -12,6 +13,7 @@ mod section;
 
 pub use answer::{AnswerSettings, write_answer};
 pub use error::OfferError;
+pub use fragment::{Fragment, read_fragment, write_fragment};
 pub use offer::{AudioSection, Offer, Rtx, Setup, VideoSection, is_dtls_client, read_offer};
 
 /// An offer may have so many bytes; browsers write 5 to 8 kB.

@@ -123,8 +123,12 @@ pub struct VideoSection {
     pub has_transport_cc: bool,
     /// The sender obeys REMB.
     pub has_remb: bool,
-    /// Simulcast layers.
+    /// Simulcast layers in the offer's order; empty without simulcast.
     pub rids: Vec<String>,
+    /// Header extension of a packet's layer.
+    pub rid_id: Option<u8>,
+    /// Header extension of the layer that a retransmission is of.
+    pub repaired_rid_id: Option<u8>,
     pub(super) protocol: &'static str,
     pub(super) mid_id: Option<u8>,
     pub(super) has_rsize: bool,

@@ -24,6 +24,8 @@ const PROTOCOLS: [&str; 6] = [
 pub(super) const TRANSPORT_CC: &str =
     "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01";
 pub(super) const SDES_MID: &str = "urn:ietf:params:rtp-hdrext:sdes:mid";
+pub(super) const SDES_RID: &str = "urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id";
+pub(super) const SDES_REPAIRED_RID: &str = "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id";
 
 /// A section that may be in an offer to us.
 pub(super) struct Sending<'a> {
@@ -113,7 +115,9 @@ impl<'a> Sending<'a> {
             has_fir: offers("ccm fir"),
             has_transport_cc: offers("transport-cc"),
             has_remb: offers("goog-remb"),
-            rids: self.rids()?,
+            rids: self.layers()?,
+            rid_id: self.extension_id(SDES_RID),
+            repaired_rid_id: self.extension_id(SDES_REPAIRED_RID),
             protocol: self.protocol,
             mid_id: self.extension_id(SDES_MID),
             has_rsize: self.lines.has("rtcp-rsize"),
@@ -165,6 +169,24 @@ impl<'a> Sending<'a> {
             rids.push(name.to_owned());
         }
         Ok(rids)
+    }
+
+    /// The layers of `a=simulcast:send h;m,n;~l` (RFC 8853 5.1), of alternatives the first; empty when one layer or none
+    /// is sent, or when nothing would tell them apart.
+    fn layers(&self) -> Result<Vec<String>, OfferError> {
+        let rids = self.rids()?;
+        let value = self.lines.attribute("simulcast").unwrap_or("");
+        let sent = value.split_whitespace().skip_while(|word| *word != "send").nth(1).unwrap_or("");
+        let first =
+            |layer: &str| layer.split(',').next().unwrap_or("").trim_start_matches('~').to_owned();
+        let mut layers: Vec<String> = Vec::new();
+        for layer in sent.split(';').map(first) {
+            if rids.contains(&layer) && !layers.contains(&layer) {
+                layers.push(layer);
+            }
+        }
+        let is_told = layers.len() > 1 && self.extension_id(SDES_RID).is_some();
+        Ok(if is_told { layers } else { Vec::new() })
     }
 
     /// `a=extmap:3[/direction] uri` (RFC 8285 5): its id, in the one- or two-byte form.

@@ -18,6 +18,7 @@ use rtc_shared::error::Error;
 use rtc_srtp::config::LABEL_EXTRACTOR_DTLS_SRTP;
 
 use super::client_hello::ClientHello;
+use super::p224::WithP224;
 
 /// From the session's start to its keys.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
@@ -50,6 +51,7 @@ impl Identity {
     /// When the cryptography refuses.
     pub fn generate() -> Result<Self, IdentityError> {
         let provider = rtc_crypto::default_provider().map_err(|e| IdentityError(e.to_string()))?;
+        let provider = WithP224::new(provider);
         let certificate =
             Certificate::generate_self_signed(vec!["headgate".to_owned()], provider.crypto())
                 .map_err(|e| IdentityError(e.to_string()))?;
@@ -92,6 +94,15 @@ pub enum SrtpProfile {
 impl SrtpProfile {
     const fn material_len(self) -> usize {
         2 * (16 + self.salt_len())
+    }
+
+    /// As RFC 5764 and RFC 7714 name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gcm => "AEAD_AES_128_GCM",
+            Self::Cm => "AES128_CM_HMAC_SHA1_80",
+        }
     }
 
     /// Bytes of a master salt.

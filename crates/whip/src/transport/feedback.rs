@@ -135,6 +135,22 @@ impl Compound {
         self.put(sender);
     }
 
+    /// Says what the senders may send at most together (draft-alvestrand-rmcat-remb-03 2.2), bit/s.
+    pub fn put_remb(&mut self, bitrate: u64, senders: &[u32]) {
+        /// The mantissa has 18 bits.
+        const MANTISSA_BITS: u32 = 18;
+        let senders = senders.get(..senders.len().min(255)).unwrap_or_default();
+        let exponent = (u64::BITS - bitrate.leading_zeros()).saturating_sub(MANTISSA_BITS);
+        self.begin(15, PAYLOAD_FEEDBACK, 4 + senders.len());
+        self.put(0);
+        self.put(u32::from_be_bytes(*b"REMB"));
+        let mantissa = (bitrate >> exponent) as u32;
+        self.put((senders.len() as u32) << 24 | exponent << 18 | mantissa);
+        for sender in senders {
+            self.put(*sender);
+        }
+    }
+
     /// Says which packets came when (transport-wide congestion control).
     pub fn put_arrivals(&mut self, sender: u32, arrivals: &mut Arrivals) {
         let Some((base, count, reference, body)) = arrivals.take_body() else { return };

@@ -123,3 +123,19 @@ fn nothing_is_told_when_nothing_came_and_too_many_are_bounded() {
     assert!(arrivals.seen.len() <= ARRIVALS_LIMIT);
     compound.put_arrivals(7, &mut arrivals);
 }
+
+#[test]
+fn a_bitrate_limit_is_written_as_the_draft_says() {
+    for (bitrate, word) in
+        [(6_000_000_u64, 0x0216_dc6c_u32), (262_143, 0x0203_ffff), (1_000, 0x0200_03e8)]
+    {
+        let mut compound = Compound::new(1, &[]);
+        compound.put_remb(bitrate, &[7, 8]);
+        let remb = &compound.as_slice()[8..];
+        assert_eq!(remb[..4], [0x8f, 206, 0, 6]);
+        assert_eq!(remb[4..16], [0, 0, 0, 1, 0, 0, 0, 0, b'R', b'E', b'M', b'B']);
+        let told = u32::from_be_bytes(remb[16..20].try_into().expect("four bytes"));
+        assert_eq!(told, word, "{bitrate}: {told:08x}");
+        assert_eq!(remb[20..], [0, 0, 0, 7, 0, 0, 0, 8]);
+    }
+}

@@ -1,8 +1,9 @@
 //! ICE-lite (RFC 8445 2.5): answers STUN requests that prove they know our password, and never asks itself.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rtc_crypto::RTCCryptoProvider;
 use rtc_stun::attributes::{ATTR_MESSAGE_INTEGRITY, ATTR_USE_CANDIDATE};
@@ -11,82 +12,145 @@ use rtc_stun::integrity::MessageIntegrity;
 use rtc_stun::message::{BINDING_REQUEST, BINDING_SUCCESS, Message, Setter};
 use rtc_stun::xoraddr::XorMappedAddress;
 
+use super::path::Path;
+
 /// A binding request has a handful of attributes.
 const REQUEST_LIMIT: usize = 548;
-/// Addresses one session may prove; a client tries a few, then stays.
+/// Paths one session may prove; a client tries a few, then stays.
 const PROVEN_LIMIT: usize = 8;
+/// A client is followed to another proven path when its old one has been silent for this.
+const MOVED_AFTER: Duration = Duration::from_millis(500);
 
 const HEADER: usize = 20;
 const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 const USERNAME: u16 = 0x0006;
 
-/// The pair of a session and its credentials.
-pub struct IceLite {
+/// Our half of one ICE session.
+#[derive(Clone, PartialEq, Eq)]
+struct Generation {
     ufrag: String,
     password: String,
+}
+
+/// What became of the paths; the driver's table follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathChange {
+    /// The client has shown there that it knows our password.
+    Proven(Path),
+    /// It has proven too many since.
+    Forgotten(Path),
+}
+
+/// The pair of a session and its credentials, through restarts.
+pub struct IceLite {
     provider: Arc<dyn RTCCryptoProvider>,
-    proven: Vec<SocketAddr>,
-    selected: Option<SocketAddr>,
+    current: Generation,
+    /// The one before a restart: valid until the client has nominated a pair of the new one.
+    previous: Option<Generation>,
+    /// What a restart promised; the client has not used it yet, and may never.
+    next: Option<Generation>,
+    proven: Vec<Path>,
+    selected: Option<Path>,
+    /// When the client was last heard on the selected path.
+    selected_heard: Option<Instant>,
     last_request: Option<Instant>,
+    changes: VecDeque<PathChange>,
 }
 
 impl IceLite {
     /// A session that nobody has proven himself to yet.
     #[must_use]
     pub fn new(ufrag: String, password: String, provider: Arc<dyn RTCCryptoProvider>) -> Self {
-        let (proven, selected, last_request) = (Vec::new(), None, None);
-        Self { ufrag, password, provider, proven, selected, last_request }
+        Self {
+            provider,
+            current: Generation { ufrag, password },
+            previous: None,
+            next: None,
+            proven: Vec::new(),
+            selected: None,
+            selected_heard: None,
+            last_request: None,
+            changes: VecDeque::new(),
+        }
     }
 
-    /// Our half of the user name.
-    #[must_use]
-    pub fn ufrag(&self) -> &str {
-        &self.ufrag
+    /// The client restarts ICE (RFC 9725 4.3.3): new credentials beside the old ones, which last until the new ones are
+    /// used; a restart that fails leaves everything as it was.
+    pub fn restart(&mut self, ufrag: String, password: String) {
+        self.next = Some(Generation { ufrag, password });
+    }
+
+    /// Our halves of the user names that are answered to.
+    pub fn ufrags(&self) -> impl Iterator<Item = &str> {
+        let others = self.previous.iter().chain(&self.next);
+        std::iter::once(&self.current).chain(others).map(|generation| generation.ufrag.as_str())
     }
 
     /// Answers a request that carries our name and a valid integrity; everything else gets no byte.
     pub fn handle_request(
         &mut self,
         now: Instant,
-        source: SocketAddr,
+        source: Path,
         datagram: &[u8],
     ) -> Option<Vec<u8>> {
-        if ufrag_of(datagram)? != self.ufrag.as_bytes() {
-            return None;
-        }
+        let name = ufrag_of(datagram)?;
+        let generations = [Some(&self.current), self.next.as_ref(), self.previous.as_ref()];
+        let named = generations.into_iter().flatten().find(|own| own.ufrag.as_bytes() == name)?;
+        let (named, is_next) = (named.clone(), self.next.as_ref() == Some(named));
         let crypto = self.provider.crypto();
         let mut request = Message::new();
         request.unmarshal_binary(datagram).ok()?;
         if request.typ != BINDING_REQUEST || !request.contains(ATTR_MESSAGE_INTEGRITY) {
             return None;
         }
-        MessageIntegrity::check(&mut request, self.password.as_bytes(), crypto).ok()?;
+        MessageIntegrity::check(&mut request, named.password.as_bytes(), crypto).ok()?;
         // A sender without a fingerprint is let through (RFC 8445 wants one): integrity says more.
         if request.contains(rtc_stun::attributes::ATTR_FINGERPRINT) {
             FingerprintAttr.check(&request).ok()?;
         }
-        if !self.proven.contains(&source) {
-            if self.proven.len() >= PROVEN_LIMIT {
-                self.proven.remove(0);
-            }
-            self.proven.push(source);
+        if is_next && let Some(next) = self.next.take() {
+            self.previous = Some(std::mem::replace(&mut self.current, next));
         }
-        if self.selected.is_none() || request.contains(ATTR_USE_CANDIDATE) {
+        self.note_proven(source);
+        let is_nominated = request.contains(ATTR_USE_CANDIDATE);
+        if named == self.current && is_nominated {
+            self.previous = None;
+        }
+        if is_nominated && self.previous.as_ref() != Some(&named) {
             self.selected = Some(source);
         }
         self.last_request = Some(now);
-        self.answer(&request, source)
+        self.note_heard(now, source);
+        self.answer(&request, &named.password, source.address)
+    }
+
+    /// The client was heard on a proven path, by a valid request or by media with a valid tag. One that has moved
+    /// without nominating, as behind a NAT that forgot it, is followed.
+    pub fn note_heard(&mut self, now: Instant, source: Path) {
+        let is_silent = self.selected_heard.is_none_or(|heard| now >= heard + MOVED_AFTER);
+        if self.selected.is_none() || (self.selected != Some(source) && is_silent) {
+            self.selected = Some(source);
+        }
+        if self.selected == Some(source) {
+            self.selected_heard = Some(now);
+        }
+    }
+
+    /// As if `source` had sent a valid request.
+    pub(crate) fn prove(&mut self, now: Instant, source: Path) {
+        self.note_proven(source);
+        self.note_heard(now, source);
     }
 
     /// Whether `source` has shown that it knows our password.
     #[must_use]
-    pub fn is_proven(&self, source: SocketAddr) -> bool {
+    pub fn is_proven(&self, source: Path) -> bool {
         self.proven.contains(&source)
     }
 
     /// Where the client is.
     #[must_use]
-    pub const fn selected(&self) -> Option<SocketAddr> {
+    pub const fn selected(&self) -> Option<Path> {
         self.selected
     }
 
@@ -96,9 +160,27 @@ impl IceLite {
         self.last_request
     }
 
-    fn answer(&self, request: &Message, source: SocketAddr) -> Option<Vec<u8>> {
+    /// What became of the paths since.
+    pub fn poll_change(&mut self) -> Option<PathChange> {
+        self.changes.pop_front()
+    }
+
+    fn note_proven(&mut self, source: Path) {
+        if self.is_proven(source) {
+            return;
+        }
+        if self.proven.len() >= PROVEN_LIMIT
+            && let Some(oldest) = self.proven.iter().position(|path| Some(*path) != self.selected)
+        {
+            self.changes.push_back(PathChange::Forgotten(self.proven.remove(oldest)));
+        }
+        self.proven.push(source);
+        self.changes.push_back(PathChange::Proven(source));
+    }
+
+    fn answer(&self, request: &Message, password: &str, source: SocketAddr) -> Option<Vec<u8>> {
         let integrity = MessageIntegrity::new_short_term_integrity_with_provider(
-            self.password.clone(),
+            password.to_owned(),
             self.provider.crypto(),
         );
         let mapped = XorMappedAddress { ip: source.ip(), port: source.port() };
@@ -153,8 +235,8 @@ mod tests {
         rtc_crypto::default_provider().expect("a provider is built in")
     }
 
-    fn address(port: u16) -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, 1], port))
+    fn address(port: u16) -> Path {
+        SocketAddr::from(([127, 0, 0, 1], port)).into()
     }
 
     fn request(user: &str, password: &str, nominates: bool) -> Vec<u8> {
@@ -215,6 +297,67 @@ mod tests {
         assert_eq!(ice.selected(), Some(address(9)));
         ice.handle_request(now, address(10), &request("server:client", PASSWORD, true));
         assert_eq!(ice.selected(), Some(address(10)));
+    }
+
+    #[test]
+    fn a_client_that_moved_is_followed_once_its_old_path_is_silent() {
+        let (mut ice, start) = (ice(), Instant::now());
+        let at = |millis| start + Duration::from_millis(millis);
+        ice.handle_request(start, address(9), &request("server:client", PASSWORD, true));
+        ice.note_heard(at(900), address(9));
+        ice.handle_request(at(1000), address(10), &request("server:client", PASSWORD, false));
+        assert_eq!(ice.selected(), Some(address(9)));
+        ice.note_heard(at(1401), address(10));
+        assert_eq!(ice.selected(), Some(address(10)));
+    }
+
+    #[test]
+    fn a_restart_changes_the_pair_only_when_the_client_uses_it() {
+        const NEW: &str = "abcdefghijklmnopqrstuvwx";
+        let (mut ice, now) = (ice(), Instant::now());
+        ice.handle_request(now, address(9), &request("server:client", PASSWORD, true));
+        ice.restart("renewed".into(), NEW.into());
+        // The old session goes on until the new one is proven, and until then a later restart replaces the earlier.
+        assert!(
+            ice.handle_request(now, address(9), &request("server:client", PASSWORD, true))
+                .is_some()
+        );
+        ice.restart("again".into(), NEW.into());
+        assert!(
+            ice.handle_request(now, address(9), &request("renewed:other", NEW, true)).is_none()
+        );
+        assert!(
+            ice.handle_request(now, address(10), &request("again:other", NEW, false)).is_some()
+        );
+        assert_eq!(ice.selected(), Some(address(9)));
+        assert!(
+            ice.handle_request(now, address(9), &request("server:client", PASSWORD, true))
+                .is_some()
+        );
+        assert!(ice.handle_request(now, address(10), &request("again:other", NEW, true)).is_some());
+        assert_eq!(ice.selected(), Some(address(10)));
+        assert!(
+            ice.handle_request(now, address(9), &request("server:client", PASSWORD, true))
+                .is_none()
+        );
+        assert_eq!(ice.ufrags().collect::<Vec<_>>(), ["again"]);
+    }
+
+    #[test]
+    fn many_paths_are_forgotten_but_never_the_one_in_use() {
+        let (mut ice, now) = (ice(), Instant::now());
+        for port in 1..=30 {
+            let datagram = request("server:client", PASSWORD, port == 1);
+            ice.handle_request(now, address(port), &datagram);
+        }
+        assert_eq!(ice.selected(), Some(address(1)));
+        assert!(
+            ice.is_proven(address(1)) && ice.is_proven(address(30)) && !ice.is_proven(address(2))
+        );
+        let changes: Vec<_> = std::iter::from_fn(|| ice.poll_change()).collect();
+        let proven =
+            changes.iter().filter(|change| matches!(change, PathChange::Proven(_))).count();
+        assert_eq!((proven, changes.len() - proven), (30, 22));
     }
 
     #[test]

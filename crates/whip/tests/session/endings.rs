@@ -33,6 +33,10 @@ fn a_client_that_answers_checks_but_sends_nothing_is_ended_after_fifteen_seconds
     assert!(world.connect());
     world.pass(Duration::from_secs(16));
     assert_eq!(world.end(), Some(WhipEnd::NoMedia));
+    // It is told, as at every ending.
+    world.session.close(world.now);
+    world.pass(Duration::from_millis(50));
+    assert!(world.client_events.contains(&Event::Closed));
 }
 
 #[test]

@@ -4,5 +4,6 @@
 mod connecting;
 mod endings;
 mod loss;
+mod moving;
 #[allow(dead_code, reason = "shared with the hostile tests")]
 mod world;

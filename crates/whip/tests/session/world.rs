@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use headgate_media::{Codec, Frame, FrameKind};
 use headgate_peer::{Event, Publisher, Settings};
 use headgate_whip::sdp::{AnswerSettings, read_offer, write_answer};
-use headgate_whip::{Credentials, Identity, WhipEnd, WhipEvent, WhipSession};
+use headgate_whip::{Credentials, Identity, Path, WhipEnd, WhipEvent, WhipSession};
 
 pub(crate) const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
 pub(crate) const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
@@ -29,6 +29,7 @@ pub(crate) struct World {
     pub(crate) session: WhipSession,
     pub(crate) now: Instant,
     pub(crate) client: SocketAddr,
+    pub(crate) is_tcp: bool,
     pub(crate) delay: Duration,
     pub(crate) loss: Loss,
     /// What came out of the session.
@@ -73,13 +74,14 @@ impl World {
                 audio_bitrate: None,
             },
         );
-        let session = WhipSession::new(&identity, &offer, &credentials, now);
+        let session = WhipSession::new(&identity, &offer, &credentials, 0, now);
         publisher.handle_answer(now, &answer).expect("an acceptable answer");
         Self {
             publisher,
             session,
             now,
             client: "198.51.100.7:40000".parse().expect("an address"),
+            is_tcp: false,
             delay: Duration::from_millis(5),
             loss: Box::new(|_, _| false),
             frames: Vec::new(),
@@ -201,8 +203,17 @@ impl World {
     pub(crate) fn end(&self) -> Option<WhipEnd> {
         self.events.iter().find_map(|event| match event {
             WhipEvent::Ended(end) => Some(*end),
-            WhipEvent::Proven(_) | WhipEvent::Connected => None,
+            WhipEvent::Proven(_) | WhipEvent::Forgotten(_) | WhipEvent::Connected => None,
         })
+    }
+
+    /// The client forgets that it was asked.
+    pub(crate) fn keep_from_keyframes(&mut self) {
+        self.wants_keyframe = false;
+    }
+
+    fn path(&self) -> Path {
+        Path { address: self.client, is_tcp: self.is_tcp }
     }
 
     fn exchange(&mut self) {
@@ -213,7 +224,7 @@ impl World {
         }
         while let Some((to, datagram)) = self.session.poll_transmit() {
             let is_lost = (self.loss)(Direction::ToClient, &datagram);
-            if to == self.client && !is_lost {
+            if to == self.path() && !is_lost {
                 self.wire.push_back((self.now + self.delay, Direction::ToClient, datagram));
             }
         }
@@ -238,7 +249,8 @@ impl World {
             }
             match direction {
                 Direction::ToServer => {
-                    self.session.handle_datagram(self.now, self.client, &mut datagram);
+                    let path = self.path();
+                    self.session.handle_datagram(self.now, path, &mut datagram);
                 }
                 Direction::ToClient => self.publisher.handle_datagram(self.now, &datagram),
             }

@@ -1,0 +1,200 @@
+//! What the gateway asks of running WHIP publishes, and the transfer objects of it.
+
+use headgate_ingest::{
+    AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics, WhipPatchError, WhipPatched,
+};
+use napi::bindgen_prelude::{Buffer, Result};
+use napi_derive::napi;
+
+use crate::MediaCore;
+use crate::transfer::{number, whole};
+
+/// What a trickled fragment led to: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted.
+#[napi(object)]
+pub struct FragmentAnswer {
+    pub code: Option<String>,
+    pub status: Option<u16>,
+    pub detail: Option<String>,
+    /// `application/trickle-ice-sdpfrag`: our half of the new ICE session.
+    pub fragment: Option<String>,
+}
+
+/// Packets and rates of a track.
+#[napi(object)]
+pub struct TrackReport {
+    pub kbps: u32,
+    pub packets: f64,
+    pub lost: f64,
+    pub loss_percent: f64,
+    pub recovered: f64,
+    pub nacks: f64,
+    pub jitter_ms: f64,
+}
+
+/// The picture of a WHIP publish.
+#[napi(object)]
+pub struct VideoReport {
+    pub codec: String,
+    pub profile: String,
+    pub level: String,
+    pub width: u32,
+    pub height: u32,
+    pub fps: f64,
+    pub gop_ms: Option<f64>,
+    pub keyframe_age_ms: Option<f64>,
+    pub plis: f64,
+    pub withheld: f64,
+    pub reorder_depth: u32,
+    /// Simulcast layer that is passed on; empty without simulcast.
+    pub layer: String,
+    pub layers: u32,
+    pub track: TrackReport,
+}
+
+/// The sound of a WHIP publish.
+#[napi(object)]
+pub struct AudioReport {
+    pub codec: String,
+    pub channels: u32,
+    pub track: TrackReport,
+}
+
+/// What there is to say about a running WHIP publish.
+#[napi(object)]
+pub struct WhipReport {
+    pub is_connected: bool,
+    /// The client's address and port, and `udp` or `tcp`.
+    pub client: Option<String>,
+    pub transport: Option<String>,
+    /// Our part: `client` or `server`.
+    pub dtls_role: String,
+    pub srtp: String,
+    pub video: Option<VideoReport>,
+    pub audio: Option<AudioReport>,
+    pub rtt_ms: Option<f64>,
+    pub skew_ms: Option<f64>,
+    pub rejected: f64,
+    /// What is wrong and what would help, in words.
+    pub problems: Vec<String>,
+}
+
+/// Stable name and HTTP status (RFC 9725 4.3).
+pub(crate) const fn code_of(error: &WhipPatchError) -> (&'static str, u16) {
+    match error {
+        WhipPatchError::Unknown => ("unknown_session", 404),
+        WhipPatchError::Malformed(_) => ("fragment_malformed", 400),
+        WhipPatchError::HalfRestart => ("fragment_half_restart", 400),
+        WhipPatchError::TooSoon => ("too_many_requests", 429),
+        WhipPatchError::Identity(_) => ("internal_error", 500),
+    }
+}
+
+#[napi]
+impl MediaCore {
+    /// Gives a trickled fragment to a running WHIP publish.
+    #[napi(catch_unwind)]
+    pub fn patch_whip(&self, client_id: f64, fragment: String) -> Result<FragmentAnswer> {
+        let client_id = whole(client_id)?;
+        let patched = match &self.ingest {
+            Some(ingest) => ingest.patch_whip(client_id, &fragment),
+            None => Err(WhipPatchError::Unknown),
+        };
+        let nothing = FragmentAnswer { code: None, status: None, detail: None, fragment: None };
+        Ok(match patched {
+            Ok(WhipPatched::Added) => nothing,
+            Ok(WhipPatched::Restarted(fragment)) => {
+                FragmentAnswer { fragment: Some(fragment), ..nothing }
+            }
+            Err(error) => FragmentAnswer {
+                code: Some(code_of(&error).0.into()),
+                status: Some(code_of(&error).1),
+                detail: Some(error.to_string()),
+                ..nothing
+            },
+        })
+    }
+
+    /// Sends a data message (AMF0 values) to everyone who reads a WHIP publish; false when it does not run.
+    #[napi(catch_unwind)]
+    pub fn send_whip_data(&self, client_id: f64, data: Buffer) -> Result<bool> {
+        let client_id = whole(client_id)?;
+        let data = data.to_vec().into();
+        Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.send_whip_data(client_id, data)))
+    }
+
+    /// Whether ICE and DTLS of a WHIP publish are done; false when it does not run.
+    #[napi(catch_unwind)]
+    pub fn is_whip_connected(&self, client_id: f64) -> Result<bool> {
+        let client_id = whole(client_id)?;
+        Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.is_whip_connected(client_id)))
+    }
+
+    /// What there is to say about a running WHIP publish, at most two seconds old; null before its first second and for
+    /// any other publish.
+    #[napi(catch_unwind)]
+    pub fn whip_diagnostics(&self, client_id: f64) -> Result<Option<WhipReport>> {
+        let client_id = whole(client_id)?;
+        let told = self.ingest.as_ref().and_then(|ingest| ingest.whip_diagnostics(client_id));
+        Ok(told.map(WhipReport::from))
+    }
+}
+
+impl From<Diagnostics> for WhipReport {
+    fn from(of: Diagnostics) -> Self {
+        let transport = |is_tcp: bool| if is_tcp { "tcp" } else { "udp" };
+        Self {
+            is_connected: of.is_connected,
+            client: of.path.map(|path| path.address.to_string()),
+            transport: of.path.map(|path| transport(path.is_tcp).into()),
+            dtls_role: of.dtls_role.into(),
+            srtp: of.srtp.into(),
+            video: of.video.map(VideoReport::from),
+            audio: of.audio.map(AudioReport::from),
+            rtt_ms: of.rtt_ms,
+            skew_ms: of.skew_ms,
+            rejected: number(of.rejected),
+            problems: of.problems,
+        }
+    }
+}
+
+impl From<VideoDiagnostics> for VideoReport {
+    fn from(of: VideoDiagnostics) -> Self {
+        Self {
+            codec: of.codec.into(),
+            profile: of.profile.into(),
+            level: of.level,
+            width: of.width,
+            height: of.height,
+            fps: of.fps,
+            gop_ms: of.gop_ms.map(number),
+            keyframe_age_ms: of.keyframe_age_ms.map(number),
+            plis: number(of.plis),
+            withheld: number(of.withheld),
+            reorder_depth: of.reorder_depth,
+            layer: of.layer,
+            layers: of.layers,
+            track: of.track.into(),
+        }
+    }
+}
+
+impl From<AudioDiagnostics> for AudioReport {
+    fn from(of: AudioDiagnostics) -> Self {
+        Self { codec: of.codec.into(), channels: of.channels.into(), track: of.track.into() }
+    }
+}
+
+impl From<TrackDiagnostics> for TrackReport {
+    fn from(of: TrackDiagnostics) -> Self {
+        Self {
+            kbps: of.kbps,
+            packets: number(of.packets),
+            lost: number(of.lost),
+            loss_percent: of.loss_percent,
+            recovered: number(of.recovered),
+            nacks: number(of.nacks),
+            jitter_ms: of.jitter_ms,
+        }
+    }
+}

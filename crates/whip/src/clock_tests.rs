@@ -1,0 +1,119 @@
+use super::*;
+
+const NTP_START: u64 = 3_900_000_000 << 32;
+const SOUND: u32 = 11;
+const PICTURE: u32 = 12;
+
+fn ntp(millis: u64) -> u64 {
+    NTP_START + ((millis << 32) / 1000)
+}
+
+fn at(start: Instant, millis: u64) -> Instant {
+    start + Duration::from_millis(millis)
+}
+
+#[test]
+fn both_tracks_start_at_once_by_arrival_and_go_on_by_their_own_clocks() {
+    let (start, mut clock) = (Instant::now(), Clock::default());
+    assert_eq!(clock.stamp_audio(start, SOUND, 7000), Timestamp::ZERO);
+    // 960 samples later, 5 ms late.
+    assert_eq!(clock.stamp_audio(at(start, 25), SOUND, 7960), Timestamp::from_millis(20));
+    assert_eq!(clock.stamp_video(at(start, 80), PICTURE, 123), Timestamp::from_millis(80));
+    assert_eq!(clock.stamp_video(at(start, 190), PICTURE, 9123), Timestamp::from_millis(180));
+}
+
+#[test]
+fn clocks_that_wrap_go_on() {
+    let (start, mut clock) = (Instant::now(), Clock::default());
+    clock.stamp_audio(start, SOUND, u32::MAX - 479);
+    assert_eq!(clock.stamp_audio(at(start, 20), SOUND, 480), Timestamp::from_millis(20));
+    clock.stamp_video(start, PICTURE, u32::MAX);
+    assert_eq!(clock.stamp_video(at(start, 40), PICTURE, 3599), Timestamp::from_millis(40));
+}
+
+/// Reports every second over clocks that arrive `late_ms` apart, pictures of 25 per second for four seconds; the
+/// offset that is left after the second pair of reports, and the shortest and the longest step.
+fn slewed(late_ms: i64) -> (i64, i64, i64) {
+    let (start, mut clock) = (at(Instant::now(), 0), Clock::default());
+    let (sound_ms, picture_ms) = ((-late_ms).max(0) as u64, late_ms.max(0) as u64);
+    let (mut last, mut steps, mut left) = (None, (i64::MAX, i64::MIN), i64::MAX);
+    for n in 0..100_u32 {
+        let millis = u64::from(n) * 40;
+        let sound = clock.stamp_audio(at(start, millis + sound_ms), SOUND, n * 1920);
+        let picture = clock.stamp_video(at(start, millis + picture_ms), PICTURE, n * 3600);
+        if let Some(last) = last.replace(picture) {
+            let step = picture.as_micros() - Timestamp::as_micros(last);
+            steps = (steps.0.min(step), steps.1.max(step));
+        }
+        if n % 25 == 24 {
+            if n == 49 {
+                left = (picture.as_micros() - sound.as_micros()).abs();
+            }
+            clock.handle_audio_report(SOUND, ntp(millis), n * 1920);
+            clock.handle_video_report(PICTURE, ntp(millis), n * 3600);
+        }
+    }
+    assert!(clock.skew_us().expect("compared").abs() < 1000);
+    (left, steps.0, steps.1)
+}
+
+#[test]
+fn clocks_that_start_300_ms_apart_are_together_at_the_second_report_without_a_jump() {
+    for late_ms in [300, -300, 100, -100, 20] {
+        let (left, shortest, longest) = slewed(late_ms);
+        assert!(left <= 20_000, "{late_ms} ms late leaves {left} us");
+        assert!(shortest >= 20_000 && longest <= 60_000, "{late_ms}: {shortest} to {longest}");
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_goes_on_where_it_would_be_and_never_goes_back() {
+    let (start, mut clock) = (Instant::now(), Clock::default());
+    clock.stamp_video(start, PICTURE, 1_000_000);
+    let stamp = clock.stamp_video(at(start, 40), PICTURE, 2_000_000_000);
+    assert_eq!(stamp, Timestamp::from_millis(40));
+    let later = clock.stamp_video(at(start, 80), PICTURE, 2_000_003_600);
+    assert_eq!(later, Timestamp::from_millis(80));
+}
+
+#[test]
+fn a_sender_whose_clock_drifts_for_a_day_is_never_jumped() {
+    let (start, mut clock) = (Instant::now(), Clock::default());
+    // 200 ppm fast: 17 s in a day.
+    for second in 0..86_400_u64 {
+        let rtp = (second * 90_018) as u32;
+        let stamp = clock.stamp_video(at(start, second * 1000), PICTURE, rtp);
+        assert_eq!(stamp.as_micros(), second as i64 * 1_000_200);
+    }
+}
+
+#[test]
+fn a_new_source_goes_on_where_the_old_one_would_be() {
+    let (start, mut clock) = (Instant::now(), Clock::default());
+    clock.stamp_video(at(start, 0), PICTURE, 5_000);
+    clock.stamp_video(at(start, 40), PICTURE, 8_600);
+    // Within five seconds of the old clock by chance: it is another clock all the same.
+    let stamp = clock.stamp_video(at(start, 140), 77, 98_600);
+    assert_eq!(stamp, Timestamp::from_millis(140));
+    assert_eq!(clock.stamp_video(at(start, 180), 77, 102_200), Timestamp::from_millis(180));
+}
+
+#[test]
+fn a_source_that_reported_before_it_is_shown_begins_in_its_place() {
+    let (start, mut clock) = (Instant::now(), Clock::default());
+    clock.stamp_audio(start, SOUND, 0);
+    clock.handle_audio_report(SOUND, ntp(0), 0);
+    clock.handle_video_report(PICTURE, ntp(0), 0);
+    // It arrives 150 ms late, and belongs to 40 ms.
+    assert_eq!(clock.stamp_video(at(start, 190), PICTURE, 3600), Timestamp::from_millis(40));
+}
+
+#[test]
+fn a_report_of_a_broken_clock_is_not_followed() {
+    let (start, mut clock) = (Instant::now(), Clock::default());
+    clock.stamp_audio(start, SOUND, 0);
+    clock.stamp_video(start, PICTURE, 0);
+    clock.handle_audio_report(SOUND, ntp(0), 0);
+    clock.handle_video_report(PICTURE, ntp(9000), 0);
+    assert_eq!(clock.skew_us(), Some(0));
+}

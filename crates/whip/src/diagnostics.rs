@@ -1,0 +1,244 @@
+//! What there is to say about a session at one moment, in numbers and in words. Pure.
+
+use std::time::{Duration, Instant};
+
+use headgate_media::opus::Channels;
+
+use crate::audio::AudioTrack;
+use crate::receiver::Receiver;
+use crate::transport::path::Path;
+use crate::video::VideoTrack;
+
+/// A keyframe should come at least this often: players and upstreams begin there.
+const KEYFRAME_LIMIT: Duration = Duration::from_secs(4);
+/// Requests for a keyframe in a row after which a sender is taken not to react.
+const DEAF_AFTER: u32 = 3;
+/// Share of packets lost for good that is worth a word, in percent.
+const LOSS_LIMIT_PERCENT: f64 = 1.0;
+/// Picture and sound this far apart are worth a word, ms.
+const SKEW_LIMIT_MS: f64 = 60.0;
+
+/// What both tracks have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrackDiagnostics {
+    /// Payload per second, over the last second.
+    pub kbps: u32,
+    /// Packets that came.
+    pub packets: u64,
+    /// Packets given up.
+    pub lost: u64,
+    /// Of all packets since the start.
+    pub loss_percent: f64,
+    /// Packets that a request brought.
+    pub recovered: u64,
+    /// Packets asked for again, each request counted.
+    pub nacks: u64,
+    /// Interarrival jitter (RFC 3550), ms.
+    pub jitter_ms: f64,
+}
+
+/// The picture.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VideoDiagnostics {
+    /// Packets and rates.
+    pub track: TrackDiagnostics,
+    /// `H.264`.
+    pub codec: &'static str,
+    /// In words, such as `Constrained Baseline`; empty before the first parameter set.
+    pub profile: &'static str,
+    /// Such as `3.1`.
+    pub level: String,
+    /// Pixels.
+    pub width: u32,
+    /// Pixels.
+    pub height: u32,
+    /// Pictures per second, over the last second.
+    pub fps: f64,
+    /// Time between the two newest keyframes, ms.
+    pub gop_ms: Option<u64>,
+    /// Since the newest keyframe, ms.
+    pub keyframe_age_ms: Option<u64>,
+    /// Requests for a keyframe.
+    pub plis: u64,
+    /// Pictures held back.
+    pub withheld: u64,
+    /// Pictures that may overtake one (B pictures).
+    pub reorder_depth: u32,
+    /// Name of the simulcast layer that is passed on; empty without simulcast.
+    pub layer: String,
+    /// Simulcast layers that are sent now.
+    pub layers: u32,
+}
+
+/// The sound.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AudioDiagnostics {
+    /// Packets and rates.
+    pub track: TrackDiagnostics,
+    /// `Opus`.
+    pub codec: &'static str,
+    /// 1 or 2; 0 before the first packet.
+    pub channels: u8,
+}
+
+/// What there is to say about a session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Diagnostics {
+    /// ICE and DTLS are done.
+    pub is_connected: bool,
+    /// Where the client is: address, and `udp` or `tcp`.
+    pub path: Option<Path>,
+    /// `client` or `server`: our part in DTLS.
+    pub dtls_role: &'static str,
+    /// How media is protected; empty before the handshake.
+    pub srtp: &'static str,
+    /// The picture, if one was offered.
+    pub video: Option<VideoDiagnostics>,
+    /// The sound, if one was offered.
+    pub audio: Option<AudioDiagnostics>,
+    /// Round trip by requests that were answered, ms.
+    pub rtt_ms: Option<f64>,
+    /// How far picture and sound are still apart by the sender's own clocks, ms; positive: the picture goes too early.
+    pub skew_ms: Option<f64>,
+    /// Packets that were forged, replayed, malformed or too many.
+    pub rejected: u64,
+    /// What is wrong and what would help, in words.
+    pub problems: Vec<String>,
+}
+
+pub(crate) fn of_video(video: &mut VideoTrack, now: Instant) -> VideoDiagnostics {
+    let layers = video.layers().filter(|layer| layer.is_live(now) && !layer.rid.is_empty()).count();
+    let (plis, _) = video.plis();
+    let withheld = video.withheld();
+    let reorder_depth = video.reorder().depth() as u32;
+    let (width, height) = video.resolution().unwrap_or((0, 0));
+    let Some(layer) = video.shown_mut() else { return VideoDiagnostics::default() };
+    let rates = layer.receiver.meter.look(now);
+    let profile = layer.profile();
+    let meter = &layer.receiver.meter;
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    VideoDiagnostics {
+        track: of_receiver(&layer.receiver, rates.kbps),
+        codec: "H.264",
+        profile: profile.map_or("", profile_name),
+        level: profile
+            .map_or_else(String::new, |[.., level]| format!("{}.{}", level / 10, level % 10)),
+        width,
+        height,
+        fps: rates.pictures_per_second,
+        gop_ms: meter.gop().map(millis),
+        keyframe_age_ms: meter.last_keyframe().map(|at| millis(now.saturating_duration_since(at))),
+        plis,
+        withheld,
+        reorder_depth,
+        layer: layer.rid.clone(),
+        layers: layers as u32,
+    }
+}
+
+pub(crate) fn of_audio(audio: &mut AudioTrack, now: Instant) -> AudioDiagnostics {
+    let kbps = audio.receiver.meter.look(now).kbps;
+    let channels = audio.channels().map_or(0, |channels| match channels {
+        Channels::Mono => 1,
+        Channels::Stereo => 2,
+    });
+    AudioDiagnostics { track: of_receiver(&audio.receiver, kbps), codec: "Opus", channels }
+}
+
+fn of_receiver(receiver: &Receiver, kbps: u32) -> TrackDiagnostics {
+    let counters = receiver.counters();
+    let expected = (counters.received + counters.lost).max(1);
+    TrackDiagnostics {
+        kbps,
+        packets: counters.received,
+        lost: counters.lost,
+        loss_percent: counters.lost as f64 * 100.0 / expected as f64,
+        recovered: counters.recovered,
+        nacks: counters.requested,
+        jitter_ms: receiver.jitter().as_secs_f64() * 1000.0,
+    }
+}
+
+/// H.264 A.2.
+const fn profile_name([profile, constraints, _]: [u8; 3]) -> &'static str {
+    match (profile, constraints & 0x40 != 0) {
+        (66, true) => "Constrained Baseline",
+        (66, false) => "Baseline",
+        (77, _) => "Main",
+        (88, _) => "Extended",
+        (100, _) => "High",
+        _ => "another",
+    }
+}
+
+/// What is wrong, in words for the one at the encoder. `unanswered`: requests for a keyframe in a row that brought none.
+pub(crate) fn problems(
+    of: &Diagnostics,
+    since_start: Duration,
+    track: Option<&VideoTrack>,
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    if !of.is_connected {
+        problems.push(format!(
+            "not connected for {} s: check that UDP or TCP to the media port is open",
+            since_start.as_secs()
+        ));
+        return problems;
+    }
+    if let (Some(video), Some(track)) = (&of.video, track) {
+        of_keyframes(video, track, &mut problems);
+        of_loss("video", &video.track, &mut problems);
+        if video.track.packets == 0 {
+            problems.push("no picture comes: is the camera on?".to_owned());
+        }
+        if track.reorder().is_undeclared() {
+            problems.push(
+                "B-frames come although the stream does not announce them: switch B-frames off"
+                    .to_owned(),
+            );
+        }
+    }
+    if let Some(audio) = &of.audio {
+        of_loss("audio", &audio.track, &mut problems);
+        if audio.track.packets == 0 {
+            problems.push("no sound comes: is the microphone on?".to_owned());
+        }
+    }
+    if let Some(skew) = of.skew_ms.filter(|skew| skew.abs() > SKEW_LIMIT_MS) {
+        problems.push(format!(
+            "picture and sound are {:.0} ms apart and being brought together",
+            skew.abs()
+        ));
+    }
+    if of.path.is_some_and(|path| path.is_tcp) {
+        problems.push("media comes by TCP: open UDP for a shorter delay".to_owned());
+    }
+    problems
+}
+
+fn of_keyframes(video: &VideoDiagnostics, track: &VideoTrack, problems: &mut Vec<String>) {
+    const ADVICE: &str = "set the encoder's keyframe interval to 2 s";
+    let limit = KEYFRAME_LIMIT.as_millis() as u64;
+    let is_deaf = !track.can_ask_keyframe() || track.plis().1 >= DEAF_AFTER;
+    match (video.keyframe_age_ms, video.gop_ms) {
+        (None, _) if video.track.packets > 0 && is_deaf => {
+            problems.push(format!("no keyframe yet: {ADVICE}"));
+        }
+        (Some(age), _) if age > limit => {
+            problems.push(format!("no keyframe for {} s: {ADVICE}", age / 1000));
+        }
+        (Some(_), Some(gop)) if gop > limit => {
+            problems.push(format!("{:.1} s between keyframes: {ADVICE}", gop as f64 / 1000.0));
+        }
+        (Some(_) | None, _) => {}
+    }
+}
+
+fn of_loss(kind: &str, track: &TrackDiagnostics, problems: &mut Vec<String>) {
+    if track.loss_percent > LOSS_LIMIT_PERCENT {
+        problems.push(format!(
+            "{:.1} % of the {kind} packets are lost for good: lower the bitrate or use a better network",
+            track.loss_percent
+        ));
+    }
+}

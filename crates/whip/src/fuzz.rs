@@ -1,0 +1,188 @@
+//! Fuzz bodies: any bytes, no panic, no unbounded memory. Shells in `crates/fuzz` and tests run them.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use headgate_media::{Codec, FrameKind};
+
+use crate::clock::Clock;
+use crate::depacketizer::Depacketizer;
+use crate::rtp::RtpHeader;
+use crate::sdp::{AnswerSettings, Offer, read_fragment, read_offer, write_answer, write_fragment};
+use crate::video::VideoTrack;
+use crate::{Credentials, Identity, WhipSession};
+
+/// An offer that the bodies need: simulcast, retransmissions, every kind of feedback.
+pub const OFFER: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\n\
+m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=sendonly\r\na=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\n\
+a=ice-ufrag:fuzz\r\na=ice-pwd:0123456789abcdefghijklmn\r\na=setup:actpass\r\n\
+a=fingerprint:sha-256 00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\r\n\
+m=video 9 UDP/TLS/RTP/SAVPF 96 97\r\na=mid:1\r\na=sendonly\r\na=rtcp-mux\r\na=rtpmap:96 H264/90000\r\n\
+a=fmtp:96 packetization-mode=1;profile-level-id=42e01f\r\na=rtcp-fb:96 nack\r\na=rtcp-fb:96 nack pli\r\n\
+a=rtcp-fb:96 transport-cc\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\n\
+a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\n\
+a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\r\n\
+a=extmap:11 urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id\r\n\
+a=rid:h send\r\na=rid:l send\r\na=simulcast:send h;l\r\n";
+
+/// The bytes as an offer; what is accepted is answered.
+pub fn sdp_offer(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let Ok(offer) = read_offer(&text) else { return };
+    let answer = write_answer(
+        &offer,
+        &AnswerSettings {
+            ufrag: "ours",
+            pwd: "ours-ours-ours-ours-ours",
+            fingerprint: &[7; 32],
+            candidates: &["192.0.2.1:8189".parse().expect("an address")],
+            session_id: 1,
+            start_bitrate_kbps: 2500,
+            max_bitrate_kbps: 6000,
+            stereo: false,
+            audio_bitrate: None,
+        },
+    );
+    assert!(answer.starts_with("v=0\r\n") && answer.ends_with("\r\n"));
+    assert!(
+        !answer.contains("\r\n\r\n")
+            && answer.matches('\n').count() == answer.matches("\r\n").count()
+    );
+}
+
+/// The bytes as a trickled fragment; a restart is answered.
+pub fn sdp_fragment(bytes: &[u8]) {
+    if let Ok(fragment) = read_fragment(&String::from_utf8_lossy(bytes)) {
+        assert!(fragment.candidates.len() <= 100);
+        let answer = write_fragment(&offer(), &fragment.ufrag, &fragment.pwd, &fragment.candidates);
+        assert!(read_fragment(&answer).is_ok());
+    }
+}
+
+/// Records of length, marker and time step, each with so many bytes of payload.
+pub fn depacketizer(bytes: &[u8]) {
+    let mut depacketizer = Depacketizer::new(&[]);
+    let (mut rest, mut timestamp) = (bytes, 0_u32);
+    while let Some((&[length, flags, step], after)) = rest.split_first_chunk() {
+        let (payload, after) = after.split_at(usize::from(length).min(after.len()));
+        rest = after;
+        timestamp = timestamp.wrapping_add(u32::from(step));
+        if flags & 2 != 0 {
+            depacketizer.handle_gap();
+        }
+        depacketizer.handle_payload(timestamp, flags & 1 != 0, payload, &mut |unit| {
+            assert!(!unit.data.is_empty());
+            read_units(&unit.data);
+        });
+    }
+}
+
+/// NAL units with four-byte lengths cover an access unit exactly.
+fn read_units(mut data: &[u8]) {
+    while let Some((length, rest)) = data.split_first_chunk() {
+        let length = u32::from_be_bytes(*length) as usize;
+        assert!(length > 0 && length <= rest.len());
+        data = &rest[length..];
+    }
+    assert!(data.is_empty());
+}
+
+/// Random packets of both layers into jitter, depacketiser, clock and decode times, with pauses and sender reports.
+pub fn jitter(bytes: &[u8]) {
+    let start = Instant::now();
+    let Some(section) = offer().video else { return };
+    let (mut video, mut clock, mut frames) =
+        (VideoTrack::new(&section, start), Clock::default(), VecDeque::new());
+    let (mut now, mut rest, mut last) = (start, bytes, None);
+    while let Some((&[flags, high, low, t0, t1, pause, length], after)) = rest.split_first_chunk() {
+        let (payload, after) = after.split_at(usize::from(length % 32).min(after.len()));
+        rest = after;
+        now += Duration::from_millis(u64::from(pause) * u64::from(pause));
+        let payload_type = if flags & 8 == 0 { 96 } else { 97 };
+        let mut packet = vec![
+            0x90,
+            payload_type | (flags & 1) << 7,
+            high,
+            low,
+            t0,
+            t1,
+            t1,
+            pause,
+            0,
+            0,
+            0,
+            flags & 6,
+        ];
+        let rid = if flags & 4 == 0 { b'h' } else { b'l' };
+        packet.extend_from_slice(&[
+            0xbe,
+            0xde,
+            0,
+            1,
+            if payload_type == 96 { 0xa0 } else { 0xb0 },
+            rid,
+            0,
+            0,
+        ]);
+        packet.extend_from_slice(payload);
+        if flags & 16 != 0 {
+            clock.handle_video_report(
+                u32::from(flags & 6),
+                u64::from(t0) << 40,
+                u32::from(high) << 24,
+            );
+            clock.handle_audio_report(99, u64::from(t1) << 40, u32::from(low) << 24);
+        }
+        if let Some(header) = RtpHeader::read(&packet) {
+            video.handle_packet(now, &header, &packet, &mut clock, &mut frames);
+        }
+        video.handle_timeout(now, &mut clock, &mut frames);
+        let _ = video.poll_pli(now);
+        for frame in frames.drain(..) {
+            assert_eq!(frame.codec, Codec::H264);
+            if frame.kind != FrameKind::Configuration {
+                assert!(
+                    last.is_none_or(|last| frame.timestamp > last) && frame.composition_ms >= 0
+                );
+                last = Some(frame.timestamp);
+            }
+        }
+    }
+}
+
+/// Datagrams of a session that is in its handshake: from a stranger, and from a client that proved itself.
+pub fn whip_session(bytes: &[u8]) {
+    thread_local! {
+        static IDENTITY: Identity = Identity::generate().expect("an identity");
+    }
+    let mut now = Instant::now();
+    let password = "fuzz-fuzz-fuzz-fuzz-fuzz";
+    let credentials =
+        Credentials { ufrag: "server".to_owned(), password: password.to_owned(), ssrc: 1 };
+    let mut session =
+        IDENTITY.with(|identity| WhipSession::new(identity, &offer(), &credentials, 0, now));
+    let client: SocketAddr = "198.51.100.7:4000".parse().expect("an address");
+    let stranger: SocketAddr = "203.0.113.9:9".parse().expect("an address");
+    session.prove(now, client.into());
+    let mut rest = bytes;
+    while let Some((&[flags, high, low], after)) = rest.split_first_chunk() {
+        let length = usize::from(u16::from_be_bytes([high & 7, low])).min(after.len());
+        let (datagram, after) = after.split_at(length);
+        rest = after;
+        now += Duration::from_millis(u64::from(flags >> 3) * 10);
+        let source = if flags & 1 == 0 { client } else { stranger };
+        session.handle_datagram(now, source, &mut datagram.to_vec());
+        session.handle_timeout(now);
+        while let Some((to, _)) = session.poll_transmit() {
+            assert_eq!(to, client.into(), "only the proven one is answered");
+        }
+        while session.poll_frame().is_some() || session.poll_event().is_some() {}
+    }
+    let _ = session.diagnostics(now);
+    session.close(now);
+}
+
+fn offer() -> Offer {
+    read_offer(OFFER).expect("the offer above")
+}

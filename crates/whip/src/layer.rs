@@ -1,0 +1,131 @@
+//! One layer of the picture: packets in, whole access units out. Without simulcast there is one. Pure.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use headgate_media::h264::Sps;
+
+use crate::clock::VIDEO_RATE;
+use crate::depacketizer::{AccessUnit, Depacketizer};
+use crate::jitter::Ordered;
+use crate::receiver::Receiver;
+use crate::rtp::RtpHeader;
+use crate::sdp::VideoSection;
+
+/// A layer without packets for so long is not sent any more.
+const LIVE_LIMIT: Duration = Duration::from_secs(1);
+
+/// A layer.
+pub(crate) struct Layer {
+    /// Its name; empty without simulcast.
+    pub(crate) rid: String,
+    /// The senders that named themselves its own, of pictures and of retransmissions.
+    pub(crate) ssrc: Option<u32>,
+    pub(crate) rtx_ssrc: Option<u32>,
+    pub(crate) receiver: Receiver,
+    depacketizer: Depacketizer,
+    pub(crate) first_packet: Option<Instant>,
+    last_packet: Option<Instant>,
+    /// The newest decoder configuration.
+    pub(crate) configuration: Option<Bytes>,
+}
+
+impl Layer {
+    /// As the offer's section says.
+    pub(crate) fn new(rid: &str, section: &VideoSection, now: Instant) -> Self {
+        let transport_cc_id = section.transport_cc_id.filter(|_| section.has_transport_cc);
+        let (format, has_nack) = (section.payload_type, section.has_nack);
+        Self {
+            rid: rid.to_owned(),
+            ssrc: None,
+            rtx_ssrc: None,
+            receiver: Receiver::new(format, transport_cc_id, has_nack, VIDEO_RATE, now),
+            depacketizer: Depacketizer::new(&section.parameter_sets),
+            first_packet: None,
+            last_packet: None,
+            configuration: None,
+        }
+    }
+
+    /// Takes a packet; the access units it completes go to `units`, with the sender they are of.
+    pub(crate) fn handle_packet(
+        &mut self,
+        now: Instant,
+        header: &RtpHeader,
+        payload: &[u8],
+        is_repeated: bool,
+        units: &mut Vec<(u32, AccessUnit)>,
+    ) {
+        let depacketizer = &mut self.depacketizer;
+        let mut emit = |ordered: Ordered<'_>| order_into(depacketizer, ordered, units);
+        if is_repeated {
+            self.receiver.handle_repeated(now, header, payload, &mut emit);
+        } else {
+            self.first_packet.get_or_insert(now);
+            self.last_packet = Some(now);
+            self.receiver.handle_packet(now, header, payload, &mut emit);
+        }
+    }
+
+    /// Gives up what is missing too long.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, units: &mut Vec<(u32, AccessUnit)>) {
+        let depacketizer = &mut self.depacketizer;
+        self.receiver.handle_timeout(now, &mut |ordered| order_into(depacketizer, ordered, units));
+    }
+
+    /// A picture that others refer to could not be passed on.
+    pub(crate) fn lose_reference(&mut self) {
+        self.depacketizer.handle_gap();
+    }
+
+    /// Nothing leaves before the next IDR.
+    #[must_use]
+    pub(crate) const fn awaits_keyframe(&self) -> bool {
+        self.depacketizer.awaits_keyframe()
+    }
+
+    /// Pictures held back so far.
+    #[must_use]
+    pub(crate) const fn withheld(&self) -> u64 {
+        self.depacketizer.withheld()
+    }
+
+    /// What the parameter sets say.
+    #[must_use]
+    pub(crate) fn sps(&self) -> Option<Sps> {
+        self.depacketizer.sps()
+    }
+
+    /// profile_idc, constraint flags and level_idc.
+    #[must_use]
+    pub(crate) fn profile(&self) -> Option<[u8; 3]> {
+        self.depacketizer.profile()
+    }
+
+    /// Packets come.
+    #[must_use]
+    pub(crate) fn is_live(&self, now: Instant) -> bool {
+        self.last_packet.is_some_and(|last| now < last + LIVE_LIMIT)
+    }
+
+    /// Pixels of a picture; 0 before they are known.
+    #[must_use]
+    pub(crate) fn pixels(&self) -> u64 {
+        self.sps().map_or(0, |sps| u64::from(sps.width) * u64::from(sps.height))
+    }
+}
+
+fn order_into(
+    depacketizer: &mut Depacketizer,
+    ordered: Ordered<'_>,
+    units: &mut Vec<(u32, AccessUnit)>,
+) {
+    match ordered {
+        Ordered::Packet(header, payload) => {
+            depacketizer.handle_payload(header.timestamp, header.marker, payload, &mut |unit| {
+                units.push((header.ssrc, unit));
+            });
+        }
+        Ordered::Gap(_) => depacketizer.handle_gap(),
+    }
+}

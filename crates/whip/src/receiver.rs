@@ -1,0 +1,126 @@
+//! What every track has: whose packets, in which order, and what is reported of them. Pure.
+
+use std::time::{Duration, Instant};
+
+use crate::jitter::{Jitter, JitterCounters, Ordered};
+use crate::meter::Meter;
+use crate::reception::ReceptionStats;
+use crate::rtp::RtpHeader;
+use crate::transport::feedback::Reception;
+
+/// One sender's packets.
+pub(crate) struct Receiver {
+    payload_type: u8,
+    transport_cc_id: Option<u8>,
+    jitter: Jitter,
+    reception: ReceptionStats,
+    pub(crate) meter: Meter,
+}
+
+impl Receiver {
+    /// `rate`: the track's RTP clock in Hz; `has_nack`: the sender answers requests for packets.
+    pub(crate) fn new(
+        payload_type: u8,
+        transport_cc_id: Option<u8>,
+        has_nack: bool,
+        rate: u32,
+        now: Instant,
+    ) -> Self {
+        Self {
+            payload_type,
+            transport_cc_id,
+            jitter: Jitter::new(has_nack),
+            reception: ReceptionStats::new(rate, now),
+            meter: Meter::new(now),
+        }
+    }
+
+    /// Takes a packet of its own; `emit` gets what is in order now.
+    pub(crate) fn handle_packet(
+        &mut self,
+        now: Instant,
+        header: &RtpHeader,
+        payload: &[u8],
+        emit: &mut impl FnMut(Ordered<'_>),
+    ) {
+        self.reception.note_packet(now, header);
+        self.meter.note_bytes(payload.len());
+        self.jitter.handle_packet(now, header, payload, emit);
+    }
+
+    /// Takes the original of a retransmission.
+    pub(crate) fn handle_repeated(
+        &mut self,
+        now: Instant,
+        header: &RtpHeader,
+        payload: &[u8],
+        emit: &mut impl FnMut(Ordered<'_>),
+    ) {
+        self.meter.note_bytes(payload.len());
+        self.jitter.handle_packet(now, header, payload, emit);
+    }
+
+    /// Gives up the holes that lasted too long.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, emit: &mut impl FnMut(Ordered<'_>)) {
+        self.jitter.handle_timeout(now, emit);
+    }
+
+    /// When holes or requests are due.
+    #[must_use]
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.jitter.poll_timeout()
+    }
+
+    /// The packets to ask for now.
+    pub(crate) fn poll_nack(&mut self, now: Instant, sequences: &mut Vec<u16>) {
+        self.jitter.poll_nack(now, sequences);
+    }
+
+    /// A sender report came.
+    pub(crate) const fn note_report(&mut self, now: Instant, ntp: u64) {
+        self.reception.note_report(now, ntp);
+    }
+
+    /// For the receiver report.
+    pub(crate) fn reception(&mut self, now: Instant) -> Option<Reception> {
+        self.reception.take(now, &self.jitter)
+    }
+
+    /// The sender, once it sent.
+    #[must_use]
+    pub(crate) const fn ssrc(&self) -> Option<u32> {
+        match self.jitter.highest() {
+            Some((ssrc, _)) => Some(ssrc),
+            None => None,
+        }
+    }
+
+    #[must_use]
+    pub(crate) const fn payload_type(&self) -> u8 {
+        self.payload_type
+    }
+
+    /// Header extension of the transport-wide sequence number.
+    #[must_use]
+    pub(crate) const fn transport_cc_id(&self) -> Option<u8> {
+        self.transport_cc_id
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub(crate) const fn counters(&self) -> JitterCounters {
+        self.jitter.counters()
+    }
+
+    /// Interarrival jitter (RFC 3550 6.4.1).
+    #[must_use]
+    pub(crate) fn jitter(&self) -> Duration {
+        self.reception.jitter()
+    }
+
+    /// Round trip, measured by requests that were answered; `None` before the first.
+    #[must_use]
+    pub(crate) const fn rtt(&self) -> Option<Duration> {
+        self.jitter.rtt()
+    }
+}

@@ -1,0 +1,170 @@
+//! Pictures that come in decoding order → decode time and composition time. Pure.
+//!
+//! Without B pictures the two are one. With them, a picture is decoded as many pictures early as may overtake it: the
+//! stream says how many, and where it does not, the first one that goes back teaches it.
+
+use headgate_media::Timestamp;
+
+/// Between two decode times, at least: RTMP counts milliseconds.
+const STEP_US: i64 = 1000;
+/// A picture this much older than the newest one is of another time.
+const STALE_US: i64 = 1_000_000;
+
+/// Times of one picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PictureTime {
+    /// Never goes back.
+    pub decode: Timestamp,
+    /// From decoding to showing, in milliseconds of the timestamps as they are written; not negative.
+    pub composition_ms: i32,
+}
+
+/// One track's decode times.
+#[derive(Debug)]
+pub struct Reorder {
+    depth: usize,
+    /// Show times that may still become decode times, ascending.
+    window: Vec<i64>,
+    last_decode: i64,
+    is_undeclared: bool,
+}
+
+impl Default for Reorder {
+    fn default() -> Self {
+        Self { depth: 0, window: Vec::new(), last_decode: i64::MIN, is_undeclared: false }
+    }
+}
+
+impl Reorder {
+    /// Pictures that may wait for one, at most.
+    const DEPTH_LIMIT: usize = 16;
+
+    /// A decoder configuration begins; `declared`: what it says of reordering.
+    pub fn configure(&mut self, declared: Option<u32>) {
+        let declared = declared.and_then(|depth| usize::try_from(depth).ok());
+        // What was learnt stays true for an encoder that does not say it.
+        let depth = declared.unwrap_or(0).min(Self::DEPTH_LIMIT);
+        self.depth = if self.is_undeclared { self.depth.max(depth) } else { depth };
+    }
+
+    /// Times of the next picture in decoding order, to be shown at `shown`. `None`: it should have been decoded earlier
+    /// than is still possible; it must be withheld, and the next ones will be right.
+    pub fn stamp(&mut self, shown: Timestamp, is_keyframe: bool) -> Option<PictureTime> {
+        let shown = shown.as_micros();
+        if is_keyframe {
+            self.window.retain(|waiting| shown - waiting < STALE_US);
+        }
+        let at = self.window.partition_point(|waiting| *waiting <= shown);
+        self.window.insert(at, shown);
+        let missing = (self.depth + 1).saturating_sub(self.window.len());
+        let earliest = match missing {
+            0 => self.window.remove(0),
+            // The stream begins: the first ones are decoded a little early.
+            _ => self.window.first().copied().unwrap_or(shown) - missing as i64 * STEP_US,
+        };
+        // RTMP has no time before 0.
+        let decode = earliest.max(self.last_decode.saturating_add(STEP_US)).max(0);
+        if shown < self.last_decode {
+            // While the window fills after a lesson, there is nothing new to learn.
+            if missing == 0 {
+                self.is_undeclared = true;
+                self.depth = (self.depth + 1).min(Self::DEPTH_LIMIT);
+            }
+            return None;
+        }
+        self.last_decode = decode;
+        let shown_ms = shown.max(decode).div_euclid(1000);
+        let composition_ms = i32::try_from(shown_ms - decode.div_euclid(1000)).unwrap_or(0);
+        Some(PictureTime { decode: Timestamp::from_micros(decode), composition_ms })
+    }
+
+    /// How many pictures may overtake one.
+    #[must_use]
+    pub const fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The stream reorders more than it says.
+    #[must_use]
+    pub const fn is_undeclared(&self) -> bool {
+        self.is_undeclared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Show times in frames of 40 ms, in decoding order → decode and show times in milliseconds, `None` if withheld.
+    fn run(reorder: &mut Reorder, shown: &[i64]) -> Vec<Option<(i64, i64)>> {
+        let stamp = |(n, frame): (usize, &i64)| {
+            let time = reorder.stamp(Timestamp::from_millis(frame * 40 + 1000), n == 0)?;
+            let decode = time.decode.as_millis() - 1000;
+            Some((decode, decode + i64::from(time.composition_ms)))
+        };
+        shown.iter().enumerate().map(stamp).collect()
+    }
+
+    #[test]
+    fn pictures_in_order_are_decoded_when_they_are_shown() {
+        let times = run(&mut Reorder::default(), &[0, 1, 2, 4]);
+        assert_eq!(times, [(0, 0), (40, 40), (80, 80), (160, 160)].map(Some));
+    }
+
+    #[test]
+    fn declared_b_pictures_are_shown_exactly_in_time() {
+        for (depth, shown) in [
+            (1, &[0, 3, 1, 2, 6, 4, 5, 9, 7, 8][..]),
+            (2, &[0, 4, 2, 1, 3, 8, 6, 5, 7, 12][..]),
+            (1, &[0, 2, 1, 4, 3, 6, 5][..]),
+        ] {
+            let mut reorder = Reorder::default();
+            reorder.configure(Some(depth));
+            let times: Vec<_> = run(&mut reorder, shown).into_iter().flatten().collect();
+            assert_eq!(times.len(), shown.len());
+            for (time, frame) in times.iter().zip(shown) {
+                assert_eq!(time.1, frame * 40, "{times:?}");
+                assert!(time.0 <= time.1);
+            }
+            assert!(times.windows(2).all(|pair| pair[0].0 < pair[1].0), "{times:?}");
+            assert!(!reorder.is_undeclared());
+        }
+    }
+
+    #[test]
+    fn no_decode_time_lies_before_zero() {
+        let mut reorder = Reorder::default();
+        reorder.configure(Some(2));
+        for (n, shown) in [0, 160, 80, 40, 120].into_iter().enumerate() {
+            let time = reorder.stamp(Timestamp::from_millis(shown), n == 0).expect("in time");
+            let decode = time.decode.as_millis();
+            assert!(decode >= 0 && decode + i64::from(time.composition_ms) == shown);
+        }
+    }
+
+    #[test]
+    fn undeclared_b_pictures_are_withheld_once_and_learnt() {
+        let mut reorder = Reorder::default();
+        reorder.configure(None);
+        let shown = [0, 3, 1, 2, 6, 4, 5, 9, 7, 8];
+        let times = run(&mut reorder, &shown);
+        assert!(reorder.is_undeclared());
+        assert!(times.iter().filter(|time| time.is_none()).count() <= 2, "{times:?}");
+        let kept: Vec<_> =
+            times.iter().zip(&shown).filter_map(|(t, f)| Some((*t.as_ref()?, f))).collect();
+        for ((decode, composed), frame) in &kept {
+            assert_eq!(*composed, **frame * 40);
+            assert!(decode <= composed);
+        }
+        assert!(kept.windows(2).all(|pair| pair[0].0.0 < pair[1].0.0));
+    }
+
+    #[test]
+    fn what_waited_before_a_hole_does_not_hold_back_what_follows_it() {
+        let mut reorder = Reorder::default();
+        reorder.configure(Some(2));
+        run(&mut reorder, &[0, 4, 2, 1, 3]);
+        let times = run(&mut reorder, &[100, 104, 102]);
+        assert!(times[0].is_some_and(|(decode, shown)| shown == 4000 && decode >= 3990));
+    }
+}

@@ -1,0 +1,172 @@
+//! What trickles behind an offer: `application/trickle-ice-sdpfrag` read, and the answer to an ICE restart written
+//! (RFC 8840 4.4, 9; RFC 9725 4.3). Pure.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use super::answer::{Sdp, write_candidates};
+use super::connection::{is_password, is_ufrag, read_candidates};
+use super::error::OfferError;
+use super::lines::{Lines, split_fragment};
+use super::offer::{Kind, Offer};
+
+/// A fragment may have so many bytes: a hundred candidates take 12 kB.
+const FRAGMENT_LIMIT_BYTES: usize = 64 * 1024;
+
+/// A client's fragment.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Fragment {
+    /// ICE user name that the candidates belong to.
+    pub ufrag: String,
+    /// ICE password of the same.
+    pub pwd: String,
+    /// Literal UDP addresses; names and the rest are passed over (RFC 9725 4.3.2).
+    pub candidates: Vec<SocketAddr>,
+}
+
+impl fmt::Debug for Fragment {
+    /// Without the ICE credentials.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Fragment")
+            .field("candidates", &self.candidates)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads a fragment. Clients write `m=` lines of any form, and candidates behind them or before.
+///
+/// # Errors
+/// It is none, or it does not say which credentials it belongs to.
+pub fn read_fragment(text: &str) -> Result<Fragment, OfferError> {
+    if text.len() > FRAGMENT_LIMIT_BYTES {
+        return Err(OfferError::TooLong);
+    }
+    let (session, sections) = split_fragment(text)?;
+    let every: Vec<&Lines<'_>> = std::iter::once(&session).chain(&sections).collect();
+    let one = |name| {
+        let mut values = every.iter().flat_map(|lines| lines.attributes(name));
+        let first = values.next()?;
+        // One transport has one pair of credentials, however often it is said.
+        values.all(|value| value == first).then_some(first)
+    };
+    let (ufrag, pwd) = (one("ice-ufrag").unwrap_or(""), one("ice-pwd").unwrap_or(""));
+    if !is_ufrag(ufrag) || !is_password(pwd) {
+        return Err(OfferError::Credentials);
+    }
+    let candidates = read_candidates(every.iter().flat_map(|lines| lines.attributes("candidate")))?;
+    Ok(Fragment { ufrag: ufrag.to_owned(), pwd: pwd.to_owned(), candidates })
+}
+
+/// Our half of a restarted ICE session: new credentials, the same candidates, ICE-lite as in the answer (RFC 9725 4.3.3).
+#[must_use]
+pub fn write_fragment(offer: &Offer, ufrag: &str, pwd: &str, candidates: &[SocketAddr]) -> String {
+    let mut sdp = Sdp::new();
+    sdp.line("a=ice-lite");
+    if !offer.bundle.is_empty() {
+        sdp.line(&format!("a=group:BUNDLE {}", offer.bundle.join(" ")));
+    }
+    let section = |kind: &Kind| match kind {
+        Kind::Audio => offer
+            .audio
+            .as_ref()
+            .map(|audio| ("audio", audio.protocol, audio.payload_type, &audio.mid)),
+        Kind::Video => offer
+            .video
+            .as_ref()
+            .map(|video| ("video", video.protocol, video.payload_type, &video.mid)),
+    };
+    // The section that the bundle's transport is told in (RFC 9143 7.2).
+    let tag = offer.bundle.first();
+    let mut sections = offer.order.iter().filter_map(section);
+    if let Some((media, protocol, format, mid)) =
+        sections.find(|(.., mid)| tag.is_none_or(|tag| tag == *mid))
+    {
+        sdp.line(&format!("m={media} 9 {protocol} {format}"));
+        if !mid.is_empty() {
+            sdp.line(&format!("a=mid:{mid}"));
+        }
+    }
+    sdp.line(&format!("a=ice-ufrag:{ufrag}"));
+    sdp.line(&format!("a=ice-pwd:{pwd}"));
+    write_candidates(&mut sdp, candidates);
+    sdp.into_text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::golden_tests::GOLDENS;
+    use super::super::read_offer;
+    use super::*;
+
+    const CREDENTIALS: &str = "a=ice-ufrag:EsAw\r\na=ice-pwd:P2uYro0UCOQ4zxjKXaWCBui1\r\n";
+
+    #[test]
+    fn what_real_clients_trickle_is_read() {
+        let address: SocketAddr = "192.0.2.8:40000".parse().expect("an address");
+        let candidate = "a=candidate:1 1 udp 2130706431 192.0.2.8 40000 typ host\r\n";
+        let table = [
+            // RFC 9725 4.3.2; browsers by whip-whep; Eyevinn's and Meetecho's; whip-js without a port; GStreamer's mids.
+            format!(
+                "a=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\n{CREDENTIALS}{candidate}a=end-of-candidates\r\n"
+            ),
+            format!("{CREDENTIALS}m=video 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:1\r\n{candidate}"),
+            format!(
+                "{CREDENTIALS}m=audio 9 RTP/AVP 0\r\na=mid:0\r\n{}",
+                candidate.replace(" 1 udp", " 0 udp")
+            ),
+            format!("m=audio RTP/AVP 0\r\na=mid:0\r\n{CREDENTIALS}{candidate}"),
+            format!(
+                "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\n{CREDENTIALS}m=audio 9 RTP/AVP 0\na=mid:audio0\n{candidate}m=video 9 RTP/AVP 0\na=mid:video1\n{CREDENTIALS}{candidate}"
+            ),
+            format!(
+                "{CREDENTIALS}a=candidate:2 1 UDP 1 4f2c.local 5 typ host\n{candidate}a=candidate:3 1 tcp 1 192.0.2.8 9 typ host tcptype active"
+            ),
+        ];
+        for text in table {
+            let fragment = read_fragment(&text).expect(&text);
+            assert_eq!(fragment.ufrag, "EsAw");
+            assert_eq!(fragment.pwd, "P2uYro0UCOQ4zxjKXaWCBui1");
+            assert_eq!(fragment.candidates, [address], "{text}");
+        }
+        let end = read_fragment(&format!("{CREDENTIALS}a=end-of-candidates\r\n")).expect("no more");
+        assert!(end.candidates.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_fragment_is_refused() {
+        let other = CREDENTIALS.replace("EsAw", "EsAx");
+        let many = "a=candidate:1 1 udp 1 192.0.2.8 40000 typ host\n".repeat(101);
+        let table = [
+            ("", OfferError::Credentials),
+            ("{}", OfferError::Malformed),
+            ("hello", OfferError::Malformed),
+            ("a=ice-ufrag:EsAw\n", OfferError::Credentials),
+            ("a=ice-ufrag:E\na=ice-pwd:P2uYro0UCOQ4zxjKXaWCBui1\n", OfferError::Credentials),
+            (&format!("{CREDENTIALS}m=audio 9 RTP/AVP 0\n{other}"), OfferError::Credentials),
+            (&format!("{CREDENTIALS}{many}"), OfferError::TooLong),
+            (&format!("{CREDENTIALS}{}", "b=x\n".repeat(20_000)), OfferError::TooLong),
+        ];
+        for (text, error) in table {
+            assert_eq!(read_fragment(text), Err(error), "{}", &text[..text.len().min(80)]);
+        }
+    }
+
+    #[test]
+    fn the_answer_to_a_restart_is_read_as_it_was_meant() {
+        for (name, text) in GOLDENS {
+            let Ok(offer) = read_offer(text) else { continue };
+            let candidates = ["203.0.113.4:8189".parse().expect("an address")];
+            let pwd = "ours-ours-ours-ours-ours";
+            let written = write_fragment(&offer, "ourufrag", pwd, &candidates);
+            assert!(
+                written.starts_with("a=ice-lite\r\n")
+                    && written.ends_with("a=end-of-candidates\r\n")
+            );
+            assert_eq!(written.matches("m=").count(), 1, "{name}");
+            let fragment = read_fragment(&written).expect(name);
+            assert_eq!((fragment.ufrag.as_str(), fragment.pwd.as_str()), ("ourufrag", pwd));
+            assert_eq!(fragment.candidates, candidates);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Where a datagram came from, and where an answer goes.
+
+use std::net::SocketAddr;
+
+/// The client's end of one transport: UDP, or frames over TCP (RFC 4571). The same address may have both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Path {
+    /// The client's address.
+    pub address: SocketAddr,
+    /// Frames over a connection that the client opened (RFC 6544 passive).
+    pub is_tcp: bool,
+}
+
+impl Path {
+    /// A TCP connection from `address`.
+    #[must_use]
+    pub const fn tcp(address: SocketAddr) -> Self {
+        Self { address, is_tcp: true }
+    }
+}
+
+impl From<SocketAddr> for Path {
+    fn from(address: SocketAddr) -> Self {
+        Self { address, is_tcp: false }
+    }
+}

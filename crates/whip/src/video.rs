@@ -1,0 +1,353 @@
+//! The picture of one session: packets of its layers in, frames of the best one out, and when to ask for a keyframe.
+//! Pure.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use headgate_media::{Codec, Frame, FrameKind, Timestamp};
+
+use crate::clock::Clock;
+use crate::depacketizer::AccessUnit;
+use crate::layer::Layer;
+use crate::reorder::Reorder;
+use crate::rtp::{RtpHeader, extension};
+use crate::sdp::VideoSection;
+
+/// Browsers send no keyframes by themselves: asked for at this age, one is there before two seconds have passed.
+const KEYFRAME_AGE: Duration = Duration::from_millis(1850);
+/// Pause between two requests for a keyframe.
+const KEYFRAME_PAUSE: Duration = Duration::from_millis(500);
+/// After the first packet, the first keyframe is given so long to come by itself.
+const FIRST_KEYFRAME_WAIT: Duration = Duration::from_millis(400);
+/// Requests without a keyframe after which a sender is taken not to react.
+const DEAF_AFTER: u32 = 8;
+/// A sender that never reacts is asked this seldom.
+const DEAF_PAUSE: Duration = Duration::from_secs(10);
+
+/// The picture.
+pub(crate) struct VideoTrack {
+    layers: Vec<Layer>,
+    /// The layer that is passed on, once one had a keyframe.
+    active: Option<usize>,
+    payload_type: u8,
+    /// Payload type of retransmissions, and the sender that the offer names for the picture.
+    rtx: Option<u8>,
+    offered_ssrc: Option<u32>,
+    rid_id: Option<u8>,
+    repaired_rid_id: Option<u8>,
+    can_ask_keyframe: bool,
+    reorder: Reorder,
+    /// Access units of one call, before they are judged.
+    units: Vec<(u32, AccessUnit)>,
+    late_pictures: u64,
+    /// A picture of this call that others refer to was withheld.
+    has_lost_reference: bool,
+    last_pli: Option<Instant>,
+    unanswered_plis: u32,
+    is_keyframe_wanted: bool,
+    plis: u64,
+}
+
+impl VideoTrack {
+    /// As the offer's section says.
+    #[must_use]
+    pub(crate) fn new(section: &VideoSection, now: Instant) -> Self {
+        let mut layers: Vec<_> =
+            section.rids.iter().map(|rid| Layer::new(rid, section, now)).collect();
+        if layers.is_empty() {
+            layers.push(Layer::new("", section, now));
+        }
+        Self {
+            layers,
+            active: None,
+            payload_type: section.payload_type,
+            rtx: section.rtx.filter(|_| section.has_nack).map(|rtx| rtx.payload_type),
+            offered_ssrc: section.ssrc,
+            rid_id: section.rid_id,
+            repaired_rid_id: section.repaired_rid_id,
+            can_ask_keyframe: section.has_pli,
+            reorder: Reorder::default(),
+            units: Vec::new(),
+            late_pictures: 0,
+            has_lost_reference: false,
+            last_pli: None,
+            unanswered_plis: 0,
+            is_keyframe_wanted: false,
+            plis: 0,
+        }
+    }
+
+    /// The packet is of this track, or repeats one of it (RFC 4588).
+    #[must_use]
+    pub(crate) fn is_of(&self, header: &RtpHeader) -> bool {
+        header.payload_type == self.payload_type || self.rtx == Some(header.payload_type)
+    }
+
+    /// Takes a packet, opened and whole; what it completes goes to `frames`.
+    pub(crate) fn handle_packet(
+        &mut self,
+        now: Instant,
+        header: &RtpHeader,
+        packet: &[u8],
+        clock: &mut Clock,
+        frames: &mut VecDeque<Frame>,
+    ) {
+        let payload = packet.get(header.payload_at..header.payload_end).unwrap_or_default();
+        let is_repeated = header.payload_type != self.payload_type;
+        let Some(index) = self.layer_of(header, packet, is_repeated) else { return };
+        let mut units = std::mem::take(&mut self.units);
+        if is_repeated {
+            self.handle_retransmission(now, index, header, payload, &mut units);
+        } else if let Some(layer) = self.layers.get_mut(index) {
+            layer.handle_packet(now, header, payload, false, &mut units);
+        }
+        self.forward_all(now, index, &mut units, clock, frames);
+        self.units = units;
+    }
+
+    /// The original sequence number stands before the original payload.
+    fn handle_retransmission(
+        &mut self,
+        now: Instant,
+        index: usize,
+        header: &RtpHeader,
+        payload: &[u8],
+        units: &mut Vec<(u32, AccessUnit)>,
+    ) {
+        // Nothing behind the number, or nothing at all, probes the bandwidth.
+        let Some((&[high, low], original)) = payload.split_first_chunk() else { return };
+        let offered_ssrc = self.offered_ssrc.filter(|_| self.layers.len() == 1);
+        let Some(layer) = self.layers.get_mut(index) else { return };
+        let Some(ssrc) = layer.receiver.ssrc().or(layer.ssrc).or(offered_ssrc) else { return };
+        if original.is_empty() {
+            return;
+        }
+        let sequence = u16::from_be_bytes([high, low]);
+        let header = RtpHeader { sequence, ssrc, payload_type: self.payload_type, ..*header };
+        layer.handle_packet(now, &header, original, true, units);
+    }
+
+    /// Gives up what is missing too long.
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        clock: &mut Clock,
+        frames: &mut VecDeque<Frame>,
+    ) {
+        let mut units = std::mem::take(&mut self.units);
+        for index in 0..self.layers.len() {
+            if let Some(layer) = self.layers.get_mut(index) {
+                layer.handle_timeout(now, &mut units);
+            }
+            self.forward_all(now, index, &mut units, clock, frames);
+        }
+        self.units = units;
+    }
+
+    /// When holes, requests or a keyframe are due.
+    #[must_use]
+    pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        let layers = self.layers.iter().filter_map(|layer| layer.receiver.poll_timeout());
+        layers.chain(self.pli_at(now)).min()
+    }
+
+    /// The sender to ask for a keyframe now, if any.
+    pub(crate) fn poll_pli(&mut self, now: Instant) -> Option<u32> {
+        let at = self.pli_at(now)?;
+        let ssrc = self.target(now)?.receiver.ssrc()?;
+        if now < at {
+            return None;
+        }
+        self.last_pli = Some(now);
+        self.is_keyframe_wanted = false;
+        self.unanswered_plis = self.unanswered_plis.saturating_add(1);
+        self.plis += 1;
+        Some(ssrc)
+    }
+
+    /// Someone needs a keyframe. Before the first one there is nothing to hurry.
+    pub(crate) const fn want_keyframe(&mut self) {
+        self.is_keyframe_wanted = self.active.is_some();
+    }
+
+    /// All layers.
+    pub(crate) fn layers_mut(&mut self) -> impl Iterator<Item = &mut Layer> {
+        self.layers.iter_mut()
+    }
+
+    /// All layers.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &Layer> {
+        self.layers.iter()
+    }
+
+    /// The layer that is passed on, or the first.
+    #[must_use]
+    pub(crate) fn shown(&self) -> Option<&Layer> {
+        self.layers.get(self.active.unwrap_or(0))
+    }
+
+    /// Likewise.
+    pub(crate) fn shown_mut(&mut self) -> Option<&mut Layer> {
+        self.layers.get_mut(self.active.unwrap_or(0))
+    }
+
+    /// Width and height in pixels, once known.
+    #[must_use]
+    pub(crate) fn resolution(&self) -> Option<(u32, u32)> {
+        self.shown()?.sps().map(|sps| (sps.width, sps.height))
+    }
+
+    /// Requests for a keyframe so far, and those in a row that brought none.
+    #[must_use]
+    pub(crate) const fn plis(&self) -> (u64, u32) {
+        (self.plis, self.unanswered_plis)
+    }
+
+    /// Pictures held back so far.
+    #[must_use]
+    pub(crate) fn withheld(&self) -> u64 {
+        self.late_pictures + self.shown().map_or(0, Layer::withheld)
+    }
+
+    /// How pictures are reordered.
+    #[must_use]
+    pub(crate) const fn reorder(&self) -> &Reorder {
+        &self.reorder
+    }
+
+    /// The sender's requests for keyframes are asked of this track at all.
+    #[must_use]
+    pub(crate) const fn can_ask_keyframe(&self) -> bool {
+        self.can_ask_keyframe
+    }
+
+    /// The layer a packet is of: by its sender, else by the name it carries.
+    fn layer_of(&mut self, header: &RtpHeader, packet: &[u8], is_repeated: bool) -> Option<usize> {
+        if self.layers.len() == 1 {
+            return Some(0);
+        }
+        let sender = |layer: &Layer| if is_repeated { layer.rtx_ssrc } else { layer.ssrc };
+        let known = self.layers.iter().position(|layer| sender(layer) == Some(header.ssrc));
+        let id = if is_repeated { self.repaired_rid_id } else { self.rid_id };
+        known.or_else(|| {
+            let rid = extension(packet, id?)?;
+            let index = self.layers.iter().position(|layer| layer.rid.as_bytes() == rid)?;
+            let layer = self.layers.get_mut(index)?;
+            let place = if is_repeated { &mut layer.rtx_ssrc } else { &mut layer.ssrc };
+            *place = Some(header.ssrc);
+            Some(index)
+        })
+    }
+
+    fn forward_all(
+        &mut self,
+        now: Instant,
+        index: usize,
+        units: &mut Vec<(u32, AccessUnit)>,
+        clock: &mut Clock,
+        frames: &mut VecDeque<Frame>,
+    ) {
+        self.has_lost_reference = false;
+        for (ssrc, unit) in units.drain(..) {
+            self.forward(now, index, ssrc, unit, clock, frames);
+        }
+    }
+
+    /// Passes a picture on if its layer is the one that is shown, or from this keyframe on becomes it.
+    fn forward(
+        &mut self,
+        now: Instant,
+        index: usize,
+        ssrc: u32,
+        unit: AccessUnit,
+        clock: &mut Clock,
+        frames: &mut VecDeque<Frame>,
+    ) {
+        let is_chosen = unit.is_keyframe && self.is_better(now, index);
+        let Some(layer) = self.layers.get_mut(index) else { return };
+        layer.receiver.meter.note_picture(now, unit.is_keyframe);
+        if let Some(configuration) = &unit.configuration {
+            layer.configuration = Some(configuration.clone());
+        }
+        let is_shown = self.active == Some(index);
+        if !is_shown && !is_chosen {
+            return;
+        }
+        if unit.is_keyframe {
+            self.unanswered_plis = 0;
+            self.has_lost_reference = false;
+        } else if self.has_lost_reference {
+            // Of one call's pictures, those behind one that was withheld.
+            self.late_pictures += 1;
+            return;
+        }
+        let configuration = if is_shown { unit.configuration } else { layer.configuration.clone() };
+        self.active = Some(index);
+        if configuration.is_some() {
+            self.reorder.configure(layer.sps().and_then(|sps| sps.reorder_depth));
+        }
+        let shown = clock.stamp_video(now, ssrc, unit.timestamp);
+        let Some(time) = self.reorder.stamp(shown, unit.is_keyframe) else {
+            self.late_pictures += 1;
+            if !unit.is_disposable {
+                layer.lose_reference();
+                self.has_lost_reference = true;
+            }
+            return;
+        };
+        let (timestamp, composition_ms): (Timestamp, i32) = (time.decode, time.composition_ms);
+        let codec = Codec::H264;
+        if let Some(data) = configuration {
+            let kind = FrameKind::Configuration;
+            frames.push_back(Frame { codec, kind, timestamp, composition_ms: 0, data });
+        }
+        let kind = match (unit.is_keyframe, unit.is_disposable) {
+            (true, _) => FrameKind::Keyframe,
+            (false, true) => FrameKind::Disposable,
+            (false, false) => FrameKind::Inter,
+        };
+        frames.push_back(Frame { codec, kind, timestamp, composition_ms, data: unit.data });
+    }
+
+    /// Whether a keyframe of layer `index` is where to change to it: it is the first of all, or larger than what is shown,
+    /// or what is shown has ceased.
+    fn is_better(&self, now: Instant, index: usize) -> bool {
+        let Some(shown) = self.active else { return true };
+        let (Some(layer), Some(shown)) = (self.layers.get(index), self.layers.get(shown)) else {
+            return false;
+        };
+        layer.pixels() > shown.pixels() || !shown.is_live(now)
+    }
+
+    /// The layer to ask for a keyframe: the best that is sent.
+    fn target(&self, now: Instant) -> Option<&Layer> {
+        let shown = self.shown()?;
+        if self.layers.len() == 1 {
+            return Some(shown);
+        }
+        let live = self.layers.iter().filter(|layer| layer.is_live(now));
+        // Of equal ones the first: the offer's order.
+        let best = live.rev().max_by_key(|layer| layer.pixels());
+        let is_reason = |best: &&Layer| best.pixels() > shown.pixels() || !shown.is_live(now);
+        Some(best.filter(is_reason).unwrap_or(shown))
+    }
+
+    /// When the next request for a keyframe is due.
+    fn pli_at(&self, now: Instant) -> Option<Instant> {
+        let target = self.target(now).filter(|_| self.can_ask_keyframe)?;
+        let first = target.first_packet?;
+        let is_shown = self.shown().is_some_and(|shown| shown.rid == target.rid);
+        let due = match target.receiver.meter.last_keyframe() {
+            _ if self.is_keyframe_wanted => first,
+            None => first + FIRST_KEYFRAME_WAIT,
+            Some(_) if target.awaits_keyframe() || !is_shown => first,
+            Some(last) => last + KEYFRAME_AGE,
+        };
+        let pause = if self.unanswered_plis >= DEAF_AFTER { DEAF_PAUSE } else { KEYFRAME_PAUSE };
+        Some(self.last_pli.map_or(due, |last| due.max(last + pause)))
+    }
+}
+
+#[cfg(test)]
+#[path = "video_tests.rs"]
+mod tests;

@@ -1,0 +1,170 @@
+use super::*;
+use crate::sdp::Rtx;
+
+const SPS_SMALL: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
+
+fn section(further: &str) -> VideoSection {
+    let offer = format!(
+        "v=0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96 97\r\na=ice-ufrag:abcd\r\n\
+a=ice-pwd:0123456789abcdefghijklmn\r\na=setup:actpass\r\na=rtcp-mux\r\na=mid:0\r\n\
+a=fingerprint:sha-256 00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\r\n\
+a=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1;profile-level-id=42e01f\r\n\
+a=rtcp-fb:96 nack\r\na=rtcp-fb:96 nack pli\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\n{further}"
+    );
+    crate::sdp::read_offer(&offer).expect("acceptable").video.expect("a picture")
+}
+
+struct Track {
+    video: VideoTrack,
+    clock: Clock,
+    frames: VecDeque<Frame>,
+    start: Instant,
+}
+
+impl Track {
+    fn new(further: &str) -> Self {
+        let start = Instant::now();
+        let video = VideoTrack::new(&section(further), start);
+        Self { video, clock: Clock::default(), frames: VecDeque::new(), start }
+    }
+
+    fn at(&self, millis: u64) -> Instant {
+        self.start + Duration::from_millis(millis)
+    }
+
+    /// A packet with one payload; `rid` is carried in header extension 10.
+    fn packet(
+        &mut self,
+        millis: u64,
+        (payload_type, ssrc): (u8, u32),
+        sequence: u16,
+        payload: &[u8],
+        rid: &str,
+    ) {
+        let mut packet = vec![0x90, 0x80 | payload_type];
+        packet.extend_from_slice(&sequence.to_be_bytes());
+        packet.extend_from_slice(&((millis * 90) as u32).to_be_bytes());
+        packet.extend_from_slice(&ssrc.to_be_bytes());
+        packet.extend_from_slice(&[0xbe, 0xde, 0, 1]);
+        let mut extension = vec![0xa0 | (rid.len().max(1) as u8 - 1)];
+        extension.extend_from_slice(if rid.is_empty() { b"?" } else { rid.as_bytes() });
+        extension.resize(4, 0);
+        packet.extend_from_slice(&extension);
+        packet.extend_from_slice(payload);
+        let header = RtpHeader::read(&packet).expect("a packet");
+        assert!(self.video.is_of(&header));
+        let now = self.at(millis);
+        self.video.handle_packet(now, &header, &packet, &mut self.clock, &mut self.frames);
+    }
+
+    /// First bytes behind the slice header of what came out, by kind.
+    fn out(&mut self) -> Vec<(FrameKind, u8)> {
+        let last = |frame: Frame| (frame.kind, frame.data.last().copied().unwrap_or_default());
+        self.frames.drain(..).map(last).collect()
+    }
+}
+
+fn key(sps: &[u8], mark: u8) -> Vec<u8> {
+    let pps = [0x68, 0xce];
+    let mut stap = vec![0x78];
+    for nal in [sps, &pps, &[0x65, 0x88, mark]] {
+        stap.extend_from_slice(&(nal.len() as u16).to_be_bytes());
+        stap.extend_from_slice(nal);
+    }
+    stap
+}
+
+#[test]
+fn a_retransmission_fills_its_hole_and_what_is_no_packet_is_passed_over() {
+    assert_eq!(section("").rtx.map(|Rtx { payload_type, .. }| payload_type), Some(97));
+    let mut track = Track::new("");
+    track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
+    track.packet(90, (96, 7), 12, &[0x41, 0x9a, 3], "");
+    assert_eq!(track.out().len(), 2);
+    for payload in [&[][..], &[0], &[0, 11]] {
+        track.packet(81, (97, 8), 500, payload, "");
+    }
+    assert!(track.out().is_empty());
+    for _ in 0..2 {
+        track.packet(82, (97, 8), 501, &[0, 11, 0x41, 0x9a, 2], "");
+    }
+    assert_eq!(track.out(), [(FrameKind::Inter, 2), (FrameKind::Inter, 3)]);
+    let counters = track.video.shown().expect("one layer").receiver.counters();
+    assert_eq!(counters.recovered, 0, "it was not asked for");
+}
+
+const SIMULCAST: &str = "a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\r\n\
+a=rid:q send\r\na=rid:f send\r\na=simulcast:send q;f\r\n";
+/// 640x360 and 320x180 by x264.
+const SPS_LARGE: &[u8] = include_bytes!("fixtures/sps_640x360");
+const SPS_QUARTER: &[u8] = include_bytes!("fixtures/sps_320x180");
+
+#[test]
+fn of_simulcast_layers_the_largest_that_lives_is_shown_and_changes_only_at_a_keyframe() {
+    let mut track = Track::new(SIMULCAST);
+    track.packet(0, (96, 1), 10, &key(SPS_QUARTER, 1), "q");
+    assert_eq!(track.video.resolution(), Some((320, 180)));
+    track.packet(40, (96, 1), 11, &[0x41, 0x9a, 2], "q");
+    let shown = [(FrameKind::Configuration, 0xce), (FrameKind::Keyframe, 1), (FrameKind::Inter, 2)];
+    assert_eq!(track.out(), shown);
+    // The large one begins: it takes over at its keyframe, with its own configuration.
+    track.packet(60, (96, 2), 900, &key(SPS_LARGE, 11), "f");
+    track.packet(80, (96, 1), 12, &[0x41, 0x9a, 3], "");
+    track.packet(100, (96, 2), 901, &[0x41, 0x9a, 12], "");
+    let shown =
+        [(FrameKind::Configuration, 0xce), (FrameKind::Keyframe, 11), (FrameKind::Inter, 12)];
+    assert_eq!(track.out(), shown);
+    assert_eq!(track.video.resolution(), Some((640, 360)));
+    // It falls silent: the small one is asked for a keyframe, and shown from there.
+    let mut sequence = 13;
+    for millis in (140..1400).step_by(40) {
+        track.packet(millis, (96, 1), sequence, &[0x41, 0x9a, 4], "");
+        sequence += 1;
+    }
+    assert!(track.out().is_empty());
+    let now = track.at(1400);
+    assert_eq!(track.video.poll_pli(now), Some(1));
+    track.packet(1420, (96, 1), sequence, &key(SPS_QUARTER, 21), "");
+    assert_eq!(track.out(), [(FrameKind::Configuration, 0xce), (FrameKind::Keyframe, 21)]);
+    // It comes back: asked for a keyframe, and shown again.
+    track.packet(1500, (96, 2), 902, &[0x41, 0x9a, 13], "");
+    assert_eq!(track.video.poll_pli(track.at(1910)), Some(2));
+    track.packet(1920, (96, 2), 903, &key(SPS_LARGE, 31), "");
+    let last = track.out();
+    assert_eq!(last, [(FrameKind::Configuration, 0xce), (FrameKind::Keyframe, 31)]);
+}
+
+#[test]
+fn decode_times_never_go_back_across_layers() {
+    let mut track = Track::new(SIMULCAST);
+    let mut last = None;
+    for n in 0..200_u64 {
+        let millis = n * 40;
+        let payload =
+            |sps, n: u64| if n.is_multiple_of(10) { key(sps, 1) } else { vec![0x41, 0x9a, 1] };
+        track.packet(millis, (96, 1), n as u16, &payload(SPS_QUARTER, n), "q");
+        if n % 100 < 50 {
+            track.packet(millis + 3, (96, 2), 5000 + n as u16, &payload(SPS_LARGE, n), "f");
+        }
+        for frame in track.frames.drain(..) {
+            if frame.kind != FrameKind::Configuration {
+                assert!(last.is_none_or(|last| frame.timestamp > last), "{n}");
+                last = Some(frame.timestamp);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wanted_keyframe_is_asked_for_at_once_but_not_twice_in_half_a_second() {
+    let mut track = Track::new("");
+    track.video.want_keyframe();
+    track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
+    let at = |millis| track.start + Duration::from_millis(millis);
+    assert_eq!(track.video.poll_pli(at(100)), None);
+    track.video.want_keyframe();
+    assert_eq!(track.video.poll_pli(at(101)), Some(7));
+    track.video.want_keyframe();
+    assert_eq!(track.video.poll_pli(at(500)), None);
+    assert_eq!(track.video.poll_pli(at(601)), Some(7));
+}

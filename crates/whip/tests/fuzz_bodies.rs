@@ -1,0 +1,81 @@
+//! The fuzz bodies on what is kept in git and on changes of it that are the same in every run: a bounded share of what
+//! `npm run fuzz` does.
+
+use headgate_whip::fuzz;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRng, TestRunner};
+
+/// Changed inputs per body; each takes well below a millisecond without optimisation.
+const CASES: u32 = 1_500;
+
+/// One change: cut, repeat or overwrite a stretch.
+#[derive(Clone, Debug)]
+struct Change {
+    kind: u8,
+    at: prop::sample::Index,
+    bytes: Vec<u8>,
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let bytes = vec(any::<u8>(), 0..24);
+    let change = (0_u8..4, any::<prop::sample::Index>(), bytes);
+    vec(change.prop_map(|(kind, at, bytes)| Change { kind, at, bytes }), 0..6)
+}
+
+fn apply(mut input: Vec<u8>, changes: &[Change]) -> Vec<u8> {
+    for Change { kind, at, bytes } in changes {
+        let at = at.index(input.len() + 1);
+        let end = (at + bytes.len()).min(input.len());
+        match kind {
+            0 => input.truncate(at),
+            1 => drop(input.splice(at..end, bytes.iter().copied())),
+            2 => drop(input.splice(at..at, bytes.iter().copied())),
+            _ => input.extend_from_within(at..end),
+        }
+    }
+    input
+}
+
+fn replay(name: &str, body: fn(&[u8])) {
+    let folder = format!("{}/../fuzz/corpus/{name}", env!("CARGO_MANIFEST_DIR"));
+    let kept: Vec<Vec<u8>> = std::fs::read_dir(folder)
+        .expect("a corpus")
+        .map(|entry| std::fs::read(entry.expect("readable").path()).expect("readable"))
+        .collect();
+    assert!(!kept.is_empty());
+    kept.iter().for_each(|input| body(input));
+    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    let rng = TestRng::deterministic_rng(config.rng_algorithm);
+    let of_kept = (prop::sample::select(kept), changes());
+    let outcome = TestRunner::new_with_rng(config, rng).run(&of_kept, |(input, changes)| {
+        body(&apply(input, &changes));
+        Ok(())
+    });
+    outcome.expect("no body panics");
+}
+
+#[test]
+fn any_bytes_are_judged_as_an_offer() {
+    replay("sdp_offer", fuzz::sdp_offer);
+}
+
+#[test]
+fn any_bytes_are_judged_as_a_fragment() {
+    replay("sdp_fragment", fuzz::sdp_fragment);
+}
+
+#[test]
+fn any_payloads_make_whole_access_units_or_none() {
+    replay("depacketizer", fuzz::depacketizer);
+}
+
+#[test]
+fn any_packets_leave_the_timeline_in_order() {
+    replay("jitter", fuzz::jitter);
+}
+
+#[test]
+fn any_datagrams_do_a_session_no_harm() {
+    replay("whip_session", fuzz::whip_session);
+}

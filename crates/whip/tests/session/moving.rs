@@ -1,0 +1,117 @@
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use headgate_media::{Codec, FrameKind};
+use headgate_peer::{Event, Settings};
+use headgate_whip::{Path, WhipEvent};
+
+use crate::world::World;
+
+fn elsewhere() -> SocketAddr {
+    "198.51.100.7:50123".parse().expect("an address")
+}
+
+#[test]
+fn a_client_behind_a_new_address_is_followed_once_it_proved_itself_there() {
+    let mut world = World::new(Settings::default());
+    assert!(world.connect());
+    world.publish(50, 2000);
+    let old = world.client;
+    world.client = elsewhere();
+    // Its next check comes within 2.5 s; what it sent before that is asked for again, or withheld to a keyframe.
+    world.publish(150, 2000);
+    world.pass(Duration::from_secs(1));
+    assert_eq!(world.end(), None);
+    assert!(world.events.contains(&WhipEvent::Proven(elsewhere().into())));
+    let pictures = world.pictures();
+    assert_eq!(pictures.last(), Some(&199));
+    assert!(pictures.len() > 125, "{}", pictures.len());
+    // Feedback goes to the new address, too.
+    world.client_events.clear();
+    world.publish(60, 2000);
+    assert!(world.client_events.contains(&Event::KeyframeWanted));
+    // A stranger on the old address is not taken for the client.
+    world.inject(old, &[0x80; 200]);
+    world.publish(5, 2000);
+    assert_eq!(world.end(), None);
+}
+
+#[test]
+fn the_same_address_by_tcp_is_another_path_and_works_as_well() {
+    let mut world = World::new(Settings::default());
+    world.is_tcp = true;
+    assert!(world.connect());
+    world.publish(25, 2000);
+    world.pass(Duration::from_millis(50));
+    assert_eq!(world.pictures().len(), 25);
+    assert!(world.events.contains(&WhipEvent::Proven(Path::tcp(world.client))));
+    let told = world.session.diagnostics(world.now);
+    assert!(told.problems.iter().any(|problem| problem.contains("by TCP")), "{told:?}");
+}
+
+#[test]
+fn b_pictures_leave_in_decoding_order_with_their_own_time_to_be_shown() {
+    let mut world = World::new(Settings { audio: false, ..Settings::default() });
+    assert!(world.connect());
+    // I P B b P B b: show times of two pictures between, not announced: this SPS says nothing of reordering.
+    let sps: &[u8] = &[0x67, 0x4d, 0x40, 0x1f, 0xda, 0x02, 0x80, 0xf6, 0x80];
+    let order = [0_u32, 3, 1, 2, 6, 4, 5, 9, 7, 8, 12, 10, 11];
+    for (n, shown) in order.iter().enumerate() {
+        let nal: &[u8] = match n {
+            0 => &[0x65, 0x88, 1],
+            _ if shown % 3 == 0 => &[0x41, 0x9a, 2],
+            _ => &[0x01, 0x9e, 3],
+        };
+        let sets: &[&[u8]] = &[sps, &[0x68, 0xce, 0x3c, 0x80], nal];
+        let nals = if n == 0 { sets } else { &sets[2..] };
+        world.publisher.send_video(world.now, 90_000 + shown * 3600, nals);
+        world.pass(Duration::from_millis(40));
+    }
+    let frames: Vec<_> =
+        world.frames.iter().filter(|of| of.kind != FrameKind::Configuration).collect();
+    assert!(frames.len() >= order.len() - 2, "{}", frames.len());
+    let first = frames[0].timestamp.as_millis();
+    let mut shown: Vec<_> = frames
+        .iter()
+        .map(|frame| frame.timestamp.as_millis() + i64::from(frame.composition_ms) - first)
+        .collect();
+    assert!(frames.windows(2).all(|pair| pair[0].timestamp < pair[1].timestamp));
+    assert!(frames.iter().all(|frame| frame.composition_ms >= 0 && frame.codec == Codec::H264));
+    shown.sort_unstable();
+    shown.dedup();
+    assert_eq!(shown.len(), frames.len(), "every picture has a time of its own: {shown:?}");
+    let off = |time: &i64| (time % 40).min(40 - time % 40);
+    assert!(shown.iter().all(|time| off(time) <= 2), "{shown:?}");
+}
+
+#[test]
+fn what_is_wrong_is_told_in_words() {
+    let mut world = World::new(Settings { audio: false, ..Settings::default() });
+    assert!(world.connect());
+    world.publish(25, 2000);
+    let _ = world.session.diagnostics(world.now);
+    world.publish(25, 2000);
+    let told = world.session.diagnostics(world.now);
+    let video = told.video.expect("a picture");
+    assert_eq!(
+        (video.codec, video.profile, video.level.as_str()),
+        ("H.264", "Constrained Baseline", "3.1")
+    );
+    assert!((24.0..=26.0).contains(&video.fps), "{}", video.fps);
+    assert!((350..=450).contains(&video.track.kbps), "{}", video.track.kbps);
+    assert!(told.problems.is_empty(), "{:?}", told.problems);
+    // A sender that never reacts to requests.
+    for _ in 0..300 {
+        world.keep_from_keyframes();
+        world.publish(1, 2000);
+    }
+    let told = world.session.diagnostics(world.now);
+    let advice = "set the encoder's keyframe interval to 2 s";
+    assert!(
+        told.problems
+            .iter()
+            .any(|problem| problem.starts_with("no keyframe for 1") && problem.ends_with(advice)),
+        "{:?}",
+        told.problems
+    );
+}

@@ -1,0 +1,12 @@
+// Whatever happens to a measurement, no child of it stays behind.
+const children = new Set();
+process.on("exit", () => {
+  for (const child of children) child.kill("SIGKILL");
+});
+
+/** @template {import("node:child_process").ChildProcess} C @param {C} child @returns {C} */
+export function endingWithUs(child) {
+  children.add(child);
+  child.once("exit", () => children.delete(child));
+  return child;
+}

@@ -1,0 +1,3 @@
+export function durability(
+  count?: number,
+): Promise<{ accepted: number; done: number; repeated: number; wrong: string[]; failures: number }>;

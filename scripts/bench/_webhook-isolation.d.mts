@@ -1,0 +1,4 @@
+export function isolation(
+  seconds?: number,
+  rounds?: number,
+): Promise<{ ratio: number; alone: number[]; beside: number[] }>;

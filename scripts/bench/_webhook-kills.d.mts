@@ -1,0 +1,3 @@
+export function kills(
+  count?: number,
+): Promise<{ publishes: number; done: number; wrong: string[]; settingsLost: number; readyMs: number[] }>;

@@ -1,0 +1,52 @@
+// The WHIP part of `npm run matrix`: every client we know, one after another, a minute each at 720p, judged upstream;
+// then a publisher through 24 bad networks. `[SECONDS]` shortens the clients' minutes.
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import { root } from "../build.mjs";
+
+const SECONDS_EACH = 60;
+const SIZE = "1280x720";
+const CLIENTS = ["test/whip-clients.test.ts", "test/whip-clients-browser.test.ts"];
+const NETWORKS = ["test/whip-impairment.test.ts"];
+/** Publishers with made-up pictures need little; more at once than this come late on a small machine. */
+const NETWORKS_AT_ONCE = 4;
+
+/**
+ * Prints two tables, and what failed.
+ * @param {readonly string[]} [args]
+ * @returns {Promise<boolean>} whether everything arrived as it should
+ */
+export async function matrix(args = []) {
+  const seconds = Number(args[0] ?? SECONDS_EACH);
+  const environment = { WHIP_CLIENT_SECONDS: String(seconds), WHIP_CLIENT_SIZE: SIZE };
+  const clients = await tests(CLIENTS, environment, 1);
+  const rows = clients.figures("whip client").map(({ name, ...figures }) => [name, figures]);
+  console.table(Object.fromEntries(rows));
+  const networks = await tests(NETWORKS, { WHIP_IMPAIRMENT: "all" }, NETWORKS_AT_ONCE);
+  console.table(networks.figures("whip impairment"));
+  return clients.isGreen && networks.isGreen;
+}
+
+/** Runs tests; `figures` gives the JSON that they printed behind a word. */
+async function tests(files, environment, atOnce) {
+  const vitest = [join("node_modules", "vitest", "vitest.mjs"), "run", "--maxConcurrency", String(atOnce), ...files];
+  const env = { ...process.env, ...environment };
+  const child = spawn(process.execPath, vitest, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const name of ["stdout", "stderr"]) {
+    child[name].setEncoding("utf8").on("data", (text) => {
+      output += text;
+    });
+  }
+  const isGreen = (await new Promise((resolve) => child.on("close", resolve))) === 0;
+  const plain = stripVTControlCharacters(output);
+  if (!isGreen) console.error(plain);
+  return {
+    isGreen,
+    figures: (word) => [...plain.matchAll(new RegExp(`^${word} (\\{.*\\})$`, "gm"))].map(([, row]) => JSON.parse(row)),
+  };
+}
+
+// By itself: `node scripts/matrix/whip.mjs [SECONDS]`.
+if (import.meta.filename === process.argv[1]) process.exit((await matrix(process.argv.slice(2))) ? 0 : 1);

@@ -1,0 +1,33 @@
+// What happens to a publish in the matrix.
+import type { Kind } from "./sources.ts";
+
+export interface Condition {
+  readonly name: string;
+  readonly media: Kind;
+  readonly fate: "accepted" | "denied" | "duplicate";
+  /** What follows `?` in the stream name. */
+  readonly arguments: string;
+  /** How long the customer takes to answer, ms. */
+  readonly hookMs: number;
+  /** What the clock passes half-way, ms; 0 begins at 0. */
+  readonly crossingMs: number;
+}
+
+const usual = { media: "plain", fate: "accepted", arguments: "passcode=abc", hookMs: 0, crossingMs: 0 } as const;
+
+/** The reason the customer gives when it refuses. */
+export const DENIAL = "Your passcode has expired";
+
+export const conditions: readonly Condition[] = [
+  { ...usual, name: "accepted" },
+  { ...usual, name: "slow hook", hookMs: 4_000 },
+  { ...usual, name: "denied", fate: "denied" },
+  { ...usual, name: "duplicate", fate: "duplicate" },
+  { ...usual, name: "no audio", media: "no audio" },
+  { ...usual, name: "no video", media: "no video" },
+  { ...usual, name: "b-frames", media: "b-frames" },
+  { ...usual, name: "arguments", arguments: "passcode=s%2Fx&b=%20y&u=a/b&q=c?d" },
+  { ...usual, name: "past 2^24 ms", crossingMs: 2 ** 24 },
+  { ...usual, name: "past 2^31 ms", crossingMs: 2 ** 31 },
+  { ...usual, name: "sps change", media: "sps change" },
+];

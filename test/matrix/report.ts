@@ -1,0 +1,17 @@
+// Rows for the table that `npm run matrix` prints at the end.
+import { appendFileSync } from "node:fs";
+
+export interface Row {
+  readonly row: string;
+  readonly column: string;
+  /** `cannot`: the program has no such case, and `said` is the reason. */
+  readonly verdict: "passed" | "FAILED" | "cannot";
+  /** Figures, or what is wrong. */
+  readonly said: string;
+}
+
+/** Adds a row to the file that the run named; without one nobody wants a table. */
+export function report(row: Row): void {
+  const file = process.env.HEADGATE_MATRIX_REPORT;
+  if (file !== undefined) appendFileSync(file, `${JSON.stringify(row)}\n`);
+}

@@ -1,0 +1,55 @@
+// werift (a WebRTC stack in TypeScript) as broadcaster: ffmpeg encodes and sends plain RTP, werift takes it to a session.
+import { createSocket, type Socket } from "node:dgram";
+import { MediaStreamTrack, RTCPeerConnection, useH264, useOPUS } from "werift";
+import { start, until } from "./child.ts";
+
+const CONNECT_LIMIT_MS = 15_000;
+
+/** Publishes for some seconds, then DELETEs the session; fails on any answer but 201 and 200. */
+export async function publishByWerift(url: string, seconds: number, size: string): Promise<void> {
+  const connection = new RTCPeerConnection({
+    iceServers: [],
+    iceUseIpv6: false,
+    codecs: { video: [useH264()], audio: [useOPUS()] },
+  });
+  const feeds = await Promise.all((["video", "audio"] as const).map(openFeed));
+  for (const { track } of feeds) connection.addTransceiver(track, { direction: "sendonly" });
+  try {
+    const offer = await connection.createOffer();
+    // Not waited for: without a STUN server werift asks a public one for five seconds.
+    connection.setLocalDescription(offer).catch(() => {});
+    const headers = { "content-type": "application/sdp" };
+    const response = await fetch(url, { method: "POST", headers, body: offer.sdp });
+    if (response.status !== 201) throw new Error(`the offer was answered ${response.status}`);
+    const session = new URL(response.headers.get("location") ?? "", url);
+    await connection.setRemoteDescription({ type: "answer", sdp: await response.text() });
+    await until("werift connects", () => connection.connectionState === "connected", CONNECT_LIMIT_MS);
+    const [video, audio] = feeds.map(({ port }) => `rtp://127.0.0.1:${port}?pkt_size=1200`);
+    const input = ["-re", "-t", String(seconds), "-f", "lavfi", "-i"];
+    const encoder = start("ffmpeg", [
+      ...["-nostdin", "-loglevel", "error", ...input, `testsrc2=size=${size}:rate=25`],
+      ...[...input, "sine=sample_rate=48000"],
+      ...["-map", "0:v", "-c:v", "libx264", "-profile:v", "baseline", "-preset", "ultrafast", "-tune", "zerolatency"],
+      ...["-g", "50", "-pix_fmt", "yuv420p", "-bsf:v", "dump_extra", "-f", "rtp", video ?? ""],
+      ...["-map", "1:a", "-c:a", "libopus", "-ac", "2", "-f", "rtp", audio ?? ""],
+    ]);
+    const code = await encoder.exit;
+    if (code !== 0) throw new Error(`ffmpeg ended with ${code}: ${encoder.stderr()}`);
+    const { status } = await fetch(session, { method: "DELETE" });
+    if (status !== 200) throw new Error(`the DELETE was answered ${status}`);
+  } finally {
+    for (const { socket } of feeds) socket.close();
+    await connection.close();
+  }
+}
+
+/** A track, and the port whose RTP packets go to it. */
+async function openFeed(
+  kind: "video" | "audio",
+): Promise<{ readonly track: MediaStreamTrack; readonly port: number; readonly socket: Socket }> {
+  const track = new MediaStreamTrack({ kind });
+  const socket = createSocket("udp4");
+  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  socket.on("message", (packet) => track.writeRtp(packet));
+  return { track, port: socket.address().port, socket };
+}

@@ -1,0 +1,46 @@
+// WHIP clients that are no browsers, each with a WebRTC stack of its own, at once: what they publish arrives upstream
+// whole. `npm run matrix -- whip` gives each of them more time and a bigger picture.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { providePython } from "../scripts/python.mjs";
+import { type Customer, startCustomer } from "./support/customer.ts";
+import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
+import { whipClients } from "./support/whip-clients.ts";
+import { expectGoodPublish } from "./support/whip-judge.ts";
+
+const SECONDS = Number(process.env.WHIP_CLIENT_SECONDS ?? 10);
+const SIZE = process.env.WHIP_CLIENT_SIZE ?? "320x180";
+
+let customer: Customer;
+let upstream: NginxRtmp;
+let headgate: Headgate;
+
+beforeAll(async () => {
+  providePython();
+  customer = await startCustomer();
+  upstream = await startNginxRtmp();
+  headgate = await startHeadgate({
+    customer,
+    // GStreamer's ICE pairs no loopback address with others.
+    env: { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`, HEADGATE_MEDIA_HOST: "0.0.0.0" },
+  });
+}, 120_000);
+afterAll(async () => {
+  await headgate?.stop();
+  await upstream?.stop();
+  await customer?.close();
+});
+
+describe.concurrent("what is published by", () => {
+  test.each(whipClients)(
+    "$name decodes upstream, from a keyframe on, with sound and picture together",
+    { timeout: (SECONDS + 60) * 1_000 },
+    async ({ name, publish }) => {
+      const stream = await headgate.newStream();
+      await publish(headgate.whip(stream), SECONDS, SIZE);
+      const figures = await expectGoodPublish(stream, { customer, upstream, seconds: SECONDS });
+      console.log(`whip client ${JSON.stringify({ name, ...figures })}`);
+      expect(figures.pictures).toBeGreaterThan(0);
+    },
+  );
+});

@@ -1,0 +1,68 @@
+// A client of the management API for TypeScript: every call, parameter and answer is typed by what the routes say of
+// themselves. It stands on fetch alone, so it runs in Node, in browsers and in workers.
+import createClient, { type Client } from "openapi-fetch";
+import type { components, paths } from "./paths.d.ts";
+
+/** Records of the API by their names, e.g. `Records["Stream"]`. */
+export type Records = components["schemas"];
+
+export interface HeadgateOptions {
+  /** `https://headgate.example`, without a path. */
+  readonly baseUrl: string;
+  /** An API key; it belongs on servers, never in a page. */
+  readonly apiKey: string;
+  /** Another fetch than the one of the platform. */
+  readonly fetch?: (request: Request) => Promise<Response>;
+}
+
+/** Calls like `client.GET("/stream/{id}", { params: { path: { id } } })`; each gives `data` or `error`, and `response`. */
+export type HeadgateClient = Client<paths, "application/json">;
+
+export function createHeadgateClient({ baseUrl, apiKey, fetch }: HeadgateOptions): HeadgateClient {
+  return createClient<paths, "application/json">({
+    baseUrl: baseUrl.replace(/\/+$/, ""),
+    headers: { "x-service-apikey": apiKey },
+    ...(fetch === undefined ? {} : { fetch }),
+  });
+}
+
+/** A call that was refused. `code` is stable (1002, 2001, 3001, …); `userinfo` says what it is about. */
+export class HeadgateError extends Error {
+  readonly status: number;
+  readonly code: number;
+  readonly userinfo: Readonly<Record<string, string | number>>;
+  /** Tell it to the operator: the log knows the request by it. */
+  readonly requestId: string | null;
+
+  constructor(response: Response, body: unknown) {
+    const { code, message, userinfo } = readError(body);
+    super(`${message} (HTTP ${response.status}, code ${code})`);
+    this.name = "HeadgateError";
+    this.status = response.status;
+    this.code = code;
+    this.userinfo = userinfo;
+    this.requestId = response.headers.get("x-request-id");
+  }
+}
+
+/** The answer of a call, or a `HeadgateError`: `const stream = await answerOf(client.POST("/stream"))`. */
+export async function answerOf<T>(
+  call: Promise<{ readonly data?: T; readonly error?: unknown; readonly response: Response }>,
+): Promise<T> {
+  const { data, error, response } = await call;
+  if (error !== undefined || data === undefined) throw new HeadgateError(response, error);
+  return data;
+}
+
+type ErrorRecord = Records["Error"]["error"];
+
+/** Both families of error: the management API's, and the token service's flat one. */
+function readError(body: unknown): ErrorRecord {
+  if (typeof body === "object" && body !== null) {
+    if ("error" in body) return body.error as ErrorRecord;
+    if ("errorCode" in body && "message" in body) {
+      return { code: Number(body.errorCode), message: String(body.message), userinfo: {} };
+    }
+  }
+  return { code: 0, message: "the answer is no error of this API", userinfo: {} };
+}

@@ -1,0 +1,109 @@
+// /p/webrtc/{session}: a WHIP session while it runs (RFC 9725 4.2, 4.3; P7, P8, P12). The id in the URL is the
+// capability: no Authorization is needed.
+import { Hono, type MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import type { Config } from "../config.ts";
+import { BodyTooLarge } from "../errors.ts";
+import { WHIP_PATH, WhipProblem } from "../problems.ts";
+import { isObject, readJsonObject } from "../publish/amf0.ts";
+import type { Whip } from "../publish/whip.ts";
+import { BODY_LIMIT_BYTES, clientAddressOf, trustedNetworks } from "../request.ts";
+
+const FRAGMENT_TYPE = "application/trickle-ice-sdpfrag";
+/** Bytes of a metadata request (P12), and what it may be called by. */
+const METADATA_LIMIT_BYTES = 16_384;
+const HANDLERS: readonly unknown[] = ["onMetaData", "onCuePoint"];
+
+export interface WhipSessionDeps {
+  readonly config: Pick<Config, "http" | "whip">;
+  readonly whip: Whip;
+}
+
+export function whipSessionRoutes({ config, whip }: WhipSessionDeps): Hono {
+  const routes = new Hono();
+  const session = `${WHIP_PATH}/:session`;
+  const trusted = trustedNetworks(config.http.trustedProxies);
+
+  const limited: MiddlewareHandler = async (c, next) => {
+    const hit = whip.limit(clientAddressOf(c, trusted), "session");
+    if (hit !== null) throw WhipProblem.limited(hit);
+    await next();
+  };
+  /** First of all (P8): who does not know a session learns nothing about requests. */
+  const known: MiddlewareHandler = async (c, next) => {
+    if (!whip.has(c.req.param("session") ?? "")) throw unknownSession();
+    await next();
+  };
+  const bounded = bodyLimit({
+    maxSize: BODY_LIMIT_BYTES,
+    onError: () => {
+      throw new BodyTooLarge(`over ${BODY_LIMIT_BYTES} bytes`);
+    },
+  });
+
+  routes.patch(session, limited, known, bounded, async (c) => {
+    const type = c.req.header("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
+    if (type !== FRAGMENT_TYPE) {
+      throw WhipProblem.fault("unsupported_media_type", `A fragment is sent as ${FRAGMENT_TYPE}`);
+    }
+    const fragment = await c.req.text();
+    const judged = whip.judgeFragment(fragment);
+    if (judged.outcome === "refused") throw WhipProblem.fault("bad_fragment", judged.detail);
+    const ifMatch = c.req.header("if-match")?.trim() ?? "";
+    if (ifMatch === "" && !config.whip.lenientPatch) {
+      throw WhipProblem.fault("precondition_required", "Send the session's entity tag as If-Match");
+    }
+    const patched = whip.patch(c.req.param("session"), fragment, (etag) => matches(ifMatch, etag));
+    switch (patched.outcome) {
+      case "added":
+        return c.body(null, 204);
+      case "restarted":
+        c.header("etag", patched.etag);
+        return c.body(patched.fragment, 200, { "content-type": FRAGMENT_TYPE });
+      case "precondition_failed":
+        throw WhipProblem.fault("precondition_failed", "The entity tag is not the session's");
+      case "unknown":
+        throw unknownSession();
+      case "refused":
+        throw patchProblem(patched.status, patched.detail);
+    }
+  });
+
+  routes.delete(session, limited, (c) => {
+    if (!whip.end(c.req.param("session"))) throw unknownSession();
+    return c.body(null, 200);
+  });
+
+  routes.post(`${session}/metadata`, limited, known, async (c) => {
+    const text = await c.req.text();
+    const request = Buffer.byteLength(text) <= METADATA_LIMIT_BYTES ? readJsonObject(text) : null;
+    const handler = request?.handlerName;
+    const payload = request?.payload;
+    if (typeof handler !== "string" || !HANDLERS.includes(handler) || !isObject(payload)) {
+      const detail =
+        "It must be {handlerName: onMetaData or onCuePoint, payload: an object}, at most 6 deep and 16 KiB";
+      throw WhipProblem.fault("bad_metadata", detail);
+    }
+    if (!whip.sendMetadata(c.req.param("session"), handler, payload)) throw unknownSession();
+    return c.json({});
+  });
+
+  return routes;
+}
+
+function unknownSession(): WhipProblem {
+  return WhipProblem.fault("unknown_session", "It has ended or never was");
+}
+
+/** The core's refusals of a fragment that is one. */
+function patchProblem(status: number, detail: string): WhipProblem {
+  if (status === 404) return unknownSession();
+  if (status === 429) return WhipProblem.fault("too_many_requests", detail, 2);
+  return WhipProblem.fault("bad_fragment", detail);
+}
+
+/** RFC 9110 13.1.1, strong comparison; clients also write the asterisk in quotes, as the RFC's own example does. Absent
+ *  only where that is allowed. */
+function matches(ifMatch: string, etag: string): boolean {
+  return ["", "*", '"*"'].includes(ifMatch) || ifMatch.split(",").some((tag) => tag.trim() === etag);
+}

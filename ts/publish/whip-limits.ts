@@ -1,0 +1,152 @@
+// How much one address, and all together, may ask of the WHIP endpoint (reliability §1): token buckets for requests, and
+// a count of sessions that are not connected yet. It decides; it answers nobody.
+import { isIPv6 } from "node:net";
+
+/** Requests may come in a burst of so many seconds' worth. */
+const BURST_S = 3;
+/** Addresses that are remembered; the ones unheard longest are forgotten first. */
+const ADDRESSES_LIMIT = 10_000;
+/** What a refused client is told to wait, seconds. */
+const HALF_OPEN_WAIT_S = 10;
+/** How often all half-open sessions are looked through, at most, ms. */
+const LOOK_PAUSE_MS = 250;
+
+export interface WhipLimitSettings {
+  /** Requests of one address per second; 0 is no limit. */
+  readonly requestsPerSecond: number;
+  /** Offers of all addresses per second; 0 is no limit. */
+  readonly offersPerSecond: number;
+  /** Sessions of one address that are not connected; 0 is no limit. */
+  readonly halfOpenPerAddress: number;
+  /** The same of all addresses. */
+  readonly halfOpen: number;
+}
+
+export interface LimitHit {
+  /** One address is asked to wait, or everyone. */
+  readonly of: "address" | "all";
+  /** Seconds. */
+  readonly retryAfterS: number;
+}
+
+/** A session on its way; `open` once it has a client id. */
+export interface HalfOpen {
+  opened(clientId: number): void;
+  /** It has ended, or never came about. */
+  release(): void;
+}
+
+export interface WhipLimits {
+  /** Null when the request may go on. */
+  request(address: string, kind: "offer" | "session"): LimitHit | null;
+  halfOpen(address: string): HalfOpen | LimitHit;
+}
+
+export function createWhipLimits(deps: {
+  readonly settings: WhipLimitSettings;
+  readonly clock: { now(): number };
+  /** ICE and DTLS of this publish are done. */
+  readonly isConnected: (clientId: number) => boolean;
+}): WhipLimits {
+  const { settings, clock } = deps;
+  const ofAddress = new Map<string, Bucket>();
+  const ofAll = new Bucket(settings.offersPerSecond, clock.now());
+  const waiting = new Set<Waiting>();
+  let lookedAt = Number.NEGATIVE_INFINITY;
+
+  /** Those of `address`, or all, that are still not connected. */
+  function stillWaiting(address: string | null): number {
+    let count = 0;
+    for (const each of waiting) {
+      if (address !== null && each.address !== address) continue;
+      if (each.clientId !== null && deps.isConnected(each.clientId)) waiting.delete(each);
+      else count += 1;
+    }
+    return count;
+  }
+
+  function isOverAll(): boolean {
+    if (settings.halfOpen === 0 || waiting.size < settings.halfOpen) return false;
+    if (clock.now() < lookedAt + LOOK_PAUSE_MS) return true;
+    lookedAt = clock.now();
+    return stillWaiting(null) >= settings.halfOpen;
+  }
+
+  return {
+    request(address, kind) {
+      const key = networkOf(address);
+      const now = clock.now();
+      if (settings.requestsPerSecond > 0) {
+        const bucket = ofAddress.get(key) ?? new Bucket(settings.requestsPerSecond, now);
+        // Moved to the end: the first one is the one unheard longest.
+        ofAddress.delete(key);
+        ofAddress.set(key, bucket);
+        if (ofAddress.size > ADDRESSES_LIMIT) ofAddress.delete(ofAddress.keys().next().value ?? key);
+        const wait = bucket.take(now);
+        if (wait !== null) return { of: "address", retryAfterS: wait };
+      }
+      if (kind === "session" || settings.offersPerSecond === 0) return null;
+      const wait = ofAll.take(now);
+      return wait === null ? null : { of: "all", retryAfterS: wait };
+    },
+    halfOpen(address) {
+      const key = networkOf(address);
+      const { halfOpenPerAddress } = settings;
+      if (halfOpenPerAddress > 0 && stillWaiting(key) >= halfOpenPerAddress) {
+        return { of: "address", retryAfterS: HALF_OPEN_WAIT_S };
+      }
+      if (isOverAll()) return { of: "all", retryAfterS: HALF_OPEN_WAIT_S };
+      const mine: Waiting = { address: key, clientId: null };
+      waiting.add(mine);
+      return {
+        opened(clientId) {
+          mine.clientId = clientId;
+        },
+        release() {
+          waiting.delete(mine);
+        },
+      };
+    },
+  };
+}
+
+interface Waiting {
+  readonly address: string;
+  clientId: number | null;
+}
+
+/** A token bucket: `perSecond` on average, three seconds' worth at once. */
+class Bucket {
+  readonly #perSecond: number;
+  #tokens: number;
+  #at: number;
+
+  constructor(perSecond: number, now: number) {
+    this.#perSecond = perSecond;
+    this.#tokens = perSecond * BURST_S;
+    this.#at = now;
+  }
+
+  /** Null, or the whole seconds until there is one again. */
+  take(now: number): number | null {
+    const gained = (Math.max(0, now - this.#at) / 1_000) * this.#perSecond;
+    this.#tokens = Math.min(this.#perSecond * BURST_S, this.#tokens + gained);
+    this.#at = now;
+    if (this.#tokens < 1) return Math.max(1, Math.ceil((1 - this.#tokens) / this.#perSecond));
+    this.#tokens -= 1;
+    return null;
+  }
+}
+
+/** An IPv6 client has a whole /64 to call from. */
+function networkOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [head = "", tail = ""] = address.toLowerCase().split("::");
+  const groups = head.split(":").filter((group) => group !== "");
+  const missing = 8 - groups.length - tail.split(":").filter((group) => group !== "").length;
+  const whole = address.includes("::") ? [...groups, ...Array<string>(Math.max(0, missing)).fill("0"), tail] : groups;
+  return `${whole
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ""))
+    .join(":")}::/64`;
+}
