@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import { type Child, start, until } from "../support/child.ts";
-import { startHeadgate } from "../support/headgate.ts";
 import { freePort } from "../support/free-port.ts";
+import { startHeadgate } from "../support/headgate.ts";
 import { startNginxRtmp } from "../support/nginx-rtmp.ts";
 
 /** A server on its port; started again after it was killed it is another one. */

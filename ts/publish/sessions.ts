@@ -1,6 +1,6 @@
 // Publish sessions that run now, as an operator sees and steers them: list, show, kick, upstreams while live.
 import { InvalidValue } from "../errors.ts";
-import type { Media, PublishTracks, UpstreamStatus } from "../media.ts";
+import type { Media, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
 import type { Publishing, RunningPublish } from "./lifecycle.ts";
 import { checkUpstreamUrl } from "./upstream-url.ts";
 
@@ -28,8 +28,8 @@ export interface LiveSession {
   /** What it carries, as far as it is known. */
   readonly tracks: PublishTracks;
   readonly upstreams: readonly UpstreamStatus[];
-  /** What the protocol tells of its transport; absent when it tells nothing. */
-  readonly diagnostics?: unknown;
+  /** What WebRTC tells of its transport, in numbers and words; absent for RTMP and in the first second. */
+  readonly diagnostics?: WhipDiagnostics;
 }
 
 export interface LiveSessions {
@@ -56,7 +56,7 @@ export interface LiveSessions {
 
 export function createLiveSessions(deps: {
   readonly publishing: Pick<Publishing, "running">;
-  readonly media: () => Pick<Media, "snapshot" | "end" | "addUpstream" | "removeUpstream">;
+  readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics" | "end" | "addUpstream" | "removeUpstream">;
   /** Allows private addresses for upstreams. */
   readonly dev: boolean;
 }): LiveSessions {
@@ -114,7 +114,8 @@ export function createLiveSessions(deps: {
     const snapshot = media().snapshot(clientId);
     if (snapshot === null) return { ...identity, ...NOTHING_YET };
     const { silentMs: _, ...counters } = snapshot;
-    return { ...identity, ...counters };
+    const diagnostics = protocol === "whip" ? media().whipDiagnostics(clientId) : null;
+    return { ...identity, ...counters, ...(diagnostics === null ? {} : { diagnostics }) };
   }
 }
 

@@ -1,6 +1,6 @@
 // What update_publish tells beside the documented fields, for organisations that asked for it. Measured by the media
 // core; a figure that it does not have (yet) is left out.
-import type { PublishSnapshot } from "../media.ts";
+import type { PublishSnapshot, WhipDiagnostics } from "../media.ts";
 import type { UpdateField } from "../organisation/settings.ts";
 
 /** Every figure there is. */
@@ -14,34 +14,30 @@ export const UPDATE_FIELDS: readonly UpdateField[] = [
   "rtt",
 ];
 
-/** Figures of later media cores; absent in a snapshot that has none. */
-type Snapshot = PublishSnapshot & {
-  /** Video frames per second. */
-  readonly fps?: number;
-  /** Share of packets lost on the way in, 0 to 1. */
-  readonly loss?: number;
-  /** Milliseconds. */
-  readonly rttMs?: number;
-};
-
 /** For one publish: remembers what the last update counted. `bitrate` is bit/s of audio and video from the encoder
- *  since then. */
+ *  since then; `fps`, `loss` (0 to 1, video if there is any) and `rtt` (ms) are what WebRTC measures, so RTMP has none. */
 export function updateExtras(
   acceptedAt: number,
-): (snapshot: Snapshot, fields: readonly UpdateField[], now: number) => readonly (readonly [string, string])[] {
+): (
+  snapshot: PublishSnapshot,
+  diagnostics: WhipDiagnostics | null,
+  fields: readonly UpdateField[],
+  now: number,
+) => readonly (readonly [string, string])[] {
   let last = { bytesIn: 0, at: acceptedAt };
-  return (snapshot, fields, now) => {
+  return (snapshot, diagnostics, fields, now) => {
     const seconds = (now - last.at) / 1_000;
     const bytes = snapshot.bytesIn - last.bytesIn;
     last = { bytesIn: snapshot.bytesIn, at: now };
+    const lossPercent = (diagnostics?.video ?? diagnostics?.audio)?.track.lossPercent;
     const values: Readonly<Record<UpdateField, number | undefined>> = {
       bitrate: seconds > 0 ? Math.max(0, Math.round((bytes * 8) / seconds)) : undefined,
       bytes_in: snapshot.bytesIn,
       bytes_out: snapshot.bytesOut,
       dropped_frames: snapshot.droppedFrames,
-      fps: rounded(snapshot.fps, 1),
-      loss: rounded(snapshot.loss, 4),
-      rtt: rounded(snapshot.rttMs, 0),
+      fps: rounded(diagnostics?.video?.fps, 1),
+      loss: rounded(lossPercent === undefined ? undefined : lossPercent / 100, 4),
+      rtt: rounded(diagnostics?.rttMs, 0),
     };
     return fields.flatMap((field) => {
       const value = values[field];

@@ -48,7 +48,7 @@ export interface UpdatedPublish extends WebhookSubject {
 export function createUpdate(
   publish: UpdatedPublish,
   deps: {
-    readonly media: () => Pick<Media, "snapshot" | "end">;
+    readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics" | "end">;
     readonly webhook: Pick<Webhook, "post">;
     readonly customers: Pick<Customers, "of">;
     readonly clock: { now(): number };
@@ -83,7 +83,7 @@ export function createUpdate(
       body: updateBody(publish, {
         time: Math.max(0, Math.floor((now - publish.acceptedAt) / 1_000)),
         timestamp: Math.floor(snapshot.timestampMs),
-        extras: extras(snapshot, settings.update_fields, now),
+        extras: extras(snapshot, deps.media().whipDiagnostics(clientId), settings.update_fields, now),
       }),
       keys,
       deadlineMs: deps.deadlineMs,
