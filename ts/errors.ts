@@ -215,6 +215,7 @@ export type HttpError =
   | BadToken
   | UnknownAddress
   | MethodNotAllowed
+  | TooManyRequests
   | StoreFailed
   | InternalError;
 
@@ -306,6 +307,7 @@ const TABLE: Table = {
   bad_token: { status: 403, numbers: [2001, 1002], message: ({ fault }) => fault },
   unknown_address: { status: 404, numbers: [9404, 9404], message: "Unknown address" },
   method_not_allowed: { status: 405, numbers: [9405, 9405], message: "Method not allowed" },
+  too_many_requests: { status: 429, numbers: [9429, 9429], message: "Too many requests" },
   store_failed: { status: 503, numbers: [9503, 9503], message: "Temporarily unavailable" },
   internal_error: { status: 500, numbers: [9500, 9500], message: "Internal error" },
 };

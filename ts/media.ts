@@ -253,7 +253,7 @@ export interface Media extends WhipMedia {
 
 /** True when the core loads and tells an offer from nothing: for who wants to know before a start. */
 export function judgesOffers(): boolean {
-  return judgeOffer("").outcome === "refused";
+  return judgementOf(readOffer("")).outcome === "refused";
 }
 
 /** Starts the media core. `handle` gets every event, in order, on the JavaScript thread; what it throws goes to `failed`.
