@@ -132,7 +132,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
 
 /** What the routes say of themselves, as OpenAPI 3.1, without a running service. */
 export function apiDocument(version: string): object {
-  const config = { http: { publicUrl: null }, limits: { apiRequestsPerSecond: 0 } };
+  const config = { http: { publicUrl: null, trustedProxies: [] }, limits: { apiRequestsPerSecond: 0 }, whip: {} };
   // No request ever reaches this application, so what serving stands on is left out.
   return documentOf(createApp({ config, version } as unknown as AppDeps), version);
 }

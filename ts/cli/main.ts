@@ -104,7 +104,7 @@ function verbs(): Readonly<Record<string, Verb>> {
     openapi: {
       words: "",
       flags: serviceFlags,
-      help: "Print the API's description (asks the service)",
+      help: "Print the description of the API",
       run: runOpenapi,
     },
   };

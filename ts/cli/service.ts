@@ -1,6 +1,7 @@
 // Commands that ask a running service through its management API, with the API key of HEADGATE_API_KEY or
-// HEADGATE_API_KEY_FILE: `headgate sessions …`, `headgate upstreams …`, `headgate openapi`.
-import { readApiKey } from "../config.ts";
+// HEADGATE_API_KEY_FILE: `headgate sessions …`, `headgate upstreams …`; and `headgate openapi`, which asks nobody.
+import { apiDocument } from "../app.ts";
+import { readApiKey, readVersion } from "../config.ts";
 import { ServiceError } from "../errors.ts";
 import { unknownVerb, wanted } from "./at-store.ts";
 import type { GivenFlags } from "./flags.ts";
@@ -65,15 +66,14 @@ export async function runUpstreams(words: readonly string[], flags: GivenFlags):
   }
 }
 
-/** The description of the API as the running service gives it. */
-export async function runOpenapi(_: readonly string[], flags: GivenFlags): Promise<void> {
-  const document = await ask(flags, "GET", "/openapi.json", undefined, false);
-  console.log(JSON.stringify(document, null, 2));
+/** The description of the API, as a service of this version gives it. */
+export function runOpenapi(): void {
+  console.log(JSON.stringify(apiDocument(readVersion()), null, 2));
 }
 
-async function ask(flags: GivenFlags, method: string, path: string, body?: object, withKey = true): Promise<unknown> {
+async function ask(flags: GivenFlags, method: string, path: string, body?: object): Promise<unknown> {
   const url = String(flags.url);
-  const headers = withKey ? { "x-service-apikey": readApiKey() } : {};
+  const headers = { "x-service-apikey": readApiKey() };
   let response: Response;
   try {
     response = await fetch(new URL(path, url), {
