@@ -124,7 +124,7 @@ test("a key that is limited to a tag sees, makes and steers only streams with it
   expect(await gateway.call("GET", "/me", { key })).toMatchObject({ status: 200, body: { scope_tag: "studio" } });
 });
 
-test("a trial ends at its time, for keys and for publishes; a paid organisation goes on", async () => {
+test("a trial ends at its time for every key; a paid organisation goes on", async () => {
   const end = gateway.clock.ms + DAY_MS;
   await gateway.db.updateTable("organisation").set({ plan: "trial", trial_ends_at: end }).execute();
   expect(await opens(gateway.keys.user)).toBe(200);

@@ -242,9 +242,12 @@ describe("the customer is not asked", () => {
     expect(customer.requests).toHaveLength(0);
   });
 
-  test("for a disabled organisation", async () => {
+  test.each([
+    ["a disabled organisation", { enabled: 0 }],
+    ["an organisation whose trial is over", { plan: "trial" as const, trial_ends_at: 1 }],
+  ])("for %s", async (_, state) => {
     await open();
-    await stage.db.updateTable("organisation").set({ enabled: 0 }).execute();
+    await stage.db.updateTable("organisation").set(state).execute();
     expect(await stage.request(STREAM)).toMatchObject({
       told: "deny",
       code: "denied",
