@@ -122,7 +122,7 @@ function sessionOf(stream: Stream, clientId: number, organisationId = gateway.or
         reconnects: 0,
       },
     ],
-    diagnostics: { rtt_ms: 12 },
+    diagnostics: { isConnected: true, dtlsRole: "server", srtp: "AES-GCM", rttMs: 12, rejected: 0, problems: [] },
   };
 }
 
@@ -158,7 +158,10 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
   };
   expect((await gateway.call("GET", "/session")).body).toStrictEqual([record]);
   const shown = await gateway.call("GET", "/session/41");
-  expect(shown.body).toStrictEqual({ ...record, diagnostics: { rtt_ms: 12 } });
+  expect(shown.body).toStrictEqual({
+    ...record,
+    diagnostics: { is_connected: true, dtls_role: "server", srtp: "AES-GCM", rtt_ms: 12, rejected: 0, problems: [] },
+  });
   const add = (body: unknown) => gateway.call("POST", "/session/41/upstream", { body });
   expect(await add({ url: "rtmp://b.example/live/key" })).toMatchObject({ status: 200, body: record });
   expect(await add({})).toMatchObject({ status: 400, body: { error: { code: 1002 } } });

@@ -75,7 +75,7 @@ export function sessionRoutes(deps: {
     { tag: "Sessions", summary: "One running publish", answer: SessionWithDiagnostics, errors: [404] },
     async (c, caller) => {
       const session = await find(caller, c.req.param("client_id"));
-      return c.json({ ...sessionRecord(session), diagnostics: session.diagnostics ?? null });
+      return c.json({ ...sessionRecord(session), diagnostics: inSnakeCase(session.diagnostics ?? null) });
     },
   );
 
@@ -196,4 +196,12 @@ function sessionRecord(session: LiveSession): z.infer<typeof Session> {
       reconnects: upstream.reconnects,
     })),
   };
+}
+
+/** The core's measurements as callers see them: members named like every other of this API. */
+function inSnakeCase(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inSnakeCase);
+  if (typeof value !== "object" || value === null) return value;
+  const named = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(value).map(([name, of]) => [named(name), inSnakeCase(of)]));
 }
