@@ -68,7 +68,7 @@ fn half_open(port: u16, n: usize) -> TcpStream {
 /// Random bytes: raw ones, or behind a good handshake, where the chunk parser meets them.
 fn send_noise(port: u16, seed: u64) {
     let Ok(mut socket) = TcpStream::connect(("127.0.0.1", port)) else { return };
-    let mut state = seed * 0x9e37_79b9_7f4a_7c15 + 1;
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1;
     let mut bytes = vec![0_u8; 64 + usize::try_from(seed).expect("small") * 8];
     for byte in &mut bytes {
         state ^= state << 13;
