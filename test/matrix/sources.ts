@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { run } from "../support/child.ts";
+import { startsAtKeyframe } from "../support/judge.ts";
 import { type Judged, judge, python } from "../support/pyav.ts";
 import { joinFlv } from "./flv.ts";
 
@@ -44,7 +45,9 @@ async function make(file: string, kind: Kind, codecs: Codecs, seconds: number): 
     } else await encode(draft, kind, codecs, seconds, "320x180");
     renameSync(draft, file);
   }
-  return { file, seconds, kind, codecs, content: await judge(file) };
+  const content = await judge(file);
+  if (kind !== "no video" && !startsAtKeyframe(content.packets)) throw new Error(`${file} does not begin at an IDR`);
+  return { file, seconds, kind, codecs, content };
 }
 
 async function encode(file: string, kind: Kind, codecs: Codecs, seconds: number, size: string): Promise<void> {
@@ -57,8 +60,8 @@ async function encode(file: string, kind: Kind, codecs: Codecs, seconds: number,
   const avc = ["-c:v", "libx264", "-g", String(gop), "-sc_threshold", "0"];
   const codec = [...(codecs === "hevc" ? hevc : avc), "-preset", "ultrafast", ...tune, "-pix_fmt", "yuv420p"];
   const audio = codecs === "opus" ? ["-c:a", "libopus"] : ["-c:a", "aac"];
-  // FFmpeg 5.1 puts neither Opus nor HEVC into FLV; FFmpeg 8 does.
-  const target = codecs === "avc" ? file : `${file}.mkv`;
+  // FFmpeg 5.1 puts neither Opus nor HEVC into FLV; FFmpeg 8 does. MP4 in between keeps every decode time.
+  const target = codecs === "avc" ? file : `${file}.mp4`;
   await run("ffmpeg", [
     ...["-nostdin", "-loglevel", "error", "-y", ...inputs, "-t", String(seconds)],
     ...[...codec, ...audio, "-flags", "+global_header", target],
