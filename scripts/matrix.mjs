@@ -1,16 +1,17 @@
-// `npm run matrix -- rtmp [FILTER]` or `-- push [FILTER]`: real programs under every condition, in the long form. Prints
+// `npm run matrix -- rtmp [FILTER]`, `-- push [FILTER]` or `-- whip [SECONDS]`: real programs under every condition, in the long form. Prints
 // a table and ends with 1 when a cell fails. HEADGATE_MATRIX_SECONDS sets the media's length per cell.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BuildError, build, root } from "./build.mjs";
+import { matrix } from "./matrix/whip.mjs";
 import { providePrograms, toTest } from "./programs.mjs";
 import { providePython } from "./python.mjs";
 
 const [name, ...filter] = process.argv.slice(2);
-if (!["rtmp", "push"].includes(name ?? "")) {
-  console.error("npm run matrix -- rtmp | push [FILTER]");
+if (!["rtmp", "push", "whip"].includes(name ?? "")) {
+  console.error("npm run matrix -- rtmp [FILTER] | push [FILTER] | whip [SECONDS]");
   process.exit(2);
 }
 try {
@@ -23,6 +24,8 @@ try {
   console.error(`headgate: ${error.message}`);
   process.exit(1);
 }
+
+if (name === "whip") process.exit((await matrix(filter)) ? 0 : 1);
 
 const folder = mkdtempSync(join(tmpdir(), "headgate-matrix-"));
 const report = join(folder, "rows");

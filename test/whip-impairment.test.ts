@@ -37,8 +37,8 @@ const NETWORKS: readonly Network[] = IS_WHOLE
     ];
 /** By its sender reports the camera is so far ahead of the microphone, ms. */
 const CLOCKS_APART_MS = 300;
-/** 20 once the clock slews within a report (issue 6); until then it takes six seconds. */
-const SKEW_LIMIT_MS = 200;
+/** After the second sender report, ms. */
+const SKEW_LIMIT_MS = 20;
 /** Loss and one-way delay up to which nearly everything must arrive, and how much that is. */
 const DELIVERY = { loss: 5, delay: 50, least: 0.995 };
 const SEED = 1;
