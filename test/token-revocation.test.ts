@@ -77,6 +77,16 @@ test("is for administrators, of streams of their own organisation, one way at a 
   expect(await revoke({ token: "a.b.c" })).toEqual([403, 1002]);
 });
 
+test("a stranger who knows a token, or its jti, revokes nothing", async () => {
+  const gateway = await opened();
+  const token = await issue(gateway, await streamOf(gateway));
+  const { keys } = await gateway.newOrganisation("Other");
+  for (const body of [{ jti: jtiOf(token) }, { token }]) {
+    await gateway.call("POST", "/webcaster/revoke", { body, key: keys.administrator });
+    expect(await verified(gateway, token)).toBe("holds");
+  }
+});
+
 test("a revocation that another process made is obeyed within seconds", async () => {
   const gateway = await opened();
   const name = await streamOf(gateway);

@@ -162,6 +162,7 @@ function tagsOf({ tags }: Readonly<Record<string, unknown>>): readonly string[] 
   if (tags.some((tag) => [...tag].length > TAG_LENGTH_LIMIT)) {
     throw new InvalidValue("tags", `must not be longer than ${TAG_LENGTH_LIMIT} characters`);
   }
+  if (tags.some((tag) => tag.includes("\0"))) throw new InvalidValue("tags", "must not contain NUL");
   if (tags.some((tag) => !tag.isWellFormed())) throw new InvalidValue("tags", "must be well-formed Unicode");
   return tags;
 }

@@ -5,7 +5,7 @@ import { changed } from "../organisation/audit.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import { readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
-import { type Revocations, revokeStream, revokeToken } from "../token/revocations.ts";
+import { jtiWithin, type Revocations, revokeStream, revokeToken } from "../token/revocations.ts";
 import type { Tokens } from "../token/tokens.ts";
 import { newRoutes, type Routes, z } from "./openapi.ts";
 
@@ -66,7 +66,7 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
       } else {
         const { jti, exp } = way === "jti" ? { jti: text, exp: null } : await tokens.verify(text);
         const change = { action: "token.revoke", subject: jti };
-        await changed(db, caller, now, change, (trx) => revokeToken(trx, jti, exp, now));
+        await changed(db, caller, now, change, (trx) => revokeToken(trx, jtiWithin(organisation.hash, jti), exp, now));
         data = { jti };
       }
       await revocations?.look();

@@ -35,7 +35,13 @@ export function withoutArguments(streamname: string): string {
   return streamname.split("?", 1)[0] ?? "";
 }
 
-/** Revokes one token for good. `exp`: when it expires, Unix seconds; null when nobody knows. */
+/** How the store names a token that only an organisation may revoke: one of a stream of its own. */
+export function jtiWithin(organisationHash: string, jti: string): string {
+  return `${organisationHash}/${jti}`;
+}
+
+/** Revokes one token for good: a jti, or one as `jtiWithin` names it. `exp`: when it expires, Unix seconds; null when
+ *  nobody knows. */
 export async function revokeToken(db: Kysely<Schema>, jti: string, exp: number | null, now: number): Promise<void> {
   const expires_at = exp === null ? now + TOKEN_LIFE_LIMIT_MS : exp * 1000;
   await db
@@ -115,7 +121,8 @@ export async function openRevocations(deps: {
   timer = setTimeout(() => void watch(), LOOK_EVERY_MS).unref();
   return {
     isRevoked({ jti, streamname, revision }) {
-      if (tokens.has(jti)) return true;
+      const [hash = ""] = streamname.split("-", 1);
+      if (tokens.has(jti) || tokens.has(jtiWithin(hash, jti))) return true;
       return streams.size > 0 && revision < (streams.get(withoutArguments(streamname))?.revision ?? 0);
     },
     revisionOf: (streamname) => streams.get(withoutArguments(streamname))?.revision ?? 0,
