@@ -73,6 +73,13 @@ impl Core {
         self.ingest.rtmp_port()
     }
 
+    /// Waits until a publish has come to a time of its own clock, in ms: all before it is with the hub.
+    fn wait_for_time(&self, client_id: u64, millis: i64) {
+        whip::wait_until("the frames are there", || {
+            self.ingest.snapshot(client_id).is_some_and(|publish| publish.timestamp_ms >= millis)
+        });
+    }
+
     /// Waits for the first event that `pick` takes; others stay for later.
     fn wait_for<T>(&mut self, pick: impl Fn(&Event) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;

@@ -71,6 +71,7 @@ fn players_that_list_a_codec_get_it_late_or_early_and_others_the_sound_alone() {
         // Dealt to both workers in turn.
         let early = [join(&[stream.name()]), join(&["*"]), join(&[]), join(&["Opus"])];
         stream.send(&mut publisher, 1..15);
+        core.wait_for_time(1, 14 * 40);
         let late = [join(&[stream.name()]), join(&[stream.name()]), join(&[]), join(&[])];
         stream.send(&mut publisher, 15..20);
         publisher.say_goodbye();

@@ -105,6 +105,7 @@ fn a_player_that_joins_late_gets_metadata_then_headers_then_the_cached_pictures(
     for n in 0..13 {
         publisher.send_frame(n, 10);
     }
+    core.wait_for_time(1, 12 * 40);
     let mut player = ready_player(&core);
     publisher.say_goodbye();
     let media = player.media_to_end();

@@ -266,7 +266,10 @@ fn media_comes_by_tcp_on_the_same_port_and_the_goodbye_goes_out_there() {
     assert!(core.ingest.is_whip_connected(1));
     core.ingest.end(1, EndReason::Kicked, String::new());
     core.ended(1);
-    assert!(!core.ingest.is_whip_connected(1) && core.ingest.whip_diagnostics(1).is_none());
+    wait_until("it is forgotten", || {
+        !core.ingest.is_whip_connected(1) && core.ingest.whip_diagnostics(1).is_none()
+    });
+    wait_until("the goodbye", || broadcasters[0].thread.is_finished());
     let closed: Vec<_> = broadcasters.into_iter().map(|of| of.stop().1).collect();
     assert_eq!(closed, [true, false]);
     core.ended(2);
