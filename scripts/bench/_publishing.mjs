@@ -32,10 +32,12 @@ export async function openPublishing(
     deny: (request, { description }) => told(request, { allowed: false, description }),
     end() {},
     snapshot: (clientId) => ({ clientId, ...SNAPSHOT }),
+    whipDiagnostics: () => null,
   };
   const publishing = createPublishing({
     db,
     media: () => media,
+    streamUpstreams: async () => [],
     clock,
     log: silent,
     customers: createCustomers({ db, secrets, clock }),

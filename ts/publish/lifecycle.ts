@@ -115,6 +115,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const running = new Map<number, Running>();
   /** Ends the store could not take yet. */
   const unrecorded = new Map<number, PublishEnded>();
+  /** Publishes whose end is being recorded: what is said of them first holds. */
+  const ending = new Set<number>();
   const underWay = new Set<Promise<void>>();
   const persisting = setInterval(() => track(persist()), PERSIST_INTERVAL_MS);
   let stopping = false;
@@ -248,6 +250,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   }
 
   async function end(event: PublishEnded): Promise<void> {
+    if (ending.has(event.clientId)) return;
     const publish = running.get(event.clientId);
     running.delete(event.clientId);
     if (running.size === 0) onEmpty?.();
@@ -257,9 +260,11 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
     log.info({ clientId, reason, seconds, bytesIn, bytesOut }, "publish ended");
     outbox.hold(clientId);
+    ending.add(clientId);
     try {
       await Promise.all([recordEnded(event), publish?.updates?.stop()]);
     } finally {
+      ending.delete(clientId);
       outbox.release(clientId);
     }
   }
