@@ -4,26 +4,16 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BuildError, build, root } from "./build.mjs";
+import { root } from "./build.mjs";
 import { matrix } from "./matrix/whip.mjs";
-import { providePrograms, toTest } from "./programs.mjs";
-import { providePython } from "./python.mjs";
+import { prepareTests } from "./prepare.mjs";
 
 const [name, ...filter] = process.argv.slice(2);
 if (!["rtmp", "push", "whip"].includes(name ?? "")) {
   console.error("npm run matrix -- rtmp [FILTER] | push [FILTER] | whip [SECONDS]");
   process.exit(2);
 }
-try {
-  build();
-  const missing = providePrograms(toTest);
-  if (missing) throw new BuildError(missing);
-  providePython();
-} catch (error) {
-  if (!(error instanceof BuildError)) throw error;
-  console.error(`headgate: ${error.message}`);
-  process.exit(1);
-}
+prepareTests();
 
 if (name === "whip") process.exit((await matrix(filter)) ? 0 : 1);
 

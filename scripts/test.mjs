@@ -1,23 +1,13 @@
 // `npm test [-- FILTER]`: builds, sees that the real programs are there, runs every Rust and TypeScript test.
 import { spawn } from "node:child_process";
 import { stripVTControlCharacters } from "node:util";
-import { BuildError, build, root } from "./build.mjs";
-import { providePrograms, toTest } from "./programs.mjs";
-import { providePython } from "./python.mjs";
+import { root } from "./build.mjs";
+import { prepareTests } from "./prepare.mjs";
 
 const filter = process.argv.slice(2);
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
-try {
-  build();
-  const missing = providePrograms(toTest);
-  if (missing) throw new BuildError(missing);
-  providePython();
-} catch (error) {
-  if (!(error instanceof BuildError)) throw error;
-  console.error(`headgate: ${error.message}`);
-  process.exit(1);
-}
+prepareTests();
 
 // Every suite runs to its end, whatever failed before it.
 const rust = await run("cargo", ["test", "--release", "--locked", "--workspace", "--no-fail-fast", "--", ...filter]);

@@ -1,0 +1,18 @@
+// What stands before every run of real programs: a current build, the programs, the pinned Python.
+import { BuildError, build } from "./build.mjs";
+import { providePrograms, toTest } from "./programs.mjs";
+import { providePython } from "./python.mjs";
+
+/** Provides all of it, or says what a person can mend and ends the process with 1. */
+export function prepareTests() {
+  try {
+    build();
+    const missing = providePrograms(toTest);
+    if (missing) throw new BuildError(missing);
+    providePython();
+  } catch (error) {
+    if (!(error instanceof BuildError)) throw error;
+    console.error(`headgate: ${error.message}`);
+    process.exit(1);
+  }
+}
