@@ -81,6 +81,16 @@ export async function packetsOf(source: string): Promise<readonly Packet[]> {
 export async function decodeComplaints(file: string): Promise<string> {
   // Frames as they come: a constant rate would complain of a camera whose frames are not evenly spaced.
   const asTheyCome = ["-fps_mode", "passthrough", "-enc_time_base", "-1"];
-  const decoder = await run("ffmpeg", ["-nostdin", "-v", "repeat+warning", "-i", file, ...asTheyCome, "-f", "null", "-"]);
+  const decoder = await run("ffmpeg", [
+    "-nostdin",
+    "-v",
+    "repeat+warning",
+    "-i",
+    file,
+    ...asTheyCome,
+    "-f",
+    "null",
+    "-",
+  ]);
   return decoder.stderr();
 }
