@@ -22,6 +22,7 @@ pub(crate) struct JoinPoint {
     gop_bytes: usize,
     caches_gop: bool,
     has_picture: bool,
+    has_sound: bool,
 }
 
 impl JoinPoint {
@@ -37,11 +38,13 @@ impl JoinPoint {
             gop_bytes: 0,
             caches_gop,
             has_picture: false,
+            has_sound: false,
         }
     }
 
     /// Takes note of a frame. False: it repeats what every subscriber already has and must not be passed on.
     pub(crate) fn handle_frame(&mut self, frame: &Frame) -> bool {
+        self.has_sound |= frame.track() == Track::Audio;
         match frame.kind {
             FrameKind::Configuration => return self.handle_configuration(frame),
             FrameKind::Script => {
@@ -70,6 +73,11 @@ impl JoinPoint {
     pub(crate) fn burst(&self) -> impl Iterator<Item = Frame> + '_ {
         let headers = [&self.metadata, &self.video, &self.opus, &self.audio];
         headers.into_iter().flatten().chain(&self.gop).cloned()
+    }
+
+    /// The codec of the pictures of a stream that has had no sound.
+    pub(crate) fn only_pictures(&self) -> Option<Codec> {
+        self.video.as_ref().filter(|_| !self.has_sound).map(|header| header.codec)
     }
 
     /// The Opus packets a joiner would get: a transcoder that starts now begins with them.

@@ -66,6 +66,12 @@ impl SubscriberQueue {
         self.left_out = codecs;
     }
 
+    /// Whether frames of this codec are for the subscriber at all.
+    #[must_use]
+    pub(crate) fn leaves_out(&self, codec: Codec) -> bool {
+        self.left_out.contains(&codec)
+    }
+
     /// Takes out what the subscriber does not take; it was never meant for it, so it does not count as dropped.
     pub(crate) fn forget(&mut self, is_foreign: impl Fn(&Frame) -> bool) {
         let joined = self.joined_with;
