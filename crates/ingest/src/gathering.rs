@@ -18,7 +18,7 @@ const NO_MARK: usize = 1;
 /// What the pictures of one publish say about its mark.
 #[derive(Debug)]
 pub(crate) struct Gathering {
-    /// The shortest picture of late; below it there is only sound.
+    /// Half of the shortest picture of late: with fewer bytes there is only sound.
     mark: usize,
     shortest: usize,
     pictures: u32,
@@ -39,11 +39,11 @@ impl Gathering {
     /// A picture of so many bytes came.
     pub(crate) fn handle_picture(&mut self, bytes: usize, now: Instant) {
         self.shortest = self.shortest.min(bytes);
-        self.mark = self.mark.min(bytes.max(NO_MARK));
+        self.mark = self.mark.min((bytes / 2).max(NO_MARK));
         self.pictures += 1;
         if self.pictures == PICTURES {
             let is_steady = now.saturating_duration_since(self.since) <= APART_LIMIT * PICTURES;
-            let mark = if is_steady { self.shortest.max(NO_MARK) } else { NO_MARK };
+            let mark = if is_steady { (self.shortest / 2).max(NO_MARK) } else { NO_MARK };
             *self = Self { mark, looked_at: self.looked_at, ..Self::new(now) };
         }
     }
@@ -84,9 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_of_steady_pictures_is_the_mark() {
+    fn half_of_the_shortest_of_steady_pictures_is_the_mark() {
         let (gathering, now) = after(PICTURES, 40);
-        assert_eq!((gathering.mark(0), gathering.deadline()), (3_000, Some(now + WAIT_LIMIT)));
+        assert_eq!((gathering.mark(0), gathering.deadline()), (1_500, Some(now + WAIT_LIMIT)));
         assert_eq!((gathering.mark(500), gathering.mark(1 << 20)), (500, MARK_LIMIT));
     }
 
@@ -102,7 +102,7 @@ mod tests {
     fn a_shorter_picture_lowers_the_mark_and_one_that_stays_away_takes_it_off() {
         let (mut gathering, now) = after(PICTURES, 40);
         gathering.handle_picture(700, now);
-        assert_eq!(gathering.mark(0), 700);
+        assert_eq!(gathering.mark(0), 350);
         gathering.handle_late(now);
         assert_eq!((gathering.mark(0), gathering.deadline()), (1, None));
     }

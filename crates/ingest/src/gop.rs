@@ -151,3 +151,32 @@ impl JoinPoint {
 fn is_metadata(frame: &Frame) -> bool {
     frame.codec == Codec::Amf0 && frame.data.starts_with(b"\x02\x00\x0aonMetaData")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use headgate_media::Timestamp;
+
+    fn cached(frames: impl IntoIterator<Item = (FrameKind, i64, usize)>) -> usize {
+        let mut join = JoinPoint::new(true);
+        for (kind, millis, length) in frames {
+            let (codec, timestamp) = (Codec::H264, Timestamp::from_millis(millis));
+            let data = Bytes::from(vec![0; length]);
+            join.handle_frame(&Frame { codec, kind, timestamp, composition_ms: 0, data });
+        }
+        assert!(join.gop_bytes <= GOP_BYTES_LIMIT);
+        join.burst().count()
+    }
+
+    #[test]
+    fn a_group_of_eight_seconds_or_four_megabytes_is_cached_and_not_a_picture_more() {
+        use FrameKind::{Inter, Keyframe};
+        let seconds = |end: i64| [(Keyframe, 0, 9), (Inter, 4_000, 9), (Inter, end, 9)];
+        assert_eq!((cached(seconds(8_000)), cached(seconds(8_001))), (3, 0));
+        let bytes = |last: usize| [(Keyframe, 0, 4 << 19), (Inter, 40, 4 << 19), (Inter, 80, last)];
+        assert_eq!((cached(bytes(0)), cached(bytes(1))), (3, 0));
+        let next = seconds(9_000).into_iter().chain([(Inter, 9_040, 9), (Keyframe, 9_080, 9)]);
+        assert_eq!(cached(next), 1, "the next keyframe begins anew");
+    }
+}

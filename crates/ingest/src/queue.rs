@@ -272,6 +272,20 @@ mod tests {
     }
 
     #[test]
+    fn four_megabytes_may_wait_and_not_a_byte_more() {
+        let large = |millis, length| Frame {
+            data: Bytes::from(vec![0; length]),
+            ..frame(if millis == 0 { FrameKind::Keyframe } else { FrameKind::Inter }, millis)
+        };
+        for (length, left, dropped) in [(2 << 20, 2, 0), ((2 << 20) + 1, 0, 2)] {
+            let mut queue = SubscriberQueue::new([]);
+            queue.push(&large(0, 2 << 20));
+            queue.push(&large(40, length));
+            assert_eq!((drain(&mut queue).len(), queue.poll_dropped()), (left, dropped));
+        }
+    }
+
+    #[test]
     fn a_gop_longer_than_the_queue_is_given_up_until_the_next_keyframe() {
         let mut queue = SubscriberQueue::new([]);
         queue.push(&frame(FrameKind::Keyframe, 0));

@@ -1,7 +1,7 @@
 //! Upstreams that come, go and fail while a publish is live, and what the gateway sees of them.
 
 use std::io::{IoSlice, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -274,4 +274,33 @@ fn an_upstream_that_does_not_list_the_codec_gets_the_picture_and_the_operator_a_
     assert_eq!((told.state, told.last_error.as_deref()), (UpstreamState::Sending, Some(words)));
     publisher.say_goodbye();
     core.ended(1);
+}
+
+#[test]
+fn an_upstream_that_does_not_answer_is_given_up_in_time_and_in_words() {
+    // Its queue of connections is full: what knocks now hears nothing.
+    let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+    let full = full.expect("a socket");
+    full.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("a free port");
+    full.listen(0).expect("it listens");
+    let busy = full.local_addr().expect("bound").as_socket().expect("IPv4");
+    let before = Duration::from_millis(100);
+    let mut waiting = Vec::new();
+    while let Ok(socket) = TcpStream::connect_timeout(&busy, before) {
+        waiting.push(socket);
+        assert!(waiting.len() < 10, "the queue has an end");
+    }
+    // This one takes the connection and never says a word of TLS.
+    let silent = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let silent_port = silent.local_addr().expect("bound").port();
+    for (url, words) in [
+        (format!("rtmp://127.0.0.1:{}/live/out", busy.port()), "cannot connect"),
+        (format!("rtmps://127.0.0.1:{silent_port}/live/out"), "the handshake took too long"),
+    ] {
+        let mut core = Core::start(1);
+        let _publisher = core.publisher("cam", 1, &[url]);
+        dial(&mut core);
+        let told = status(&core, |status| status.state == UpstreamState::Waiting);
+        assert_eq!(told.last_error.as_deref(), Some(words));
+    }
 }
