@@ -124,11 +124,14 @@ impl ServerSession {
     }
 
     /// Bytes from the peer, split anywhere. Events of what came before an error are still there. Behind a publish
-    /// that is not decided nothing is looked at: see [`ServerSession::takes_input`].
+    /// that is not decided nothing is looked at: see [`ServerSession::takes_input`]; nor behind the end.
     ///
     /// # Errors
     /// The connection must be closed.
     pub fn handle_input(&mut self, input: &[u8], now: Instant) -> Result<(), Error> {
+        if self.state == State::Over {
+            return Ok(());
+        }
         self.wire.count(input.len());
         if self.early.is_empty() {
             return self.read(input, now);
@@ -158,7 +161,7 @@ impl ServerSession {
     }
 
     fn read(&mut self, mut input: &[u8], now: Instant) -> Result<(), Error> {
-        while self.takes_input() {
+        while !matches!(self.state, State::PublishAsked | State::Over) {
             match self.wire.next(&mut input)? {
                 None => return Ok(()),
                 Some(Incoming::Media(message)) => {
@@ -171,6 +174,9 @@ impl ServerSession {
                     self.handle_command(stream, &command);
                 }
             }
+        }
+        if self.state == State::Over {
+            return Ok(());
         }
         if input.len() > self.limits.message_before_bytes {
             return Err(Error::PartialLimit);
@@ -429,6 +435,7 @@ impl ServerSession {
 
     fn close(&mut self) {
         self.state = State::Over;
+        self.early = Vec::new();
         self.events.push_back(ServerEvent::Close);
     }
 

@@ -7,6 +7,7 @@ use std::thread;
 use super::Core;
 use super::peer::Peer;
 use crate::EndReason;
+use headgate_rtmp::ClientEvent;
 use headgate_rtmp::MediaKind::{Audio, Video};
 
 /// One picture as a message in chunks of 65,536 bytes.
@@ -67,6 +68,18 @@ fn a_relay_that_leaves_before_the_decision_is_not_kept_for_it() {
     drop(relay);
     core.ingest.allow(request.request, 1, Vec::new());
     assert_eq!(core.ended(1).reason, EndReason::BroadcasterLeft);
+}
+
+#[test]
+fn a_relay_that_is_denied_reads_why_whatever_it_sends_meanwhile() {
+    let mut core = Core::start(1);
+    let mut relay = Peer::publish(core.port(), "cam");
+    let request = core.request_of(&mut relay);
+    relay.send_bytes(&picture(0, 100_000)).expect("the connection is there");
+    core.ingest.deny(request.request, crate::Denial::Denied, "Wrong passcode".into());
+    let refused = relay.wait_event(|event| matches!(event, ClientEvent::Refused { .. }));
+    let ClientEvent::Refused { description, .. } = refused else { unreachable!("just matched") };
+    assert_eq!(description, "Wrong passcode");
 }
 
 /// A publisher whose steady pictures have come: sounds no longer wake us.

@@ -177,6 +177,19 @@ fn media_before_the_decision_waits_and_nothing_of_it_is_lost() {
 }
 
 #[test]
+fn a_relay_that_is_denied_hears_it_whatever_it_still_sends() {
+    let mut encoder = Encoder::connected();
+    encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
+    encoder.asked();
+    // The beginning of a picture that nobody is going to want.
+    encoder.chunks(&[&[6, 0, 0, 40, 3, 0, 0, 9, 1, 0, 0, 0][..], &[0; 128]].concat());
+    let denied = status("error", "NetStream.Publish.Denied", "no");
+    assert_eq!(encoder.deny("no"), [reply(1, "onStatus", 0.0, &[null(), denied])]);
+    assert_eq!(encoder.events(), [ServerEvent::Close]);
+    assert_eq!(encoder.try_chunks(&[0xff; 200_000]), Ok(()));
+}
+
+#[test]
 fn more_than_a_message_of_input_is_not_kept_for_a_publish_that_is_not_decided() {
     let mut encoder = Encoder::connected();
     encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
