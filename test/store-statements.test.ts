@@ -146,7 +146,12 @@ describe("statements that are to happen together", () => {
   test("say how many rows each of them changed", async () => {
     const { db } = await opened();
     await db.insertInto("sequence").values({ name: "a", next: 0 }).execute();
-    expect(await together(db, [count, rename, rename].map((query) => query.compile(db)))).toEqual([1, 1, 0]);
+    expect(
+      await together(
+        db,
+        [count, rename, rename].map((query) => query.compile(db)),
+      ),
+    ).toEqual([1, 1, 0]);
   });
 
   test("wait until a transaction has ended", async () => {

@@ -45,12 +45,12 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
     .execute();
 }
 
-/** The answer was no. A denied publish never gets a publish_done. */
-export async function recordDenied(db: Kysely<Schema>, clientId: number, now: number): Promise<void> {
+/** The answer was no. A denied publish never gets a publish_done. At most some hundred `clientIds`. */
+export async function recordDenied(db: Kysely<Schema>, clientIds: readonly number[], now: number): Promise<void> {
   await db
     .updateTable("publish")
     .set({ state: "denied", ended_at: now })
-    .where("client_id", "=", clientId)
+    .where("client_id", "in", clientIds)
     .where("state", "=", "asking")
     .execute();
 }
@@ -73,7 +73,11 @@ export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number
 }
 
 function isLive(eb: ExpressionBuilder<Schema, "publish">, streamId: string) {
-  return eb.selectFrom("stream").select("stream.id").where("stream.id", "=", streamId).where("stream.state", "=", "live");
+  return eb
+    .selectFrom("stream")
+    .select("stream.id")
+    .where("stream.id", "=", streamId)
+    .where("stream.state", "=", "live");
 }
 
 /** Keeps the counters of running publishes, so that a crash loses at most the last ones (W8). Some at a time: whoever
@@ -126,7 +130,13 @@ export async function recordEnd(
     `.compile(db),
     db
       .updateTable("publish")
-      .set({ state: "ended", ended_at: now, end_reason: end.reason, bytes_in: bytes.bytesIn, bytes_out: bytes.bytesOut })
+      .set({
+        state: "ended",
+        ended_at: now,
+        end_reason: end.reason,
+        bytes_in: bytes.bytesIn,
+        bytes_out: bytes.bytesOut,
+      })
       .where("client_id", "=", clientId)
       .where("state", "in", ["asking", "live"])
       .compile(),

@@ -6,7 +6,7 @@ export interface StatementRequest {
   readonly id: number;
   readonly sql: string;
   readonly parameters: readonly Parameter[];
-  /** It changes nothing; a commit is not worth sharing for it. */
+  /** It changes nothing: no commit is waited for. */
   readonly reads: boolean;
   /** Sent between `begin` and its `commit` or `rollback`. */
   readonly inTransaction: boolean;

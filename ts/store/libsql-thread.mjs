@@ -92,7 +92,7 @@ function refuse(message) {
   port.close();
 }
 
-/** Answers requests in their order. Statements that stand alone and batches that wait together share one commit.
+/** Answers requests in their order. Those outside of a transaction that wait together are a group with one commit.
  *  @param {readonly Request[]} requests */
 function answer(requests) {
   /** @type {(StatementRequest | BatchRequest)[]} */
@@ -132,12 +132,23 @@ function answerAlone(request) {
   }
 }
 
+/** Reads go first: they need no commit, and nobody who waits for his write can have sent one after it.
+ *  @param {readonly (StatementRequest | BatchRequest)[]} group */
+function answerGroup(group) {
+  /** @type {(StatementRequest | BatchRequest)[]} */
+  const writes = [];
+  for (const request of group) {
+    if (request.kind === "statement" && request.reads) reply(request.id, run(request));
+    else writes.push(request);
+  }
+  if (writes.length > 0) answerWrites(writes);
+}
+
 /** A failed statement or batch undoes only itself; a failed commit fails the whole group. No reply leaves before the
  *  commit.
  *  @param {readonly (StatementRequest | BatchRequest)[]} group */
-function answerGroup(group) {
-  const writes = group.filter((request) => request.kind === "batch" || !request.reads);
-  const shared = writes.length > 1 || writes.some(({ kind }) => kind === "batch");
+function answerWrites(group) {
+  const shared = group.length > 1 || group.some(({ kind }) => kind === "batch");
   const begun = shared ? control("BEGIN IMMEDIATE") : null;
   if (begun?.error !== undefined) return replyAll(group, begun);
   /** @type {Outcome[]} */
