@@ -67,9 +67,14 @@ describe("updates without an answer", () => {
   test("end the publish when there are so many in a row and the organisation wants so", async () => {
     await open({ update_max_unreachable: 3 });
     answerUpdates("reset", "reset", { status: 200 }, "reset", "reset", "reset");
-    await stage.allowed(STREAM);
+    const clientId = await stage.allowed(STREAM);
     expect(await ended()).toMatchObject({ description: "The customer could not be reached" });
     expect(customer.calls("update_publish")).toHaveLength(6);
+    stage.end(clientId, "rejected_by_customer");
+    await customer.received("publish_done");
+    // The customer has rejected nothing.
+    const publish = stage.db.selectFrom("publish").select("end_reason").where("client_id", "=", clientId);
+    expect(await publish.execute()).toEqual([{ end_reason: "customer_unreachable" }]);
   });
 
   test("count for nothing otherwise", async () => {

@@ -18,8 +18,9 @@ export interface Intent extends WebhookSubject {
   readonly webhook: string | null;
 }
 
-/** Ends that media did not report: the gateway died, or the stream was locked or deleted while the customer was asked. */
-export type RecordedEndReason = EndReason | "gateway_restarted" | "stream_withdrawn";
+/** Ends that media does not know: the gateway died, the stream was locked or deleted while the customer was asked, or too
+ *  many updates had no answer (W16). */
+export type RecordedEndReason = EndReason | "gateway_restarted" | "stream_withdrawn" | "customer_unreachable";
 
 /** The intent row of W17a. */
 export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: number): Promise<void> {
