@@ -191,3 +191,14 @@ test("the metrics tell of calls, denials, the outbox and open breakers", async (
   expect(text).toMatch(/^headgate_webhook_in_flight 0$/m);
   expect(text).toContain('headgate_webhook_seconds_bucket{le="0.3",call="publish"}');
 });
+
+test("an answer that takes more than 300 ms allows all the same, and is in the log and in the metrics", async () => {
+  await open({});
+  customer.answer(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 350));
+    return { status: 200 };
+  });
+  await stage.allowed(STREAM, { arguments: "passcode=s3cret" });
+  expect(stage.log()).toMatch(/"level":40,.*"host":"localhost:\d+","tookMs":\d{3,},"msg":"webhook answered slowly"/);
+  expect(await stage.metrics.registry.metrics()).toContain('headgate_webhook_slow_total{call="publish"} 1');
+});
