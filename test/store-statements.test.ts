@@ -125,7 +125,7 @@ describe("transactions", () => {
 
 describe("statements that are to happen together", () => {
   const rename = sql`update sequence set name = 'b' where name = 'a'`;
-  const count = sql`update sequence set next = next + 1`;
+  const count = sql`update sequence set next = next + 1 where name = 'a'`;
   const broken = sql`insert into sequence (name, next) values ('b', null)`;
 
   test("all happen or none, beside others that wait at the same time", async () => {
