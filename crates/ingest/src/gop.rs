@@ -1,6 +1,6 @@
 //! Where to join a live stream: its configurations and its cached GOP. Pure.
 
-use headgate_media::{Codec, Frame, FrameKind, Track};
+use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 
 /// Bytes one stream's GOP may hold.
 const GOP_BYTES_LIMIT: usize = 4 << 20;
@@ -69,10 +69,13 @@ impl JoinPoint {
         true
     }
 
-    /// What a joiner gets first: metadata, video and audio configuration, then the GOP.
+    /// What a joiner gets first: metadata, video and audio configuration, then the GOP. The headers go out at 0, as
+    /// encoders send theirs: they hold from the start, whenever they were last heard, and FFmpeg's demuxer takes
+    /// `onMetaData` at any other time for a track of its own.
     pub(crate) fn burst(&self) -> impl Iterator<Item = Frame> + '_ {
-        let headers = [&self.metadata, &self.video, &self.opus, &self.audio];
-        headers.into_iter().flatten().chain(&self.gop).cloned()
+        let headers = [&self.metadata, &self.video, &self.opus, &self.audio].into_iter().flatten();
+        let headers = headers.map(|header| Frame { timestamp: Timestamp::ZERO, ..header.clone() });
+        headers.chain(self.gop.iter().cloned())
     }
 
     /// The codec of the pictures of a stream that has had no sound.
@@ -156,7 +159,6 @@ fn is_metadata(frame: &Frame) -> bool {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use headgate_media::Timestamp;
 
     fn cached(frames: impl IntoIterator<Item = (FrameKind, i64, usize)>) -> usize {
         let mut join = JoinPoint::new(true);
@@ -167,6 +169,18 @@ mod tests {
         }
         assert!(join.gop_bytes <= GOP_BYTES_LIMIT);
         join.burst().count()
+    }
+
+    #[test]
+    fn headers_are_given_to_a_joiner_at_the_start_of_the_clock() {
+        let mut join = JoinPoint::new(true);
+        let (codec, timestamp) = (Codec::H264, Timestamp::from_millis(4_014));
+        for kind in [FrameKind::Configuration, FrameKind::Keyframe] {
+            let data = Bytes::from_static(b"x");
+            join.handle_frame(&Frame { codec, kind, timestamp, composition_ms: 0, data });
+        }
+        let times: Vec<_> = join.burst().map(|frame| frame.timestamp).collect();
+        assert_eq!(times, [Timestamp::ZERO, timestamp]);
     }
 
     #[test]
