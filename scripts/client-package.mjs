@@ -35,19 +35,29 @@ export function packClient(folder) {
   const libraries = ["--lib", "es2023,dom,dom.iterable", "--rewriteRelativeImportExtensions"];
   const out = ["--ignoreConfig", "--declaration", "--rootDir", sources, "--outDir", built];
   const files = ["index.ts", "webhook.ts"].map((name) => join(sources, name));
-  run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), ...language, ...libraries, ...out, ...files]);
+  run(process.execPath, [
+    join("node_modules", "typescript", "bin", "tsc"),
+    ...language,
+    ...libraries,
+    ...out,
+    ...files,
+  ]);
   copyFileSync(join(sources, "paths.d.ts"), join(built, "paths.d.ts"));
   writeFileSync(join(built, "README.md"), README);
   writeFileSync(join(built, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
-  return pack(built, folder);
+  return pack([built], folder)[0];
 }
 
-/** `npm pack`, which asks no registry. Returns the path of the .tgz. */
-export function pack(packageFolder, into) {
-  const words = ["pack", packageFolder, "--pack-destination", into, "--ignore-scripts", "--silent"];
+/** `npm pack`, which asks no registry. Returns the paths of the .tgz. */
+export function pack(packageFolders, into) {
+  const folders = packageFolders.map((folder) => resolve(folder));
+  const words = ["pack", ...folders, "--pack-destination", into, "--ignore-scripts", "--silent"];
   const { status, stdout } = spawnSync("npm", words, { encoding: "utf8", stdio: ["ignore", "pipe", 2] });
-  if (status !== 0) throw new Error(`npm pack ${packageFolder} failed`);
-  return join(into, stdout.trim());
+  if (status !== 0) throw new Error(`npm pack ${folders.join(" ")} failed`);
+  return stdout
+    .trim()
+    .split("\n")
+    .map((name) => join(into, name));
 }
 
 function manifest() {

@@ -23,13 +23,7 @@ export interface StreamUpstreams {
   list(organisationId: string, streamId: string): Promise<readonly StreamUpstream[]>;
   /** In the caller's transaction. `url` was judged by the caller. Rejects with `UnknownStream`, or with `InvalidValue`
    *  beyond the limit. */
-  add(
-    trx: Kysely<Schema>,
-    organisationId: string,
-    streamId: string,
-    url: string,
-    now: number,
-  ): Promise<StreamUpstream>;
+  add(trx: Kysely<Schema>, organisationId: string, streamId: string, url: string, now: number): Promise<StreamUpstream>;
   /** In the caller's transaction; returns what was removed. Rejects with `UnknownStream` or `UnknownUpstream`. */
   remove(trx: Kysely<Schema>, organisationId: string, streamId: string, id: string): Promise<StreamUpstream>;
   /** Complete URLs, for a publish that begins. */
