@@ -40,7 +40,10 @@ function example(document: string, language: string, having: string): string {
 /** What a shell prints that runs lines of an example. */
 function shell(lines: string): string {
   const here = lines.replaceAll("localhost:8080", new URL(headgate.http).host);
-  return execFileSync("bash", ["-ec", here], { env: { PATH: process.env.PATH, KEY: headgate.apiKey } }).toString();
+  return execFileSync("bash", ["--norc", "-ec", here], {
+    env: { PATH: process.env.PATH, KEY: headgate.apiKey },
+    stdio: "pipe",
+  }).toString();
 }
 
 /** An example in TypeScript as a module, run. */
@@ -71,7 +74,7 @@ test("README: a stream is made, the customer's program allows by passcode, ffmpe
   const [encoder = ""] = example("README.md", "sh", "ffmpeg -re").split(/^ffplay/m);
   const publish = (passcode: string) => {
     const ours = encoder.replace("rtmp://localhost:1935/live/Ab1Cd-9XyZ0", address).replace("s3cret", passcode);
-    return start("bash", ["-c", `exec ${ours.trim()}`]);
+    return start("bash", ["--norc", "-c", `exec ${ours.trim()}`]);
   };
   const refused = publish("wrong");
   expect(await refused.exit).not.toBe(0);

@@ -21,7 +21,7 @@ import { describeTheRest, documentOf } from "./http/document.ts";
 import { envelope } from "./http/envelope.ts";
 import { jwksRoutes } from "./http/jwks.ts";
 import { keyRoutes } from "./http/keys.ts";
-import { boundedBody, rateLimit } from "./http/limits.ts";
+import { rateLimit } from "./http/limits.ts";
 import { loginRoutes } from "./http/login.ts";
 import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
@@ -47,6 +47,7 @@ import { problemResponse, RETRY_AFTER_S, WHIP_PATH, WhipProblem } from "./proble
 import type { LiveSessions } from "./publish/sessions.ts";
 import type { Whip } from "./publish/whip.ts";
 import type { Workbench } from "./publish/workbench.ts";
+import { boundedBody } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
 import type { TokenBroadcasts } from "./token/broadcasts.ts";
 import type { Revocations } from "./token/revocations.ts";

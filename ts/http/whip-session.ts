@@ -5,8 +5,7 @@ import type { Config } from "../config.ts";
 import { WHIP_PATH, WhipProblem } from "../problems.ts";
 import { isObject, readJsonObject } from "../publish/amf0.ts";
 import type { Whip } from "../publish/whip.ts";
-import { clientAddressOf, trustedNetworks } from "../request.ts";
-import { boundedBody } from "./limits.ts";
+import { boundedBody, clientAddressOf, trustedNetworks } from "../request.ts";
 
 const FRAGMENT_TYPE = "application/trickle-ice-sdpfrag";
 /** Bytes of a metadata request (P12), and what it may be called by. */
