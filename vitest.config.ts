@@ -4,21 +4,26 @@ import { defineConfig } from "vitest/config";
 
 /** Real programs on a machine that others use as well are late now and then: once more, and the report says so. */
 const common = { pool: "forks", testTimeout: 30_000, hookTimeout: 60_000, retry: 1 } as const;
-/** What must hold on PostgreSQL as on the embedded store: run a second time there. */
+/** What must hold on PostgreSQL as on the embedded store: every suite that stands on a store runs a second time there,
+ *  but those that are about the embedded one's files and those that only pass it by. */
 const stores = [
   "store-statements",
   "store-migrations",
   "management",
+  "management-{audit,envelope,keys,people,roles,streams,upstreams}",
+  "client",
+  "request-rate",
   "webcaster",
-  "token-rotation",
-  "token-revocation",
-  "publish-lifecycle",
-  "publish-admission",
+  "token-{rotation,revocation,vectors}",
+  "publish-{lifecycle,admission,sessions}",
+  "webhook-{management,settings}",
+  "whip-{denials,token}",
 ];
 const browsers = ["test/whip-publish.test.ts", "test/whip-clients-browser.test.ts", "test/whip-switch.test.ts"];
 
 export default defineConfig({
   test: {
+    globalSetup: "test/support/temporary-folders.ts",
     projects: [
       {
         test: {

@@ -84,6 +84,9 @@ describe("without a running service", () => {
     const states = Object.fromEntries(findings.map(({ what, state }) => [what.split(" ")[0], state]));
     expect(states).toMatchObject({ store: "good", certificate: "warning", media: "good" });
     expect(Object.keys(states)).toContain("http.port");
+    const behindRouter = { HEADGATE_PUBLIC_ADDRESSES: "203.0.113.1" };
+    const told = (await headgate(["doctor"], behindRouter)).out;
+    expect(told).toMatch(/^warn addresses of media: 203\.0\.113\.1 is not of this machine, and a datagram/m);
     const broken = await headgate(["doctor"], { HEADGATE_HTTP_HOST: "203.0.113.1" });
     expect([broken.code, broken.out]).toEqual([1, expect.stringMatching(/^BAD {2}http\.port 203\.0\.113\.1:8080/m)]);
   }, 60_000);
@@ -116,7 +119,8 @@ describe.each(["the embedded store", "PostgreSQL"])("beside a running service on
       closeServer = server.close;
       own.HEADGATE_DATABASE_URL = await server.newDatabase();
     }
-    service = await startHeadgate({ env: own });
+    // Waiting asks again and again.
+    service = await startHeadgate({ env: { ...own, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" } });
   }, 90_000);
   afterAll(async () => {
     await service.stop();

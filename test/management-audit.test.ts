@@ -74,6 +74,48 @@ test("what is refused is not in the log, and other organisations' changes are no
   expect(await audit()).toEqual([]);
 });
 
+test("a change that cannot be written down is not made", async () => {
+  const { call, db } = gateway;
+  const { id } = (await call("POST", "/stream")).body as { id: string };
+  const upstreams = `/stream/${id}/upstream`;
+  const url = "rtmp://customer.example/live/key";
+  const upstream = (await call("POST", upstreams, { body: { url } })).body as { id: string };
+  const user = { email: "ada@customer.example", password: "correct horse battery", role: "user" };
+  const person = (await call("POST", "/organisation/user", { body: user })).body as { id: string };
+  const key = (await call("POST", "/organisation/key", { body: { role: "user" } })).body as { id: string };
+  const tables = ["organisation", "organisation_setting", "webhook_secret", "stream", "stream_upstream"] as const;
+  const more = ["token_revocation", "person", "outbox"] as const;
+  const everything = async () => [
+    await Promise.all([...tables, ...more].map((table) => db.selectFrom(table).selectAll().execute())),
+    await db.selectFrom("api_key").select(["id", "role", "expires_at", "revoked_at"]).execute(),
+  ];
+  const before = await everything();
+  await db.schema.dropTable("audit").execute();
+  const changes: readonly (readonly [method: string, path: string, body?: object])[] = [
+    ["POST", "/organisation/webhook/secret"],
+    ["PUT", "/organisation/settings", { strict_arguments: true }],
+    ["POST", upstreams, { url: `${url}2` }],
+    ["DELETE", `${upstreams}/${upstream.id}`],
+    ["POST", "/webcaster/revoke", { jti: "some" }],
+    ["DELETE", "/organisation/webhook"],
+    ["POST", "/stream"],
+    ["PUT", `/stream/${id}/tag`, { tags: ["a"] }],
+    ["PUT", `/stream/${id}/stop`],
+    ["DELETE", `/stream/${id}`],
+    ["POST", "/organisation/key", { role: "user" }],
+    ["POST", `/organisation/key/${key.id}/rotate`],
+    ["DELETE", `/organisation/key/${key.id}`],
+    ["POST", "/organisation/user", { ...user, email: "bob@customer.example" }],
+    ["PUT", `/organisation/user/${person.id}`, { role: "readonly" }],
+    ["DELETE", `/organisation/user/${person.id}`],
+  ];
+  for (const [method, path, body] of changes) {
+    const { status } = await call(method, path, body === undefined ? {} : { body });
+    expect(`${method} ${path}: ${status}`).toBe(`${method} ${path}: 503`);
+  }
+  expect(await everything()).toEqual(before);
+});
+
 test("the log is read in pages, newest first", async () => {
   for (let streams = 0; streams < 5; streams += 1) await gateway.call("POST", "/stream");
   const all = await audit();

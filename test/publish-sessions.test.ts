@@ -104,7 +104,7 @@ describe("a stream's own upstreams", () => {
   const url = "rtmps://me:word@upstream.example/app/key?token=1";
 
   test("are where each of its publishes is pushed to", async () => {
-    await stage.streamUpstreams.add("org1", STREAM_ID, url, 1);
+    await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, url, 1);
     expect(await stage.request(STREAM)).toMatchObject({ told: "allow", upstreams: [{ url, source: "stream" }] });
   });
 
@@ -119,7 +119,7 @@ describe("a stream's own upstreams", () => {
   });
 
   test("are unreadable in the store", async () => {
-    await stage.streamUpstreams.add("org1", STREAM_ID, url, 1);
+    await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, url, 1);
     const [row] = await stage.db.selectFrom("stream_upstream").selectAll().execute();
     for (const secret of ["word", "key", "token", "upstream.example"]) expect(row?.url).not.toContain(secret);
     expect(await stage.streamUpstreams.urls(STREAM_ID)).toEqual([url]);

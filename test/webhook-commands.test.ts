@@ -29,6 +29,7 @@ test("a developer simulates the customer, tests it, reads the deliveries and sen
   const tested = JSON.parse(await output("test", "--arguments", "passcode=s3cret")) as Record<string, unknown>;
   expect(tested).toMatchObject({ status: 403, reason: "Not today", allows: false });
   expect(await output("deliveries", "--failed")).toContain(`${String(tested.id)}  publish  `);
+  expect(JSON.parse(await output("deliveries", "--json"))).toMatchObject([{ id: tested.id, status: 403 }]);
   expect(JSON.parse(await output("replay", String(tested.id)))).toMatchObject({ id: tested.id, status: 403 });
   await until("both events", () => customer.stdout().split(String(tested.id)).length === 3);
   expect(customer.stdout()).toContain("passcode=s3cret&call=publish&name=");

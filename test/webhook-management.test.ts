@@ -208,6 +208,14 @@ describe("deliveries", () => {
     expect(await call("GET", `/organisation/webhook/deliveries/${id}`)).toMatchObject({ attempts: 2, status: 200 });
   });
 
+  test("are not sent again when that cannot be written down", async () => {
+    await setWebhook();
+    const { id } = await sendTest();
+    await gateway.db.schema.dropTable("audit").execute();
+    expect((await gateway.call("POST", `/organisation/webhook/deliveries/${id}/replay`)).status).toBe(503);
+    expect(customer.requests).toHaveLength(1);
+  });
+
   test("of another organisation are unknown", async () => {
     await setWebhook();
     const { id } = await sendTest();

@@ -167,7 +167,7 @@ describe("the delivery log", () => {
       return list.length === 1 && list;
     });
     customer.answer({ status: 200 });
-    const { answer } = await stage.publishing.workbench.replay("org1", failed?.id ?? "");
+    const { answer } = await stage.publishing.workbench.replay("org1", failed?.id ?? "", async () => {});
     expect(answer).toMatchObject({ outcome: "answered", status: 200 });
     const [row] = await stage.db.selectFrom("outbox").selectAll().execute();
     expect(row).toMatchObject({ id: failed?.id, last_status: 200 });

@@ -132,7 +132,7 @@ test("a publish without webhook is opened when the stream exists", async () => {
 });
 
 test("a failing store is answered without its words", async () => {
-  await gateway.db.schema.dropTable("stream").execute();
+  await gateway.db.schema.alterTable("stream").renameTo("elsewhere").execute();
   const answer = await gateway.offer(TO_STREAM);
   expectProblem(answer, 503, "store_unavailable", "Temporarily unavailable", "Temporarily unavailable");
 });

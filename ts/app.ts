@@ -1,14 +1,12 @@
 // The HTTP application: routes, limits, the headers of every response, and the one error handler. It listens nowhere.
 import { OpenAPIHono } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { methodNotAllowed } from "hono/method-not-allowed";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import {
   answerOf,
-  BodyTooLarge,
   type ErrorFamily,
   type HttpError,
   InternalError,
@@ -49,7 +47,7 @@ import { problemResponse, RETRY_AFTER_S, WHIP_PATH, WhipProblem } from "./proble
 import type { LiveSessions } from "./publish/sessions.ts";
 import type { Whip } from "./publish/whip.ts";
 import type { Workbench } from "./publish/workbench.ts";
-import { BODY_LIMIT_BYTES, hasLeft } from "./request.ts";
+import { boundedBody, hasLeft } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
 import type { TokenBroadcasts } from "./token/broadcasts.ts";
 import type { Revocations } from "./token/revocations.ts";
@@ -86,12 +84,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
 
   app.use(envelope({ config: deps.config, log, metrics }));
   app.use(methodNotAllowed({ app, onMethodNotAllowed: (c, allow) => answer(c, new MethodNotAllowed(allow)) }));
-  const bounded = bodyLimit({
-    maxSize: BODY_LIMIT_BYTES,
-    onError: () => {
-      throw new BodyTooLarge(`over ${BODY_LIMIT_BYTES} bytes`);
-    },
-  });
+  const bounded = boundedBody();
   // PATCH looks for its session first and then bounds the body itself (P8).
   app.use((c, next) => (c.req.method === "PATCH" && isWhip(c.req.path) ? next() : bounded(c, next)));
 

@@ -2,15 +2,30 @@
 import type { ServerResponse } from "node:http";
 import { BlockList, isIP } from "node:net";
 import { getConnInfo } from "@hono/node-server/conninfo";
-import type { Context } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
+import { bodyLimit } from "hono/body-limit";
 import { getCookie } from "hono/cookie";
 import type { Config } from "./config.ts";
-import { InvalidValue, MalformedJson, ParameterRequired, WrongDataType } from "./errors.ts";
+import { BodyTooLarge, InvalidValue, MalformedJson, ParameterRequired, WrongDataType } from "./errors.ts";
 import type { Credentials } from "./organisation/callers.ts";
 import type { Role } from "./store/schema.ts";
 
 /** Largest body that is read, bytes. */
-export const BODY_LIMIT_BYTES = 65_536;
+const BODY_LIMIT_BYTES = 65_536;
+
+/** A larger body than `BODY_LIMIT_BYTES` is refused with `BodyTooLarge`. A body whose length was told is not touched here:
+ *  Node reads no byte more, and a body that nobody wrapped as a stream is read far more cheaply. */
+export function boundedBody(): MiddlewareHandler {
+  const refuse = (): never => {
+    throw new BodyTooLarge(`over ${BODY_LIMIT_BYTES} bytes`);
+  };
+  const counted = bodyLimit({ maxSize: BODY_LIMIT_BYTES, onError: refuse });
+  return (c, next) => {
+    const told = c.req.header("content-length");
+    if (told === undefined || c.req.header("transfer-encoding") !== undefined) return counted(c, next);
+    return Number(told) > BODY_LIMIT_BYTES ? refuse() : next();
+  };
+}
 
 /** The response of Node itself; there is none when the application is called without a server. */
 export function outgoingOf(c: Context): ServerResponse | undefined {

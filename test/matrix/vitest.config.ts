@@ -2,5 +2,12 @@
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
-  test: { include: ["test/matrix/*.matrix.ts"], pool: "forks", maxWorkers: 1, maxConcurrency: 4, hookTimeout: 120_000 },
+  test: {
+    globalSetup: "test/support/temporary-folders.ts",
+    include: ["test/matrix/*.matrix.ts"],
+    pool: "forks",
+    maxWorkers: 1,
+    maxConcurrency: 4,
+    hookTimeout: 120_000,
+  },
 });

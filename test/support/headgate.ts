@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Child, start, until } from "./child.ts";
 import type { Customer } from "./customer.ts";
+import { databaseUrlOf } from "./stores.ts";
 
 const READY_LIMIT_MS = 30_000;
 
@@ -34,6 +35,7 @@ export async function startHeadgate(
   const dataDir = mkdtempSync(join(tmpdir(), "headgate-test-"));
   const apiKey = `test-${randomBytes(24).toString("hex")}`;
   const { customer } = options;
+  const databaseUrl = await databaseUrlOf(dataDir);
   if (customer) writeFileSync(join(dataDir, "ca.pem"), customer.ca);
   const process_ = start(process.execPath, ["scripts/headgate.mjs", "serve"], {
     env: {
@@ -50,6 +52,7 @@ export async function startHeadgate(
       HEADGATE_MEDIA_WORKERS: "2",
       HEADGATE_DRAIN_S: "0",
       HEADGATE_DEV: "1",
+      ...(databaseUrl === null ? {} : { HEADGATE_DATABASE_URL: databaseUrl }),
       ...(customer ? { HEADGATE_WEBHOOK_CA: join(dataDir, "ca.pem") } : {}),
       ...options.env,
     },

@@ -10,8 +10,8 @@ import { type Child, start, until } from "./child.ts";
 const INSTALLED = "/usr/lib/postgresql";
 
 export interface PostgresServer {
-  /** A new, empty database; its URL. */
-  newDatabase(): Promise<string>;
+  /** A new database, empty or a copy of the one at `from`, which nobody may be connected to; its URL. */
+  newDatabase(from?: string): Promise<string>;
   /** SIGINT: connections are cut, what was committed stays. */
   stop(): Promise<void>;
   start(): Promise<void>;
@@ -56,10 +56,11 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
 
   await startServer();
   return {
-    async newDatabase() {
+    async newDatabase(from) {
       databases += 1;
       const name = `test${databases}`;
-      await asked(urlOf("postgres"), `create database ${name}`);
+      const template = from === undefined ? "" : ` template ${new URL(from).pathname.slice(1)}`;
+      await asked(urlOf("postgres"), `create database ${name}${template}`);
       return urlOf(name);
     },
     stop: stopServer,

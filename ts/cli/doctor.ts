@@ -12,6 +12,8 @@ import { openStore } from "../store/open.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 import { print } from "./output.ts";
 
+/** How long a datagram to ourselves may take, ms: it crosses one router. */
+const ECHO_LIMIT_MS = 1_000;
 /** A certificate that ends sooner is worth a word, ms. */
 const CERTIFICATE_SOON_MS = 14 * 86_400_000;
 
@@ -33,7 +35,7 @@ export async function runDoctor(_: readonly string[], flags: GivenFlags): Promis
     await storeOf(config),
     ...(await ports(config)),
     ...certificates(config),
-    addresses(config),
+    await addresses(config),
     await addon(config),
   ];
   const signs = { good: "ok  ", warning: "warn", bad: "BAD " };
@@ -127,8 +129,9 @@ function certificates(config: Config): Finding[] {
   });
 }
 
-/** What browsers are told to send media to. Whether they can is only known from outside. */
-function addresses(config: Config): Finding {
+/** What browsers are told to send media to. An address that is a router's is tried with a datagram to ourselves; whether
+ *  the world gets through is only known from outside. */
+async function addresses(config: Config): Promise<Finding> {
   const what = "addresses of media";
   const own = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const said = config.media.publicAddresses;
@@ -143,7 +146,28 @@ function addresses(config: Config): Finding {
       detail: `${told.join(", ")}: only this network reaches them; set media.public_addresses`,
     };
   }
+  const foreign = told.filter((address) => !own.some((each) => each.address === address));
+  const silent = [];
+  for (const address of foreign) if (!(await comesBack(config, address))) silent.push(address);
+  if (silent.length > 0) {
+    const port = config.media.port === 0 ? "the media ports" : `UDP port ${config.media.port}`;
+    const detail = `${silent.join(", ")} is not of this machine, and a datagram to it did not come back: forward ${port} here (a router that does not turn round what its own network sends loses it as well)`;
+    return { what, state: "warning", detail };
+  }
   return { what, state: "good", detail: told.join(", ") };
+}
+
+/** Whether a datagram to our media port by way of `address` arrives here. False also while a service has the port. */
+async function comesBack(config: Config, address: string): Promise<boolean> {
+  const socket = createSocket(address.includes(":") ? "udp6" : "udp4");
+  const arrived = new Promise<boolean>((resolve) => {
+    setTimeout(() => resolve(false), ECHO_LIMIT_MS);
+    socket.on("error", () => resolve(false)).on("message", () => resolve(true));
+    socket.bind(config.media.port, () => {
+      socket.send("headgate doctor", socket.address().port, address, (error) => error && resolve(false));
+    });
+  });
+  return await arrived.finally(() => socket.close());
 }
 
 /** The media core and its codecs are one library: it loads or it does not. */

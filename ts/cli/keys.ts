@@ -2,9 +2,9 @@
 import { ConfigInvalid } from "../errors.ts";
 import { createLog } from "../log.ts";
 import { addApiKey, checkRoomForKey, listApiKeys, revokeApiKey, rotateApiKey } from "../organisation/api-keys.ts";
-import { recordChange } from "../organisation/audit.ts";
+import { type Change, changed } from "../organisation/audit.ts";
 import { createStream, listStreams, QUANTITY_LIMIT } from "../organisation/streams.ts";
-import type { ApiKeyTable } from "../store/schema.ts";
+import type { ApiKeyTable, StreamTable } from "../store/schema.ts";
 import { openSecretBox } from "../store/secret-box.ts";
 import { loadTokenKeys } from "../token/keys.ts";
 import { openRevocations, revokeStream, revokeToken } from "../token/revocations.ts";
@@ -19,8 +19,8 @@ export async function runKeys(words: readonly string[], flags: GivenFlags): Prom
   await atStore(flags, async (at) => {
     const { db, now } = at;
     const { id: organisationId, ...organisation } = await chosenOrganisation(at, flags);
-    const note = (action: string, row: ApiKeyTable) =>
-      recordChange(db, operator({ id: organisationId }), now, { action, subject: row.id });
+    const noted = <T>(change: (result: T) => Change, work: (trx: AtStore["db"]) => Promise<T>) =>
+      changed(db, operator({ id: organisationId }), now, change, work);
     const shown = ({ hash: _, ...row }: ApiKeyTable) => row;
     switch (verb) {
       case "ls": {
@@ -35,15 +35,26 @@ export async function runKeys(words: readonly string[], flags: GivenFlags): Prom
         return print(flags, keys.map(shown), table([["id", "role", "label", "expires", "last used"], ...rows]));
       }
       case "create": {
-        await checkRoomForKey(db, organisationId, now);
         const label = typeof flags.label === "string" ? flags.label : null;
-        const { key, row } = await addApiKey(db, { organisationId, role: roleOf(flags), now, label });
-        await note("key.create", row);
+        const wish = { organisationId, role: roleOf(flags), now, label };
+        const { key, row } = await noted(
+          ({ id: subject }: { readonly id: string; readonly key: string; readonly row: ApiKeyTable }) => ({
+            action: "key.create",
+            subject,
+          }),
+          async (trx) => {
+            await checkRoomForKey(trx, organisationId, now);
+            return await addApiKey(trx, wish);
+          },
+        );
         return print(flags, { ...shown(row), key }, [`API key of ${organisation.name}, shown this once: ${key}`]);
       }
       case "rotate": {
-        const { key, row, former } = await rotateApiKey(db, organisationId, wanted(id, "the key's id"), now);
-        await note("key.rotate", former);
+        const old = wanted(id, "the key's id");
+        const { key, row, former } = await noted(
+          () => ({ action: "key.rotate", subject: old }),
+          (trx) => rotateApiKey(trx, organisationId, old, now),
+        );
         const until = timeText(former.expires_at);
         return print(flags, { ...shown(row), key, former: shown(former) }, [
           `New API key, shown this once: ${key}`,
@@ -51,8 +62,11 @@ export async function runKeys(words: readonly string[], flags: GivenFlags): Prom
         ]);
       }
       case "revoke": {
-        const row = await revokeApiKey(db, organisationId, wanted(id, "the key's id"), now);
-        await note("key.revoke", row);
+        const old = wanted(id, "the key's id");
+        const row = await noted(
+          () => ({ action: "key.revoke", subject: old }),
+          (trx) => revokeApiKey(trx, organisationId, old, now),
+        );
         return print(flags, shown(row), [`Key ${row.id} opens nothing any more.`]);
       }
       default:
@@ -74,8 +88,13 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
       }
       case "create": {
         const tags = typeof flags.tag === "string" ? flags.tag.split(",").map((tag) => tag.trim()) : [];
-        const stream = await createStream(db, organisation, tags, now);
-        await recordChange(db, operator(organisation), now, { action: "stream.create", subject: stream.id });
+        const stream = await changed(
+          db,
+          operator(organisation),
+          now,
+          ({ id }: StreamTable) => ({ action: "stream.create", subject: id }),
+          (trx) => createStream(trx, organisation, tags, now),
+        );
         return print(flags, stream, [stream.name]);
       }
       default:

@@ -1,5 +1,5 @@
 // `headgate init`, `headgate organisation …` and `headgate user …`: who may work with this deployment.
-import { recordChange } from "../organisation/audit.ts";
+import { changed, recordChange } from "../organisation/audit.ts";
 import { randomText } from "../organisation/key-text.ts";
 import { addOrganisation, ensureFirstOrganisation, ensureFirstPerson } from "../organisation/organisations.ts";
 import { hashPassword } from "../organisation/passwords.ts";
@@ -50,8 +50,13 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
         return print(flags, all, table(rows));
       }
       case "create": {
-        const made = await addOrganisation(at.db, wanted(name, "its name"), at.now);
-        await recordChange(at.db, operator(made), at.now, { action: "organisation.create", subject: made.id });
+        const called = wanted(name, "its name");
+        const made = await at.db.transaction().execute(async (trx) => {
+          const organisation = await addOrganisation(trx, called, at.now);
+          const change = { action: "organisation.create", subject: organisation.id };
+          await recordChange(trx, operator(organisation), at.now, change);
+          return organisation;
+        });
         return print(flags, made, [
           `${made.id}  ${made.hash}  ${made.name}`,
           `Give it a key: headgate keys create --organisation ${made.hash}`,
@@ -91,8 +96,8 @@ export async function runUser(words: readonly string[], flags: GivenFlags): Prom
   await atStore(flags, async (at) => {
     const { db, now } = at;
     const organisation = await chosenOrganisation(at, flags);
-    const note = (action: string, person: PersonTable) =>
-      recordChange(db, operator(organisation), now, { action, subject: person.id });
+    const noted = (action: string, work: (trx: AtStore["db"]) => Promise<PersonTable>) =>
+      changed(db, operator(organisation), now, ({ id }) => ({ action, subject: id }), work);
     const found = async () => {
       const people = await listPeople(db, organisation.id);
       const person = people.find((each) => each.email === wanted(email, "the e-mail address").toLowerCase());
@@ -116,8 +121,7 @@ export async function runUser(words: readonly string[], flags: GivenFlags): Prom
           role: roleOf(flags),
           password_hash: await hashPassword(password),
         };
-        const person = await addPerson(db, wish, now);
-        await note("user.create", person);
+        const person = await noted("user.create", (trx) => addPerson(trx, wish, now));
         const { id, role } = person;
         return print(flags, { id, email: person.email, role, password }, [
           `Password of ${person.email}, shown this once: ${password}`,
@@ -126,26 +130,21 @@ export async function runUser(words: readonly string[], flags: GivenFlags): Prom
       case "password": {
         const password = randomText(PASSWORD_LENGTH);
         const change = { role: null, passwordHash: await hashPassword(password) };
-        const person = await changePerson(db, organisation.id, await found(), change, now);
-        await note("user.password", person);
+        const id = await found();
+        const person = await noted("user.password", (trx) => changePerson(trx, organisation.id, id, change, now));
         return print(flags, { email: person.email, password }, [
           `New password of ${person.email}, shown this once: ${password}`,
         ]);
       }
       case "role": {
-        const person = await changePerson(
-          db,
-          organisation.id,
-          await found(),
-          { role: roleOf(flags), passwordHash: null },
-          now,
-        );
-        await note("user.role", person);
+        const change = { role: roleOf(flags), passwordHash: null };
+        const id = await found();
+        const person = await noted("user.role", (trx) => changePerson(trx, organisation.id, id, change, now));
         return print(flags, { email: person.email, role: person.role }, [`${person.email} is ${person.role}.`]);
       }
       case "rm": {
-        const person = await removePerson(db, organisation.id, await found());
-        await note("user.remove", person);
+        const id = await found();
+        const person = await noted("user.remove", (trx) => removePerson(trx, organisation.id, id));
         return print(flags, { email: person.email }, [`${person.email} is removed.`]);
       }
       default:

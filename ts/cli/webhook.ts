@@ -11,6 +11,7 @@ const ANSWER_LIMIT_MS = 15_000;
 /** Flags as cleye takes them. */
 export const webhookFlags = {
   url: { type: String, description: "address of the service", default: "http://127.0.0.1:8080" },
+  json: { type: Boolean, description: "deliveries: print JSON, as test and replay always do" },
   arguments: { type: String, description: "test: custom arguments, as behind the ? of a stream name" },
   failed: { type: Boolean, description: "deliveries: only failed ones" },
   name: { type: String, description: "deliveries: only of this stream name" },
@@ -29,6 +30,7 @@ export const webhookFlags = {
 
 export interface WebhookFlags {
   readonly url: string;
+  readonly json?: boolean | undefined;
   readonly arguments?: string | undefined;
   readonly failed?: boolean | undefined;
   readonly name?: string | undefined;
@@ -59,6 +61,7 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags):
       if (flags.failed) query.set("failed", "true");
       if (flags.name !== undefined) query.set("name", flags.name);
       const list = await ask(flags.url, "GET", `/organisation/webhook/deliveries?${query}`);
+      if (flags.json) return print(list);
       for (const delivery of list as Delivery[]) console.log(lineOf(delivery));
       return;
     }

@@ -44,6 +44,7 @@ export function envelope(deps: {
     const route = routePath(c, -1); // the pattern: paths hold session ids, queries hold secrets
     const tookMs = performance.now() - startedAt;
     metrics.observeRequest({ method, route, status, tookMs });
+    if (!log.isLevelEnabled("info")) return;
     const address = peerAddressOf(c);
     log.info({ requestId, method, route, status, address, tookMs: Math.round(tookMs) }, "request answered");
   };

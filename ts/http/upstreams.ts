@@ -1,7 +1,7 @@
 // /stream/{id}/upstream: where a stream is always pushed to. A running publish of it follows at once.
 import type { Kysely } from "kysely";
 import { InvalidValue, ParameterRequired, WrongDataType } from "../errors.ts";
-import { recordChange } from "../organisation/audit.ts";
+import { changed } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import { findStream } from "../organisation/streams.ts";
 import type { StreamUpstream, StreamUpstreams } from "../organisation/upstreams.ts";
@@ -67,14 +67,13 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
       const url = urlOf(await readJson(c));
       const refusal = await deps.checkUpstreamUrl(url);
       if (refusal !== null) throw new InvalidValue("url", refusal.reason);
-      const added = record(await streamUpstreams.add(organisation.id, id, url, clock.now()));
-      await recordChange(db, caller, clock.now(), {
-        action: "stream.upstream.add",
-        subject: id,
-        detail: { url: added.url },
-      });
+      const now = clock.now();
+      const change = { action: "stream.upstream.add", subject: id, detail: { url: shownUpstream(url) } };
+      const added = await changed(db, caller, now, change, (trx) =>
+        streamUpstreams.add(trx, organisation.id, id, url, now),
+      );
       sessions.followStream(organisation.id, id, { added: url });
-      return c.json(added);
+      return c.json(record(added));
     },
   );
 
@@ -90,12 +89,14 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
     async (c, caller) => {
       const { organisation } = caller;
       const { id } = await find(caller, c.req.param("id"));
-      const { url, ...upstream } = await streamUpstreams.remove(organisation.id, id, c.req.param("upstream_id"));
-      const removed = record({ ...upstream, url });
-      const detail = { url: removed.url };
-      await recordChange(db, caller, clock.now(), { action: "stream.upstream.remove", subject: id, detail });
-      sessions.followStream(organisation.id, id, { removed: url });
-      return c.json(removed);
+      const change = ({ url }: StreamUpstream) => {
+        return { action: "stream.upstream.remove", subject: id, detail: { url: shownUpstream(url) } };
+      };
+      const removed = await changed(db, caller, clock.now(), change, (trx) =>
+        streamUpstreams.remove(trx, organisation.id, id, c.req.param("upstream_id")),
+      );
+      sessions.followStream(organisation.id, id, { removed: removed.url });
+      return c.json(record(removed));
     },
   );
 

@@ -41,10 +41,17 @@ export function webcasterRoutes(deps: { readonly authorise: Authorise; readonly 
   );
 
   // Browsers verify from any page; tokens are created by servers only (T5).
-  routes.hono.use(
-    "/webcaster/verify",
-    cors({ origin: "*", allowMethods: ["POST"], allowHeaders: ["content-type"], maxAge: PREFLIGHT_AGE_S }),
-  );
+  const preflight = cors({
+    origin: "*",
+    allowMethods: ["POST"],
+    allowHeaders: ["content-type"],
+    maxAge: PREFLIGHT_AGE_S,
+  });
+  routes.hono.use("/webcaster/verify", (c, next) => {
+    if (c.req.method === "OPTIONS") return preflight(c, next);
+    c.header("access-control-allow-origin", "*"); // before the answer is there: afterwards it would be built twice
+    return next();
+  });
   routes.open(
     "POST /webcaster/verify",
     {

@@ -1,7 +1,7 @@
 // /organisation/settings, and what stands below /organisation/webhook: the secret, a test, deliveries and their replay.
 import type { Kysely } from "kysely";
 import { InvalidValue, WrongDataType } from "../errors.ts";
-import { recordChange } from "../organisation/audit.ts";
+import { changed, recordChange } from "../organisation/audit.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import type { Customers } from "../organisation/customers.ts";
 import {
@@ -74,9 +74,9 @@ export function webhookRoutes(deps: {
     },
     async (c, caller) => {
       const { id } = caller.organisation;
-      const secret = await secrets.rotate(id);
+      const change = { action: "webhook.secret", subject: id };
+      const secret = await changed(db, caller, clock.now(), change, (trx) => secrets.rotate(trx, id));
       customers.forget(id);
-      await recordChange(db, caller, clock.now(), { action: "webhook.secret", subject: id });
       return c.json({ secret });
     },
   );
@@ -140,9 +140,9 @@ export function webhookRoutes(deps: {
     },
     async (c, caller) => {
       const id = c.req.param("id");
-      const called = await workbench.replay(caller.organisation.id, id);
-      await recordChange(db, caller, clock.now(), { action: "delivery.replay", subject: id });
-      return c.json(callRecord(called));
+      // What was sent cannot be taken back: it is in the log before.
+      const note = () => recordChange(db, caller, clock.now(), { action: "delivery.replay", subject: id });
+      return c.json(callRecord(await workbench.replay(caller.organisation.id, id, note)));
     },
   );
 
@@ -164,9 +164,10 @@ export function webhookRoutes(deps: {
     async (c, caller) => {
       const { id } = caller.organisation;
       const change = readSettingsChange(await readJson(c));
-      const settings = await changeSettings(db, id, change, clock.now());
+      const now = clock.now();
+      const told = { action: "settings.change", subject: id, detail: change };
+      const settings = await changed(db, caller, now, told, (trx) => changeSettings(trx, id, change, now));
       customers.forget(id);
-      await recordChange(db, caller, clock.now(), { action: "settings.change", subject: id, detail: change });
       return c.json(settings);
     },
   );

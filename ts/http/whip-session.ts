@@ -1,13 +1,11 @@
 // /p/webrtc/{session}: a WHIP session while it runs (RFC 9725 4.2, 4.3; P7, P8, P12). The id in the URL is the
 // capability: no Authorization is needed.
 import { Hono, type MiddlewareHandler } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import type { Config } from "../config.ts";
-import { BodyTooLarge } from "../errors.ts";
 import { WHIP_PATH, WhipProblem } from "../problems.ts";
 import { isObject, readJsonObject } from "../publish/amf0.ts";
 import type { Whip } from "../publish/whip.ts";
-import { BODY_LIMIT_BYTES, clientAddressOf, trustedNetworks } from "../request.ts";
+import { boundedBody, clientAddressOf, trustedNetworks } from "../request.ts";
 
 const FRAGMENT_TYPE = "application/trickle-ice-sdpfrag";
 /** Bytes of a metadata request (P12), and what it may be called by. */
@@ -34,14 +32,8 @@ export function whipSessionRoutes({ config, whip }: WhipSessionDeps): Hono {
     if (!whip.has(c.req.param("session") ?? "")) throw unknownSession();
     await next();
   };
-  const bounded = bodyLimit({
-    maxSize: BODY_LIMIT_BYTES,
-    onError: () => {
-      throw new BodyTooLarge(`over ${BODY_LIMIT_BYTES} bytes`);
-    },
-  });
 
-  routes.patch(session, limited, known, bounded, async (c) => {
+  routes.patch(session, limited, known, boundedBody(), async (c) => {
     const type = c.req.header("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
     if (type !== FRAGMENT_TYPE) {
       throw WhipProblem.fault("unsupported_media_type", `A fragment is sent as ${FRAGMENT_TYPE}`);

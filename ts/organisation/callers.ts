@@ -54,14 +54,8 @@ export function createAuthorise(deps: {
   };
 
   async function keyCaller(text: string | null): Promise<Caller> {
-    const key = await apiKeys.find(text);
-    return {
-      organisation: await organisationOf(key.organisation_id),
-      role: key.role,
-      who: { kind: "key", id: key.id },
-      scopeTag: key.scope_tag,
-      email: null,
-    };
+    const { organisation, role, id, scope_tag: scopeTag } = await apiKeys.find(text);
+    return { organisation, role, who: { kind: "key", id }, scopeTag, email: null };
   }
 
   async function person(
@@ -72,11 +66,11 @@ export function createAuthorise(deps: {
     if (found === null) throw new BadApiKey();
     if (page.changes && (page.foreignPage || !pageTokenHolds(sessionId, page.pageToken))) throw new ForeignPage();
     const { id, email, role } = found;
-    const organisation = await organisationOf(found.organisation_id);
+    const organisation = await db
+      .selectFrom("organisation")
+      .selectAll()
+      .where("id", "=", found.organisation_id)
+      .executeTakeFirstOrThrow();
     return { organisation, role, who: { kind: "user", id }, scopeTag: null, email };
-  }
-
-  async function organisationOf(id: string): Promise<OrganisationTable> {
-    return await db.selectFrom("organisation").selectAll().where("id", "=", id).executeTakeFirstOrThrow();
   }
 }

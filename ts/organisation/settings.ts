@@ -69,21 +69,19 @@ export async function readSettings(db: Kysely<Schema>, organisationId: string): 
   return { ...DEFAULT_SETTINGS, ...(row === undefined ? {} : JSON.parse(row.settings)) };
 }
 
-/** Changes the named switches, leaves the others, and returns all. */
+/** Changes the named switches in the caller's transaction, leaves the others, and returns all. */
 export async function changeSettings(
-  db: Kysely<Schema>,
+  trx: Kysely<Schema>,
   organisationId: string,
   change: Partial<OrganisationSettings>,
   now: number,
 ): Promise<OrganisationSettings> {
-  return await db.transaction().execute(async (trx) => {
-    const settings = { ...(await readSettings(trx, organisationId)), ...change };
-    const row = { settings: JSON.stringify(settings), updated_at: now };
-    await trx
-      .insertInto("organisation_setting")
-      .values({ organisation_id: organisationId, ...row })
-      .onConflict((conflict) => conflict.column("organisation_id").doUpdateSet(row))
-      .execute();
-    return settings;
-  });
+  const settings = { ...(await readSettings(trx, organisationId)), ...change };
+  const row = { settings: JSON.stringify(settings), updated_at: now };
+  await trx
+    .insertInto("organisation_setting")
+    .values({ organisation_id: organisationId, ...row })
+    .onConflict((conflict) => conflict.column("organisation_id").doUpdateSet(row))
+    .execute();
+  return settings;
 }

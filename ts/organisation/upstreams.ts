@@ -21,10 +21,11 @@ export interface StreamUpstream {
 export interface StreamUpstreams {
   /** Oldest first. Rejects with `UnknownStream`. */
   list(organisationId: string, streamId: string): Promise<readonly StreamUpstream[]>;
-  /** `url` was judged by the caller. Rejects with `UnknownStream`, or with `InvalidValue` beyond the limit. */
-  add(organisationId: string, streamId: string, url: string, now: number): Promise<StreamUpstream>;
-  /** Returns what was removed. Rejects with `UnknownStream` or `UnknownUpstream`. */
-  remove(organisationId: string, streamId: string, id: string): Promise<StreamUpstream>;
+  /** In the caller's transaction. `url` was judged by the caller. Rejects with `UnknownStream`, or with `InvalidValue`
+   *  beyond the limit. */
+  add(trx: Kysely<Schema>, organisationId: string, streamId: string, url: string, now: number): Promise<StreamUpstream>;
+  /** In the caller's transaction; returns what was removed. Rejects with `UnknownStream` or `UnknownUpstream`. */
+  remove(trx: Kysely<Schema>, organisationId: string, streamId: string, id: string): Promise<StreamUpstream>;
   /** Complete URLs, for a publish that begins. */
   urls(streamId: string): Promise<readonly string[]>;
 }
@@ -38,14 +39,14 @@ export function createStreamUpstreams(deps: {
   return {
     async list(organisationId, streamId) {
       await findStream(db, organisationId, streamId);
-      return await all(streamId);
+      return await all(db, streamId);
     },
-    async add(organisationId, streamId, url, now) {
-      await findStream(db, organisationId, streamId);
+    async add(trx, organisationId, streamId, url, now) {
+      await findStream(trx, organisationId, streamId);
       const id = randomUUID();
       const sealed = secretBox.seal(url, purposeOf(id));
       // Counted in the statement that adds: two requests at once do not pass the limit together.
-      const added = await db
+      const added = await trx
         .insertInto("stream_upstream")
         .columns(["id", "stream_id", "url", "created_at"])
         .expression((eb) =>
@@ -69,18 +70,18 @@ export function createStreamUpstreams(deps: {
       }
       return { id, url, createdAt: now };
     },
-    async remove(organisationId, streamId, id) {
-      await findStream(db, organisationId, streamId);
-      const removed = (await all(streamId)).find((upstream) => upstream.id === id);
+    async remove(trx, organisationId, streamId, id) {
+      await findStream(trx, organisationId, streamId);
+      const removed = (await all(trx, streamId)).find((upstream) => upstream.id === id);
       if (removed === undefined) throw new UnknownUpstream();
-      await db.deleteFrom("stream_upstream").where("id", "=", id).execute();
+      await trx.deleteFrom("stream_upstream").where("id", "=", id).execute();
       return removed;
     },
-    urls: async (streamId) => (await all(streamId)).map(({ url }) => url),
+    urls: async (streamId) => (await all(db, streamId)).map(({ url }) => url),
   };
 
-  async function all(streamId: string): Promise<readonly StreamUpstream[]> {
-    const rows = await db
+  async function all(from: Kysely<Schema>, streamId: string): Promise<readonly StreamUpstream[]> {
+    const rows = await from
       .selectFrom("stream_upstream")
       .selectAll()
       .where("stream_id", "=", streamId)

@@ -15,8 +15,8 @@ export interface WebhookSecrets {
   /** Makes a secret unless there is one. */
   ensure(organisationId: string): Promise<void>;
   isSet(organisationId: string): Promise<boolean>;
-  /** Makes a new current secret and returns its text `whsec_…`, this once. */
-  rotate(organisationId: string): Promise<string>;
+  /** Makes a new current secret in the caller's transaction and returns its text `whsec_…`, this once. */
+  rotate(trx: Kysely<Schema>, organisationId: string): Promise<string>;
   /** The keys to sign with, the current one first; there is one after this, whatever was before. */
   keys(organisationId: string): Promise<readonly Uint8Array[]>;
 }
@@ -72,28 +72,26 @@ export function createWebhookSecrets(deps: {
   return {
     ensure,
     isSet,
-    async rotate(organisationId) {
-      return await db.transaction().execute(async (trx) => {
-        const now = clock.now();
-        // Two that rotate at once wait for each other here: the second retires the first one's secret.
-        await trx
-          .updateTable("organisation")
-          .set({ updated_at: now })
-          .where("id", "=", organisationId)
-          .executeTakeFirstOrThrow();
-        await trx
-          .deleteFrom("webhook_secret")
-          .where("organisation_id", "=", organisationId)
-          .where("expires_at", "is not", null)
-          .execute();
-        await trx
-          .updateTable("webhook_secret")
-          .set({ expires_at: now + ROTATION_MS })
-          .where("organisation_id", "=", organisationId)
-          .where("expires_at", "is", null)
-          .execute();
-        return await insert(trx, organisationId);
-      });
+    async rotate(trx, organisationId) {
+      const now = clock.now();
+      // Two that rotate at once wait for each other here: the second retires the first one's secret.
+      await trx
+        .updateTable("organisation")
+        .set({ updated_at: now })
+        .where("id", "=", organisationId)
+        .executeTakeFirstOrThrow();
+      await trx
+        .deleteFrom("webhook_secret")
+        .where("organisation_id", "=", organisationId)
+        .where("expires_at", "is not", null)
+        .execute();
+      await trx
+        .updateTable("webhook_secret")
+        .set({ expires_at: now + ROTATION_MS })
+        .where("organisation_id", "=", organisationId)
+        .where("expires_at", "is", null)
+        .execute();
+      return await insert(trx, organisationId);
     },
     async keys(organisationId) {
       let rows = await read(organisationId);

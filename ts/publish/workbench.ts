@@ -59,8 +59,8 @@ export interface Workbench {
   /** Throws `UnknownDelivery`. */
   find(organisationId: string, id: string): Promise<Delivery>;
   /** Sends the same body under the same id to the webhook as it is now. A publish_done that is delivered by this is
-   *  not sent again. Throws `UnknownDelivery` or `WebhookMissing`. */
-  replay(organisationId: string, id: string): Promise<Called>;
+   *  not sent again. `sending` is awaited before anything leaves. Throws `UnknownDelivery` or `WebhookMissing`. */
+  replay(organisationId: string, id: string, sending: () => Promise<void>): Promise<Called>;
   /** Asks the webhook about a publish that does not exist: client id 0. Throws `WebhookMissing`. */
   test(organisationId: string, customArguments: Uint8Array | null): Promise<Called>;
 }
@@ -131,9 +131,10 @@ export function createWorkbench(deps: {
     async find(organisationId, id) {
       return shown(await rowOf(organisationId, id));
     },
-    async replay(organisationId, id) {
+    async replay(organisationId, id, sending) {
       const row = await rowOf(organisationId, id);
       const { url } = await organisationOf(organisationId);
+      await sending();
       const called = await call(organisationId, {
         id,
         url,

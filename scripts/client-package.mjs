@@ -1,0 +1,83 @@
+// `node scripts/client-package.mjs [FOLDER]`: the typed client and the webhook receiver as an npm package of their own,
+// headgate-client, for people who call the API. Prints the .tgz it made in FOLDER (default: .build).
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { root, run } from "./build.mjs";
+
+const NAME = "headgate-client";
+const README = `# ${NAME}
+
+The typed client of Headgate's management API, and the receiver of its webhook, for Node 20 and newer, Deno, Bun and
+Workers.
+
+\`\`\`ts
+import { answerOf, createHeadgateClient } from "${NAME}";
+import { verify } from "${NAME}/webhook";
+
+const headgate = createHeadgateClient({ baseUrl: "https://headgate.example", apiKey: process.env.KEY! });
+const stream = await answerOf(headgate.POST("/stream", { body: { tags: ["studio-1"] } }));
+
+// In the handler of your webhook:
+const event = await verify(request.headers, await request.arrayBuffer(), "whsec_…");
+\`\`\`
+`;
+
+/** Makes the package in `folder` and returns the path of its .tgz. */
+export function packClient(folder) {
+  const sources = join(root, "ts", "client");
+  const built = join(folder, NAME);
+  rmSync(built, { recursive: true, force: true });
+  mkdirSync(built, { recursive: true });
+  // Declarations must be whole for people who have no DOM and for people who have no Node types.
+  const language = ["--target", "es2023", "--module", "nodenext", "--strict", "--exactOptionalPropertyTypes"];
+  const libraries = ["--lib", "es2023,dom,dom.iterable", "--rewriteRelativeImportExtensions"];
+  const out = ["--ignoreConfig", "--declaration", "--rootDir", sources, "--outDir", built];
+  const files = ["index.ts", "webhook.ts"].map((name) => join(sources, name));
+  run(process.execPath, [
+    join("node_modules", "typescript", "bin", "tsc"),
+    ...language,
+    ...libraries,
+    ...out,
+    ...files,
+  ]);
+  copyFileSync(join(sources, "paths.d.ts"), join(built, "paths.d.ts"));
+  writeFileSync(join(built, "README.md"), README);
+  writeFileSync(join(built, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
+  return pack([built], folder)[0];
+}
+
+/** `npm pack`, which asks no registry. Returns the paths of the .tgz. */
+export function pack(packageFolders, into) {
+  const folders = packageFolders.map((folder) => resolve(folder));
+  const words = ["pack", ...folders, "--pack-destination", into, "--ignore-scripts", "--silent"];
+  const { status, stdout } = spawnSync("npm", words, { encoding: "utf8", stdio: ["ignore", "pipe", 2] });
+  if (status !== 0) throw new Error(`npm pack ${folders.join(" ")} failed`);
+  return stdout
+    .trim()
+    .split("\n")
+    .map((name) => join(into, name));
+}
+
+function manifest() {
+  const { version, license, engines, dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const entry = (name) => ({ types: `./${name}.d.ts`, default: `./${name}.js` });
+  return {
+    name: NAME,
+    version,
+    description: "Typed client of Headgate's management API, and the receiver of its webhook",
+    license,
+    type: "module",
+    sideEffects: false,
+    exports: { ".": entry("index"), "./webhook": entry("webhook"), "./package.json": "./package.json" },
+    types: "./index.d.ts",
+    files: ["*.js", "*.d.ts"],
+    engines: { node: engines.node },
+    dependencies: { "openapi-fetch": dependencies["openapi-fetch"] },
+  };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  console.log(packClient(resolve(process.argv[2] ?? join(root, ".build"))));
+}
