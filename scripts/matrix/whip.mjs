@@ -30,8 +30,8 @@ export async function matrix(args = []) {
 
 /** Runs tests; `figures` gives the JSON that they printed behind a word. */
 async function tests(files, environment, atOnce) {
-  const vitest = [join("node_modules", "vitest", "vitest.mjs"), "run", "--maxConcurrency", String(atOnce), ...files];
-  const env = { ...process.env, ...environment };
+  const vitest = [join("node_modules", "vitest", "vitest.mjs"), "run", ...files];
+  const env = { ...process.env, ...environment, TEST_CONCURRENCY: String(atOnce) };
   const child = spawn(process.execPath, vitest, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const name of ["stdout", "stderr"]) {

@@ -195,6 +195,7 @@ impl Worker {
                     worker.name_routes(key, ufrags_of(&whip.session));
                 }
                 WhipOrder::SendData(data) => whip.send_data(worker, key, data),
+                WhipOrder::LimitBitrate(kbps) => whip.session.limit_bitrate(kbps),
             }
             After::Stay
         });
