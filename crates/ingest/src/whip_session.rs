@@ -12,6 +12,7 @@ use quinn_udp::BATCH_SIZE;
 use crate::directory::StreamId;
 use crate::mailbox::EndSlot;
 use crate::seat::{After, Entry};
+use crate::shared::Command;
 use crate::session::{Counters, EndReason, PublishSession};
 use crate::upstreams::Upstream;
 use crate::whip_desk::{DeskSeat, WhipOrder};
@@ -203,7 +204,12 @@ impl Worker {
 
     /// Someone begins to read a stream that is published here, or does so again: a keyframe would serve them.
     pub(crate) fn want_keyframe(&mut self, stream: StreamId) {
-        let Some(publisher) = self.locals.get(&stream).map(|local| local.publisher) else { return };
+        let Some(publisher) = self.locals.get(&stream).map(|local| local.publisher) else {
+            if let Some(mirror) = self.mirrors.get(&stream) {
+                self.shared.send(mirror.owner, Command::WantKeyframe(stream));
+            }
+            return;
+        };
         self.turn(publisher, |_, _, entry| {
             if let Entry::Whip(whip) = entry {
                 whip.session.want_keyframe();
@@ -244,7 +250,7 @@ impl Worker {
             }
         }
         if let Some(tcp) = &mut self.media_tcp {
-            tcp.settle_closing();
+            self.has_datagrams |= tcp.settle_closing(self.now);
         }
     }
 
