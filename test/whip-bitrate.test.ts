@@ -9,7 +9,17 @@ let gateway: WhipGateway;
 afterEach(async () => await gateway.close());
 
 /** Opens a gateway with one publish on it, and what can be asked of it. */
-async function publish({ plan, ours, all, trial }: { plan: "trial" | "paid"; ours: number; all: number; trial: number }) {
+async function publish({
+  plan,
+  ours,
+  all,
+  trial,
+}: {
+  plan: "trial" | "paid";
+  ours: number;
+  all: number;
+  trial: number;
+}) {
   gateway = await openWhipGateway({ settings: { maxBitrateKbps: { all, trial } } });
   const { id } = await gateway.db.selectFrom("organisation").select("id").executeTakeFirstOrThrow();
   await gateway.db.updateTable("organisation").set({ plan, trial_ends_at: null }).execute();
@@ -26,11 +36,14 @@ test.each([
   { plan: "trial", all: 6_000, trial: 1_000, ours: 0, told: 1_000 },
   { plan: "trial", all: 6_000, trial: 1_000, ours: 700, told: 700 },
   { plan: "trial", all: 0, trial: 0, ours: 0, told: 0 },
-] as const)("$plan, at most $all and on trial $trial, the organisation's $ours: $told kbit/s", async ({ told, ...limits }) => {
-  const { sessions, organisation, clientId } = await publish(limits);
-  expect(gateway.openings().at(-1)?.maxBitrateKbps).toBe(told);
-  expect(sessions.show(organisation, clientId)?.maxBitrateKbps).toBe(told);
-});
+] as const)(
+  "$plan, at most $all and on trial $trial, the organisation's $ours: $told kbit/s",
+  async ({ told, ...limits }) => {
+    const { sessions, organisation, clientId } = await publish(limits);
+    expect(gateway.openings().at(-1)?.maxBitrateKbps).toBe(told);
+    expect(sessions.show(organisation, clientId)?.maxBitrateKbps).toBe(told);
+  },
+);
 
 test("a running session is limited further and let go again, never above the organisation's limit", async () => {
   const { sessions, organisation, clientId } = await publish({ plan: "paid", all: 6_000, trial: 0, ours: 2_000 });

@@ -189,7 +189,8 @@ const detailOf = ({ clientId, name }: LiveSession) => ({ client_id: clientId, na
 function bitrateOf({ max_bitrate_kbps: kbps }: Readonly<Record<string, unknown>>): number {
   if (kbps === undefined || kbps === null) throw new ParameterRequired("max_bitrate_kbps");
   if (typeof kbps !== "number" || !Number.isInteger(kbps)) throw new WrongDataType("max_bitrate_kbps", "integer");
-  if (kbps < 0 || kbps > BITRATE_LIMIT_KBPS) throw new InvalidValue("max_bitrate_kbps", `must be 0 to ${BITRATE_LIMIT_KBPS}`);
+  if (kbps < 0 || kbps > BITRATE_LIMIT_KBPS)
+    throw new InvalidValue("max_bitrate_kbps", `must be 0 to ${BITRATE_LIMIT_KBPS}`);
   return kbps;
 }
 

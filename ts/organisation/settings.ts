@@ -33,7 +33,9 @@ const SWITCHES = {
     .int()
     .min(0)
     .max(BITRATE_LIMIT_KBPS)
-    .describe("What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own"),
+    .describe(
+      "What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own",
+    ),
   update_fields: z
     .array(z.enum(UPDATE_FIELDS))
     .max(UPDATE_FIELDS.length)

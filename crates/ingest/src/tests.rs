@@ -10,6 +10,7 @@ mod pushes;
 mod str0m_peer;
 mod upstreams;
 mod whip;
+mod whip_upstream;
 mod whip_wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
