@@ -264,7 +264,6 @@ impl Jitter {
         self.next = sequence;
     }
 
-
     fn note_recovered(&mut self, now: Instant, sequence: u64) {
         let Some(at) = self.missing.iter().position(|missing| missing.sequence == sequence) else {
             return;
