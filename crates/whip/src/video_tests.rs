@@ -178,3 +178,21 @@ fn a_wanted_keyframe_is_asked_for_at_once_but_not_twice_in_half_a_second() {
     assert_eq!(track.video.poll_pli(at(500)), None);
     assert_eq!(track.video.poll_pli(at(601)), Some(7));
 }
+
+#[test]
+fn a_sender_that_never_reacts_is_asked_eight_times_and_then_seldom() {
+    let mut track = Track::new("");
+    track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
+    let mut asked = Vec::new();
+    for n in 1..1500_u16 {
+        let millis = u64::from(n) * 40;
+        track.packet(millis, (96, 7), 10 + n, &[0x41, 0x9a, 2], "");
+        if track.video.poll_pli(track.at(millis)).is_some() {
+            asked.push(millis);
+        }
+    }
+    let (often, seldom) = asked.split_at(8);
+    assert!((1_850..2_000).contains(&often[0]) && often[7] < 6_000, "{asked:?}");
+    assert!(seldom[0] >= often[7] + 10_000, "{asked:?}");
+    assert!(seldom.len() >= 4 && seldom.windows(2).all(|pair| pair[1] >= pair[0] + 10_000));
+}
