@@ -49,7 +49,7 @@ import { problemResponse, RETRY_AFTER_S, WHIP_PATH, WhipProblem } from "./proble
 import type { LiveSessions } from "./publish/sessions.ts";
 import type { Whip } from "./publish/whip.ts";
 import type { Workbench } from "./publish/workbench.ts";
-import { BODY_LIMIT_BYTES } from "./request.ts";
+import { BODY_LIMIT_BYTES, hasLeft } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
 import type { TokenBroadcasts } from "./token/broadcasts.ts";
 import type { Revocations } from "./token/revocations.ts";
@@ -121,10 +121,14 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
 
   app.notFound((c) => answer(c, new UnknownAddress()));
   app.onError((error, c) => {
+    // What fails because nobody is there any more is no fault of ours.
+    if (hasLeft(c)) return c.body(null, 400);
     const known =
       error instanceof WhipProblem || isHttpError(error) ? error : new InternalError("unforeseen", { cause: error });
     const response = answer(c, known);
-    if (response.status >= 500) log.error({ err: error, requestId: c.get("requestId") }, "request failed");
+    const requestId = c.get("requestId");
+    if (response.status === 500) log.error({ err: error, requestId }, "request failed");
+    if (response.status === 503) log.warn({ reason: error.message, requestId }, "request cannot be served now");
     return response;
   });
   return app;

@@ -6,7 +6,7 @@ import { createApp } from "./app.ts";
 import { type Certificate, type CertificateFiles, readCertificate, watchCertificate } from "./certificate.ts";
 import { type Config, readVersion } from "./config.ts";
 import { forbidCoreDumps } from "./core-dumps.ts";
-import { PortTaken } from "./errors.ts";
+import { PortTaken, StoreFailed, StoreUnavailable } from "./errors.ts";
 import { healthApp } from "./http/health.ts";
 import { type Listening, listen } from "./listen.ts";
 import { createLog } from "./log.ts";
@@ -192,7 +192,9 @@ export async function serve(
     return await start();
   } catch (error) {
     await stopAll(started);
-    throw error;
+    if (!(error instanceof StoreFailed)) throw error;
+    const place = config.databaseUrl === null ? `the store in ${config.dataDir}` : "the database";
+    throw new StoreUnavailable(`cannot use ${place}: ${error.message}`, { cause: error });
   }
 }
 

@@ -1,4 +1,5 @@
 // What every resource reads from a request: the JSON body, the API key, the address we were called at.
+import type { ServerResponse } from "node:http";
 import { BlockList, isIP } from "node:net";
 import { getConnInfo } from "@hono/node-server/conninfo";
 import type { Context } from "hono";
@@ -10,6 +11,16 @@ import type { Role } from "./store/schema.ts";
 
 /** Largest body that is read, bytes. */
 export const BODY_LIMIT_BYTES = 65_536;
+
+/** The response of Node itself; there is none when the application is called without a server. */
+export function outgoingOf(c: Context): ServerResponse | undefined {
+  return (c.env as { readonly outgoing?: ServerResponse } | undefined)?.outgoing;
+}
+
+/** Whether whoever asked has closed the connection, or sent nothing for so long that we did. */
+export function hasLeft(c: Context): boolean {
+  return outgoingOf(c)?.destroyed === true;
+}
 
 /** The body as a JSON object whatever its content type says (M5); no body is an empty object. */
 export async function readJson(c: Context): Promise<Readonly<Record<string, unknown>>> {

@@ -72,7 +72,7 @@ function announceKey(key: string): void {
 function announcePassword(password: string): void {
   const lines = [
     "",
-    "  Sign in to the dashboard as admin. The password, shown this once:",
+    "  The first person signs in as admin. The password, shown this once:",
     "",
     `      ${password}`,
     "",

@@ -1,13 +1,12 @@
 // /p/webrtc: the WHIP endpoint (RFC 9725; P1–P6, P9–P11, P13). Its sessions are in whip-session.ts. CORS is written by
 // hand: browsers publish from any page, and a middleware would answer OPTIONS without Accept-Post.
-import type { ServerResponse } from "node:http";
 import { type Context, Hono } from "hono";
 import type { Config } from "../config.ts";
 import { BadToken } from "../errors.ts";
 import { setWhipHeaders, WHIP_PATH, WhipProblem } from "../problems.ts";
 import { readJsonObject } from "../publish/amf0.ts";
 import type { Whip, WhipOutcome, WhipRequest } from "../publish/whip.ts";
-import { baseUrlOf, clientAddressOf, trustedNetworks } from "../request.ts";
+import { baseUrlOf, clientAddressOf, hasLeft, outgoingOf, trustedNetworks } from "../request.ts";
 import type { TokenBroadcasts } from "../token/broadcasts.ts";
 import type { TokenClaims, Tokens } from "../token/tokens.ts";
 
@@ -74,6 +73,8 @@ export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version }: W
         connectInfo: connectInfoOf(query.get("connect_info")),
       }),
     );
+    // Nobody is left to connect: the publish was accepted and ends (W12a), so that its name is free at once.
+    if (hasLeft(c)) whip.end(opened.session);
     if (claims !== null) tokenBroadcasts?.started(claims, opened.clientId);
     c.header("location", `${baseUrlOf(c, { http: config.http })}${WHIP_PATH}/${opened.session}`);
     c.header("etag", opened.etag);
@@ -102,7 +103,7 @@ function opening(outcome: WhipOutcome): Extract<WhipOutcome, { outcome: "opened"
 /** One header line per server: OBS splits a joined one at its commas. A `Headers` object would join them, so that they go
  *  onto the response of Node itself where there is one. */
 function setLinks(c: Context, links: readonly string[]): void {
-  const { outgoing } = (c.env ?? {}) as { outgoing?: ServerResponse };
+  const outgoing = outgoingOf(c);
   if (outgoing !== undefined && links.length > 0) outgoing.setHeader("link", [...links]);
   else for (const link of links) c.header("link", link, { append: true });
 }

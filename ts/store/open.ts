@@ -1,5 +1,6 @@
 // Opens the store: the embedded one in the data directory, or a PostgreSQL database. The tables are the same.
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { Kysely, sql } from "kysely";
 import { Client } from "pg";
 import { type StoreFailed, StoreUnavailable } from "../errors.ts";
@@ -34,11 +35,18 @@ export interface StoreOptions {
  *  Everything written is on disk when its promise resolves. Rejects with `StoreUnavailable`. */
 export async function openStore({ dataDir, databaseUrl, access = "service" }: StoreOptions): Promise<Store> {
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    makeFolder(resolve(dataDir));
   } catch (cause) {
     throw new StoreUnavailable(`cannot create the data directory ${dataDir}: ${reasonOf(cause)}`, { cause });
   }
   return databaseUrl === null ? await openEmbedded(dataDir, access) : await openPostgres(databaseUrl, access);
+}
+
+/** Level by level: Node's own `recursive` never ends where a file system denies the folder with ENOENT. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return;
+  makeFolder(dirname(path));
+  mkdirSync(path, { mode: 0o700 });
 }
 
 async function openEmbedded(dataDir: string, access: "service" | "command"): Promise<Store> {

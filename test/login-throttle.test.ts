@@ -1,0 +1,29 @@
+// Guessing of passwords: what is refused, and that nobody can lock somebody else out.
+import { expect, test } from "vitest";
+import { TooManyRequests } from "../ts/errors.ts";
+import { createLoginThrottle } from "../ts/organisation/login-throttle.ts";
+
+const throttle = () => createLoginThrottle({ now: () => 0 });
+const attempts = (count: number, attempt: (at: number) => void) => {
+  for (let at = 0; at < count; at += 1) attempt(at);
+};
+
+test("ten failures of a name from one address leave the name open from another", () => {
+  const logins = throttle();
+  attempts(10, () => logins.attempt("admin", "192.0.2.1"));
+  expect(() => logins.attempt("admin", "192.0.2.1")).toThrow(TooManyRequests);
+  logins.attempt("admin", "192.0.2.2");
+  logins.succeeded("admin", "192.0.2.2");
+});
+
+test("an address gets fifty failures, whatever the names", () => {
+  const logins = throttle();
+  attempts(50, (at) => logins.attempt(`person-${at}`, "192.0.2.1"));
+  expect(() => logins.attempt("somebody", "192.0.2.1")).toThrow(TooManyRequests);
+});
+
+test("a name gets five hundred failures, wherever they come from", () => {
+  const logins = throttle();
+  attempts(500, (at) => logins.attempt("admin", `192.0.2.${at % 50}-${Math.floor(at / 50)}`));
+  expect(() => logins.attempt("admin", "198.51.100.1")).toThrow(TooManyRequests);
+});
