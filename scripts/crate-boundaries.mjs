@@ -16,7 +16,7 @@ const STRANGERS = { rtmp: "whip", whip: "rtmp" };
 
 /** Pure Rust: told the time, opens nothing. */
 const PURE =
-  /^crates\/(media|rtmp|whip)\/src\/|^crates\/ingest\/src\/(session|hub|queue|gop|relay|retry|rtmp_clock|rtmp_frames|upstream_url|silence|tracks)\.rs$/;
+  /^crates\/(media|rtmp|whip)\/src\/|^crates\/ingest\/src\/(session|hub|queue|gathering|gop|relay|retry|rtmp_clock|rtmp_frames|upstream_url|silence|tracks)\.rs$/;
 const IMPURE =
   /\b(tokio|mio|socket2)::|\b(?:std::)?net::(Tcp|Udp|ToSocketAddrs)|\bnet::\{[^}]*(Tcp|Udp)|\bInstant::now\b|\bSystemTime::now\b|\.elapsed\(\)/;
 const PURE_CRATES = new Set(["media", "rtmp", "whip"]);
@@ -46,6 +46,13 @@ const LIBRARIES = [
     only: /^crates\/(media\/src\/transcode(\/\w+)?\.rs$|bench\/)/,
     homes: ["media", "bench"],
     what: "a codec library",
+  },
+  {
+    crate: /^libc$/,
+    name: /\blibc::/,
+    only: /^crates\/(media\/src\/transcode\/xaac|ingest\/src\/link)\.rs$/,
+    homes: ["media", "ingest"],
+    what: "libc",
   },
 ];
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { libsqlDialect, startLibsqlThread } from "../ts/store/libsql.ts";
+import { LibsqlKysely, startLibsqlThread } from "../ts/store/libsql.ts";
 import { MIGRATIONS, migrate } from "../ts/store/migrations.ts";
 import { openPool, postgresDialect } from "../ts/store/postgres.ts";
 import { databaseUrlOf, ON_POSTGRES, openTestStore } from "./support/stores.ts";
@@ -26,10 +26,11 @@ afterEach(() => rmSync(folder, { recursive: true }));
 async function leave(dataDir: string, count: number): Promise<void> {
   mkdirSync(dataDir);
   const url = await databaseUrlOf(dataDir);
-  const dialect =
-    url === null ? libsqlDialect(await startLibsqlThread(dataDir, "service")) : postgresDialect(openPool(url));
   // biome-ignore lint/suspicious/noExplicitAny: the tables of then, not of now
-  const db = new Kysely<any>({ dialect });
+  const db: Kysely<any> =
+    url === null
+      ? new LibsqlKysely(await startLibsqlThread(dataDir, "service"))
+      : new Kysely({ dialect: postgresDialect(openPool(url)) });
   await migrate(db as Kysely<unknown>, { alone: true }, MIGRATIONS.slice(0, count));
   const times = { created_at: 1, updated_at: 2 };
   const organisation = { id: "o", hash: "Ab1Cd", name: "Then", plan: "paid", enabled: 1, webhook: null, ...times };

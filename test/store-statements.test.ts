@@ -6,6 +6,7 @@ import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { StoreFailed } from "../ts/errors.ts";
 import type { Store } from "../ts/store/open.ts";
+import { together } from "../ts/store/together.ts";
 import { openTestStore } from "./support/stores.ts";
 
 let folder: string;
@@ -119,5 +120,53 @@ describe("transactions", () => {
     await expect(failing).rejects.toThrow("no");
     await waiting;
     expect(await db.selectFrom("sequence").select("name").execute()).toEqual([{ name: "b" }]);
+  });
+});
+
+describe("statements that are to happen together", () => {
+  const rename = sql`update sequence set name = 'b' where name = 'a'`;
+  const count = sql`update sequence set next = next + 1 where name = 'a'`;
+  const broken = sql`insert into sequence (name, next) values ('b', null)`;
+
+  test("all happen or none, beside others that wait at the same time", async () => {
+    const { db } = await opened();
+    await db.insertInto("sequence").values({ name: "a", next: 0 }).execute();
+    const outcomes = await Promise.allSettled([
+      together(db, [count.compile(db), broken.compile(db)]),
+      together(db, [count.compile(db), rename.compile(db), rename.compile(db)]),
+      db.insertInto("sequence").values({ name: "c", next: 9 }).execute(),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "fulfilled", "fulfilled"]);
+    expect(await db.selectFrom("sequence").select(["name", "next"]).orderBy("name").execute()).toEqual([
+      { name: "b", next: 1 },
+      { name: "c", next: 9 },
+    ]);
+  });
+
+  test("say how many rows each of them changed", async () => {
+    const { db } = await opened();
+    await db.insertInto("sequence").values({ name: "a", next: 0 }).execute();
+    expect(
+      await together(
+        db,
+        [count, rename, rename].map((query) => query.compile(db)),
+      ),
+    ).toEqual([1, 1, 0]);
+  });
+
+  test("wait until a transaction has ended", async () => {
+    const { db } = await opened();
+    await db.insertInto("sequence").values({ name: "a", next: 5 }).execute();
+    const first = db.transaction().execute(async (trx) => {
+      const { next } = await trx.selectFrom("sequence").selectAll().executeTakeFirstOrThrow();
+      const waiting = together(db, [count.compile(db)]);
+      await trx
+        .updateTable("sequence")
+        .set({ next: next * 2 })
+        .execute();
+      return { waiting };
+    });
+    await (await first).waiting;
+    expect(await db.selectFrom("sequence").select("next").execute()).toEqual([{ next: 11 }]);
   });
 });

@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { CustomerGate, IN_FLIGHT_LIMIT, OPEN_AFTER, PROBE_EVERY_MS } from "../ts/publish/customer-gate.ts";
 import { Deadline } from "../ts/publish/deadline.ts";
 import { createDeliveryLog } from "../ts/publish/delivery-log.ts";
+import type { WebhookCall } from "../ts/publish/webhook.ts";
 import { openStore } from "../ts/store/open.ts";
 
 /** Times out within the test only when it is made to. */
@@ -58,6 +59,21 @@ describe("a gate", () => {
     expect(await gate.enter(101, patient())).toBe("breaker_open");
   });
 
+  test("turns all away who wait when it closes, a few in a turn of the event loop", async () => {
+    const gate = await full();
+    let turnedAway = 0;
+    const waiting = Array.from({ length: 1_000 }, async () => {
+      const entry = await gate.enter(0, patient());
+      if (entry === "breaker_open") turnedAway += 1;
+    });
+    for (let late = 1; late <= OPEN_AFTER; late += 1) gate.leave(true, 100);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(turnedAway).toBeLessThan(100);
+    await Promise.all(waiting);
+    expect(turnedAway).toBe(1_000 - OPEN_AFTER + 1);
+    expect(gate.waiting).toBe(0);
+  });
+
   test("forgets time-outs when an answer comes between", async () => {
     const gate = await full();
     for (let late = 1; late < OPEN_AFTER; late += 1) gate.leave(true, 100);
@@ -82,7 +98,20 @@ describe("a gate", () => {
   });
 });
 
-test("the delivery log forgets its oldest tenth when it is too large", async () => {
+/** One answered, or never let out, publish call of the organisation `org`. */
+const callOf = (clientId: number): WebhookCall => ({
+  organisationId: "org",
+  url: "https://customer.example/",
+  id: `msg_${clientId}`,
+  body: Buffer.from("call=publish"),
+  keys: [],
+  deadlineMs: 1,
+  retryConnection: false,
+  event: { call: "publish", clientId, name: "n", attempt: 1 },
+});
+const ANSWER = { outcome: "answered", status: 200, reason: null, retryAfter: null } as const;
+
+async function openLog(sizeLimitBytes: number) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-log-"));
   const { db, close } = await openStore({ dataDir: folder, databaseUrl: null });
   const clock = { ms: 0, now: () => clock.ms };
@@ -91,31 +120,41 @@ test("the delivery log forgets its oldest tenth when it is too large", async () 
     .insertInto("organisation")
     .values({ ...organisation, created_at: 0, updated_at: 0 })
     .execute();
-  const deliveries = createDeliveryLog({ db, clock, log: pino({ level: "silent" }), sizeLimitBytes: 25_000 });
+  const deliveries = createDeliveryLog({ db, clock, log: pino({ level: "silent" }), sizeLimitBytes });
+  return {
+    deliveries,
+    clock,
+    rows: () => db.selectFrom("delivery").select(["client_id", "outcome", "bytes"]).orderBy("client_id").execute(),
+    async close() {
+      await deliveries.stop();
+      await close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+test("the delivery log forgets its oldest tenth when it is too large", async () => {
+  const { deliveries, clock, rows, close } = await openLog(25_000);
   for (let at = 0; at < 100; at += 1) {
     clock.ms += 1;
-    deliveries.note(
-      {
-        organisationId: "org",
-        url: "https://customer.example/",
-        id: `msg_${at}`,
-        body: Buffer.from("call=publish"),
-        keys: [],
-        deadlineMs: 1,
-        retryConnection: false,
-        event: { call: "publish", clientId: at, name: "n", attempt: 1 },
-      },
-      { outcome: "answered", status: 200, reason: null, retryAfter: null },
-      3,
-    );
+    deliveries.note(callOf(at), ANSWER, 3);
   }
   await deliveries.flush();
   await deliveries.prune();
-  const rows = await db.selectFrom("delivery").select(["client_id", "bytes"]).orderBy("client_id").execute();
-  expect(rows.reduce((sum, row) => sum + Number(row.bytes), 0)).toBeLessThanOrEqual(25_000);
-  expect(rows.at(-1)?.client_id).toBe(99);
-  expect(rows.length).toBeGreaterThan(40);
-  await deliveries.stop();
+  const kept = await rows();
+  expect(kept.reduce((sum, row) => sum + Number(row.bytes), 0)).toBeLessThanOrEqual(25_000);
+  expect(kept.at(-1)?.client_id).toBe(99);
+  expect(kept.length).toBeGreaterThan(40);
   await close();
-  rmSync(folder, { recursive: true, force: true });
+});
+
+test("the delivery log takes few of the calls that a customer's open breaker did not let out", async () => {
+  const { deliveries, rows, close } = await openLog(1_000_000);
+  for (let at = 0; at < 500; at += 1) deliveries.note(callOf(at), { outcome: "unreachable", cause: "breaker_open" }, 0);
+  for (let at = 500; at < 600; at += 1) deliveries.note(callOf(at), ANSWER, 3);
+  await deliveries.flush();
+  const kept = await rows();
+  expect(kept.filter(({ outcome }) => outcome === "breaker_open")).toHaveLength(10);
+  expect(kept.filter(({ outcome }) => outcome === "answered")).toHaveLength(100);
+  await close();
 });

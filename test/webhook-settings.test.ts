@@ -67,9 +67,14 @@ describe("updates without an answer", () => {
   test("end the publish when there are so many in a row and the organisation wants so", async () => {
     await open({ update_max_unreachable: 3 });
     answerUpdates("reset", "reset", { status: 200 }, "reset", "reset", "reset");
-    await stage.allowed(STREAM);
+    const clientId = await stage.allowed(STREAM);
     expect(await ended()).toMatchObject({ description: "The customer could not be reached" });
     expect(customer.calls("update_publish")).toHaveLength(6);
+    stage.end(clientId, "rejected_by_customer");
+    await customer.received("publish_done");
+    // The customer has rejected nothing.
+    const publish = stage.db.selectFrom("publish").select("end_reason").where("client_id", "=", clientId);
+    expect(await publish.execute()).toEqual([{ end_reason: "customer_unreachable" }]);
   });
 
   test("count for nothing otherwise", async () => {
@@ -185,4 +190,15 @@ test("the metrics tell of calls, denials, the outbox and open breakers", async (
   expect(text).toMatch(/^headgate_outbox_events 0$/m);
   expect(text).toMatch(/^headgate_webhook_in_flight 0$/m);
   expect(text).toContain('headgate_webhook_seconds_bucket{le="0.3",call="publish"}');
+});
+
+test("an answer that takes more than 300 ms allows all the same, and is in the log and in the metrics", async () => {
+  await open({});
+  customer.answer(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 350));
+    return { status: 200 };
+  });
+  await stage.allowed(STREAM, { arguments: "passcode=s3cret" });
+  expect(stage.log()).toMatch(/"level":40,.*"host":"localhost:\d+","tookMs":\d{3,},"msg":"webhook answered slowly"/);
+  expect(await stage.metrics.registry.metrics()).toContain('headgate_webhook_slow_total{call="publish"} 1');
 });

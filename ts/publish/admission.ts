@@ -9,10 +9,11 @@ import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import { type BitrateLimits, bitrateLimitOf } from "./bitrate-limit.ts";
 import type { ClientIds } from "./client-ids.ts";
+import { createDenialRecords } from "./denial-records.ts";
 import { type Denied, denied } from "./denials.ts";
 import type { NamesInUse } from "./names-in-use.ts";
 import type { Outbox } from "./outbox.ts";
-import { type Intent, type RecordedEndReason, recordDenied, recordEnd, recordIntent, recordLive } from "./record.ts";
+import { type Intent, type RecordedEndReason, recordEnd, recordIntent, recordLive } from "./record.ts";
 import { alsoReservedField, checkStreamName } from "./stream-name.ts";
 import { writeUpstreams } from "./upstreams.ts";
 import type { Webhook, WebhookAnswer } from "./webhook.ts";
@@ -77,12 +78,10 @@ export function createAdmission(deps: AdmissionDeps): {
   settled(): Promise<void>;
 } {
   const { db, names, clock, log, settings } = deps;
-  const underWay = new Set<Promise<void>>();
+  const denials = createDenialRecords({ db, clock, log });
 
   return {
-    async settled() {
-      await Promise.all(underWay);
-    },
+    settled: denials.settled,
     async admit(request) {
       try {
         return await decide(request);
@@ -180,19 +179,8 @@ export function createAdmission(deps: AdmissionDeps): {
     const answer = intent.webhook === null ? null : await askCustomer(intent, intent.webhook, customer, record);
     const refusal = answer === null ? null : refusalOf(answer, customer.settings);
     if (refusal === null) return (await record()) ? null : denied("store_unavailable");
-    // The broadcaster need not wait for the record of a denial. If it is lost the answer counts as unknown: recovery
-    // rather sends one publish_done too many than too few.
-    if (recorded !== null)
-      behind(record().then((isThere) => (isThere ? recordDenied(db, clientId, clock.now()) : undefined)));
+    if (recorded !== null) denials.add(clientId, recorded);
     return refusal;
-  }
-
-  function behind(work: Promise<unknown>): void {
-    const settled: Promise<void> = work
-      .then(() => {})
-      .catch((err: unknown) => log.error({ err }, "denial could not be recorded"))
-      .finally(() => underWay.delete(settled));
-    underWay.add(settled);
   }
 
   /** The customer said 200, yet there will be no media: accepted and ended at once, so publish_done follows. */

@@ -11,6 +11,9 @@ export const OPEN_AFTER = 10;
 /** While it is open one call is let through this often, ms. */
 export const PROBE_EVERY_MS = 5_000;
 
+/** Calls that an opening breaker turns away in one turn of the event loop. */
+const TURNED_AWAY_AT_A_TIME = 20;
+
 export type Entry = "entered" | "breaker_open" | "no_place" | "deadline";
 
 /** `now` is a time that never goes back, ms. */
@@ -72,12 +75,29 @@ export class CustomerGate {
     if (!late) this.#nextProbeAt = null;
     else if (this.#nextProbeAt === null && this.#lateInARow >= OPEN_AFTER) {
       this.#nextProbeAt = now + PROBE_EVERY_MS;
-      for (const settle of [...this.#waiting]) settle("breaker_open");
+      this.#turnAway();
     }
-    if (this.isOpen || this.#inFlight >= IN_FLIGHT_LIMIT) return;
-    const [next] = this.#waiting;
-    if (next === undefined) return;
-    this.#inFlight += 1;
-    next("entered");
+    this.#letIn();
+  }
+
+  #letIn(): void {
+    for (const settle of this.#waiting) {
+      if (this.isOpen || this.#inFlight >= IN_FLIGHT_LIMIT) return;
+      this.#inFlight += 1;
+      settle("entered");
+    }
+  }
+
+  /** Some at a time, so that others' work comes between: each of them is a publish to be denied. */
+  #turnAway(): void {
+    let places = TURNED_AWAY_AT_A_TIME;
+    for (const settle of this.#waiting) {
+      if (!this.isOpen) return;
+      settle("breaker_open");
+      places -= 1;
+      if (places > 0) continue;
+      setImmediate(() => this.#turnAway());
+      return;
+    }
   }
 }

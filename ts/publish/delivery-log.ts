@@ -1,9 +1,11 @@
 // What was sent to customers and what they said, for the people who build the customer's side: publish, publish_done,
 // failures, and the latest update of each publish. Written behind the calls, never before them; bounded in age and size.
 // It is a log, not the outbox: a crash may lose its last second.
-import { type Kysely, sql } from "kysely";
+import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
 import type { DeliveryTable, Schema } from "../store/schema.ts";
+import { together } from "../store/together.ts";
+import { wasTried } from "./retry-schedule.ts";
 import type { WebhookAnswer, WebhookCall } from "./webhook.ts";
 
 /** How long rows are kept, ms, and what they may take together, bytes. */
@@ -14,6 +16,8 @@ const WRITE_INTERVAL_MS = 1_000;
 const PRUNE_INTERVAL_MS = 3_600_000;
 /** Entries that wait for the next write; further ones are dropped and counted. */
 const WAITING_LIMIT = 10_000;
+/** Of one organisation's calls that its gate did not let out, how many a write takes: they are all alike. */
+const UNTRIED_LIMIT = 10;
 /** Rows in one statement: few enough for every store's limit of parameters. */
 const ROWS_PER_STATEMENT = 25;
 /** What a row takes beside its texts, indexes included, bytes. */
@@ -42,6 +46,8 @@ export function createDeliveryLog(deps: {
   const { db, clock, log, sizeLimitBytes = DELIVERY_SIZE_LIMIT_BYTES } = deps;
   /** By webhook-id: a retry before the write replaces its entry. */
   let waiting = new Map<string, DeliveryTable>();
+  /** By organisation: calls among them that were not let out. */
+  const untried = new Map<string, number>();
   let dropped = 0;
   let writing: Promise<void> = Promise.resolve();
   const failed = (err: unknown) => log.warn({ err }, "delivery log could not be written");
@@ -53,6 +59,11 @@ export function createDeliveryLog(deps: {
 
   return {
     note(call, answer, tookMs) {
+      if (!wasTried(answer)) {
+        const before = untried.get(call.organisationId) ?? 0;
+        if (before >= UNTRIED_LIMIT) return;
+        untried.set(call.organisationId, before + 1);
+      }
       if (waiting.size >= WAITING_LIMIT && !waiting.has(call.id)) dropped += 1;
       else waiting.set(call.id, rowOf(call, answer, tookMs, clock.now()));
     },
@@ -75,13 +86,14 @@ export function createDeliveryLog(deps: {
     if (waiting.size === 0) return;
     const rows = withoutFormerUpdates([...waiting.values()]);
     waiting = new Map();
+    untried.clear();
     try {
-      await db.transaction().execute(async (trx) => {
-        await dropFormerUpdates(trx, rows);
-        for (let at = 0; at < rows.length; at += ROWS_PER_STATEMENT) {
-          await upsert(trx, rows.slice(at, at + ROWS_PER_STATEMENT));
-        }
-      });
+      // A portion at a time: a publish that is to be recorded meanwhile waits for one of them at most.
+      while (rows.length > 0) {
+        const portion = rows.slice(0, ROWS_PER_STATEMENT);
+        await together(db, [...formerUpdates(db, portion), upsert(db, portion)]);
+        rows.splice(0, portion.length);
+      }
     } catch (error) {
       // Newer entries of the same event stay.
       waiting = new Map([...rows.map((row) => [row.id, row] as const), ...waiting]);
@@ -122,21 +134,20 @@ function withoutFormerUpdates(rows: readonly DeliveryTable[]): DeliveryTable[] {
   return rows.filter((row) => !isGoodUpdate(row) || latest.get(row.client_id) === row.id);
 }
 
-async function dropFormerUpdates(trx: Kysely<Schema>, rows: readonly DeliveryTable[]): Promise<void> {
-  for (const row of rows) {
-    if (!isGoodUpdate(row)) continue;
-    await trx
-      .deleteFrom("delivery")
-      .where("client_id", "=", row.client_id)
-      .where("call", "=", row.call)
-      .where("status", "=", 200)
-      .execute();
-  }
+function formerUpdates(db: Kysely<Schema>, rows: readonly DeliveryTable[]): CompiledQuery[] {
+  const clientIds = rows.filter(isGoodUpdate).map((row) => row.client_id);
+  if (clientIds.length === 0) return [];
+  const former = db
+    .deleteFrom("delivery")
+    .where("client_id", "in", clientIds)
+    .where("call", "=", "update_publish")
+    .where("status", "=", 200);
+  return [former.compile()];
 }
 
-async function upsert(trx: Kysely<Schema>, rows: DeliveryTable[]): Promise<void> {
+function upsert(db: Kysely<Schema>, rows: DeliveryTable[]): CompiledQuery {
   const newer = (column: string) => sql.ref<never>(`excluded.${column}`);
-  await trx
+  return db
     .insertInto("delivery")
     .values(rows)
     .onConflict((conflict) =>
@@ -150,7 +161,7 @@ async function upsert(trx: Kysely<Schema>, rows: DeliveryTable[]): Promise<void>
         last_at: newer("last_at"),
       }),
     )
-    .execute();
+    .compile();
 }
 
 function rowOf(call: WebhookCall, answer: WebhookAnswer, tookMs: number, now: number): DeliveryTable {

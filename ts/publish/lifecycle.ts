@@ -14,7 +14,7 @@ import { createDeliveryLog } from "./delivery-log.ts";
 import { type Denied, denied } from "./denials.ts";
 import { NamesInUse } from "./names-in-use.ts";
 import { createOutbox } from "./outbox.ts";
-import { openPublishes, recordBytes, recordEnd } from "./record.ts";
+import { openPublishes, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
 import { isConfiguredUpstream } from "./upstreams.ts";
 import { createWebhook } from "./webhook.ts";
@@ -89,6 +89,9 @@ export interface RunningPublish extends Allowed {
   readonly protocol: "rtmp" | "whip";
 }
 
+/** An end as it is recorded. */
+type Ended = Omit<PublishEnded, "kind" | "reason"> & { readonly reason: RecordedEndReason };
+
 interface Running extends RunningPublish {
   readonly updates: Updates | null;
   /** Called when it has ended. */
@@ -116,7 +119,9 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   metrics.watchPublishing({ load: webhook.load, outbox: outbox.depth });
   const running = new Map<number, Running>();
   /** Ends the store could not take yet. */
-  const unrecorded = new Map<number, PublishEnded>();
+  const unrecorded = new Map<number, Ended>();
+  /** Publishes that were told to end because too many updates had no answer (W16). */
+  const unreachable = new Set<number>();
   /** Publishes whose end is being recorded: what is said of them first holds. */
   const ending = new Set<number>();
   const underWay = new Set<Promise<void>>();
@@ -247,7 +252,12 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   function updatesOf({ intent, acceptedAt }: Allowed): Updates | null {
     if (intent.webhook === null) return null;
     const publish = { ...intent, url: intent.webhook, acceptedAt };
-    const update = createUpdate(publish, { media: deps.media, webhook, customers, clock, log, deadlineMs });
+    const { clientId } = intent;
+    const end = (reason: "rejected_by_customer" | "customer_unreachable", description: string) => {
+      if (reason === "customer_unreachable") unreachable.add(clientId);
+      deps.media().end(clientId, "rejected_by_customer", description);
+    };
+    const update = createUpdate(publish, { media: deps.media, end, webhook, customers, clock, log, deadlineMs });
     return startUpdates(settings.updateSeconds * 1_000, update);
   }
 
@@ -258,20 +268,27 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     if (running.size === 0) onEmpty?.();
     if (publish !== undefined) names.end(publish.intent.name, event.clientId);
     for (const ended of publish?.ended ?? []) ended();
-    const { clientId, reason, bytesIn, bytesOut } = event;
+    const { clientId, bytesIn, bytesOut } = event;
+    const reason = reasonOf(event);
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
     log.info({ clientId, reason, seconds, bytesIn, bytesOut }, "publish ended");
     outbox.hold(clientId);
     ending.add(clientId);
     try {
-      await Promise.all([recordEnded(event), publish?.updates?.stop()]);
+      await Promise.all([recordEnded({ ...event, reason }), publish?.updates?.stop()]);
     } finally {
       ending.delete(clientId);
       outbox.release(clientId);
     }
   }
 
-  async function recordEnded(event: PublishEnded): Promise<void> {
+  /** The media core knows one way in which the customer ends a publish. */
+  function reasonOf({ clientId, reason }: PublishEnded): RecordedEndReason {
+    const unanswered = unreachable.delete(clientId);
+    return unanswered && reason === "rejected_by_customer" ? "customer_unreachable" : reason;
+  }
+
+  async function recordEnded(event: Ended): Promise<void> {
     try {
       await recordEnd(db, event.clientId, { reason: event.reason, bytes: event }, clock.now());
       unrecorded.delete(event.clientId);

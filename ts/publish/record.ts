@@ -1,10 +1,14 @@
 // What the store remembers of a publish, from intent to end. Each function is one transaction; none talks to anybody.
-import type { Kysely, Transaction } from "kysely";
+import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql } from "kysely";
 import type { EndReason } from "../media.ts";
 import type { Schema } from "../store/schema.ts";
+import { together } from "../store/together.ts";
 import { addUsage } from "./usage.ts";
 import { doneBody, type WebhookSubject } from "./webhook-body.ts";
 import { newWebhookId } from "./webhook-signature.ts";
+
+/** Publishes whose counters are written in one transaction. */
+const COUNTERS_AT_A_TIME = 25;
 
 /** A publish request that the customer is about to be asked about. */
 export interface Intent extends WebhookSubject {
@@ -14,8 +18,9 @@ export interface Intent extends WebhookSubject {
   readonly webhook: string | null;
 }
 
-/** Ends that media did not report: the gateway died, or the stream was locked or deleted while the customer was asked. */
-export type RecordedEndReason = EndReason | "gateway_restarted" | "stream_withdrawn";
+/** Ends that media does not know: the gateway died, the stream was locked or deleted while the customer was asked, or too
+ *  many updates had no answer (W16). */
+export type RecordedEndReason = EndReason | "gateway_restarted" | "stream_withdrawn" | "customer_unreachable";
 
 /** The intent row of W17a. */
 export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: number): Promise<void> {
@@ -41,53 +46,60 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
     .execute();
 }
 
-/** The answer was no. A denied publish never gets a publish_done. */
-export async function recordDenied(db: Kysely<Schema>, clientId: number, now: number): Promise<void> {
+/** The answer was no. A denied publish never gets a publish_done. At most some hundred `clientIds`. */
+export async function recordDenied(db: Kysely<Schema>, clientIds: readonly number[], now: number): Promise<void> {
   await db
     .updateTable("publish")
     .set({ state: "denied", ended_at: now })
-    .where("client_id", "=", clientId)
+    .where("client_id", "in", clientIds)
     .where("state", "=", "asking")
     .execute();
 }
 
 /** The answer was yes: publish and stream become live. False when the stream was locked or deleted meanwhile. */
 export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {
-  return await db.transaction().execute(async (trx) => {
-    const stream = await trx
-      .updateTable("stream")
-      .set({ state: "live", updated_at: now })
-      .where("id", "=", intent.streamId)
-      .where("state", "not in", ["locked", "deleted"])
-      .executeTakeFirst();
-    if (stream.numUpdatedRows === 0n) return false;
-    await trx
-      .updateTable("publish")
-      .set({ state: "live", accepted_at: now })
-      .where("client_id", "=", intent.clientId)
-      .where("state", "=", "asking")
-      .execute();
-    return true;
-  });
+  const stream = db
+    .updateTable("stream")
+    .set({ state: "live", updated_at: now })
+    .where("id", "=", intent.streamId)
+    .where("state", "not in", ["locked", "deleted"]);
+  const publish = db
+    .updateTable("publish")
+    .set({ state: "live", accepted_at: now })
+    .where("client_id", "=", intent.clientId)
+    .where("state", "=", "asking")
+    .where((eb) => eb.exists(isLive(eb, intent.streamId)));
+  const [streams] = await together(db, [stream.compile(), publish.compile()]);
+  return streams === 1;
 }
 
-/** Keeps the counters of running publishes, so that a crash loses at most the last ones (W8). */
+function isLive(eb: ExpressionBuilder<Schema, "publish">, streamId: string) {
+  return eb
+    .selectFrom("stream")
+    .select("stream.id")
+    .where("stream.id", "=", streamId)
+    .where("stream.state", "=", "live");
+}
+
+/** Keeps the counters of running publishes, so that a crash loses at most the last ones (W8). Some at a time: whoever
+ *  wants to publish meanwhile does not wait for all of them. */
 export async function recordBytes(
   db: Kysely<Schema>,
   counters: readonly { readonly clientId: number; readonly bytesIn: number; readonly bytesOut: number }[],
   now: number,
 ): Promise<void> {
-  await db.transaction().execute(async (trx) => {
-    for (const { clientId, bytesIn, bytesOut } of counters) {
-      await addUsage(trx, { clientId, bytesIn, bytesOut }, now);
-      await trx
-        .updateTable("publish")
-        .set({ bytes_in: bytesIn, bytes_out: bytesOut })
-        .where("client_id", "=", clientId)
-        .where("state", "=", "live")
-        .execute();
-    }
-  });
+  const queries = counters.map(({ clientId, bytesIn, bytesOut }) => [
+    addUsage(db, { clientId, bytesIn, bytesOut }, now),
+    db
+      .updateTable("publish")
+      .set({ bytes_in: bytesIn, bytes_out: bytesOut })
+      .where("client_id", "=", clientId)
+      .where("state", "=", "live")
+      .compile(),
+  ]);
+  for (let at = 0; at < queries.length; at += COUNTERS_AT_A_TIME) {
+    await together(db, queries.slice(at, at + COUNTERS_AT_A_TIME).flat());
+  }
 }
 
 /** Ends an accepted publish and, when the customer was asked, leaves its publish_done in the outbox: both or neither.
@@ -102,17 +114,22 @@ export async function recordEnd(
   },
   now: number,
 ): Promise<void> {
-  await db.transaction().execute(async (trx) => {
-    const row = await trx
-      .selectFrom("publish")
-      .selectAll()
-      .where("client_id", "=", clientId)
-      .where("state", "in", ["asking", "live"])
-      .executeTakeFirst();
-    if (row === undefined) return;
-    const bytes = end.bytes ?? { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
-    await addUsage(trx, { clientId, ...bytes }, now);
-    await trx
+  const row = await db.selectFrom("publish").selectAll().where("client_id", "=", clientId).executeTakeFirst();
+  if (row === undefined) return;
+  const bytes = end.bytes ?? { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
+  const customArguments = row.arguments === null ? null : Buffer.from(row.arguments, "latin1");
+  const body = doneBody({ ...row, clientId, arguments: customArguments }, bytes);
+  // What was read does not change any more but for the state, which each statement looks at itself.
+  await together(db, [
+    addUsage(db, { clientId, ...bytes }, now),
+    sql`
+      insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at)
+      select cast(${newWebhookId()} as text), organisation_id, client_id, webhook,
+        cast(${Buffer.from(body).toString("latin1")} as text), cast(${now} as bigint), cast(${now} as bigint)
+      from publish
+      where client_id = ${clientId} and state in ('asking', 'live') and webhook is not null
+    `.compile(db),
+    db
       .updateTable("publish")
       .set({
         state: "ended",
@@ -122,32 +139,15 @@ export async function recordEnd(
         bytes_out: bytes.bytesOut,
       })
       .where("client_id", "=", clientId)
-      .execute();
-    await endStream(trx, row.stream_id, now);
-    if (row.webhook === null) return;
-    const customArguments = row.arguments === null ? null : Buffer.from(row.arguments, "latin1");
-    const body = doneBody({ ...row, clientId, arguments: customArguments }, bytes);
-    await trx
-      .insertInto("outbox")
-      .values({
-        id: newWebhookId(),
-        organisation_id: row.organisation_id,
-        client_id: clientId,
-        url: row.webhook,
-        body: Buffer.from(body).toString("latin1"),
-        next_attempt_at: now,
-        created_at: now,
-        delivered_at: null,
-        given_up_at: null,
-        last_status: null,
-      })
-      .execute();
-  });
+      .where("state", "in", ["asking", "live"])
+      .compile(),
+    endStream(db, row.stream_id, now),
+  ]);
 }
 
 /** A stream ends with its last publish; a replaced publish ends while its successor is live. */
-async function endStream(trx: Transaction<Schema>, streamId: string, now: number): Promise<void> {
-  await trx
+function endStream(db: Kysely<Schema>, streamId: string, now: number): CompiledQuery {
+  return db
     .updateTable("stream")
     .set({ state: "ended", updated_at: now })
     .where("id", "=", streamId)
@@ -163,7 +163,7 @@ async function endStream(trx: Transaction<Schema>, streamId: string, now: number
         ),
       ),
     )
-    .execute();
+    .compile();
 }
 
 /** Client ids of publishes that a former process left open (W17a): accepted ones and ones whose answer is unknown. */

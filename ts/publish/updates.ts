@@ -48,7 +48,9 @@ export interface UpdatedPublish extends WebhookSubject {
 export function createUpdate(
   publish: UpdatedPublish,
   deps: {
-    readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics" | "end">;
+    readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics">;
+    /** Ends the publish; `description` is for the broadcaster. */
+    readonly end: (reason: "rejected_by_customer" | "customer_unreachable", description: string) => void;
     readonly webhook: Pick<Webhook, "post">;
     readonly customers: Pick<Customers, "of">;
     readonly clock: { now(): number };
@@ -102,7 +104,8 @@ export function createUpdate(
       log.warn({ clientId, cause: answer.cause, inARow: unreachable }, "update_publish had no answer");
       const limit = settings.update_max_unreachable;
       if (limit === 0 || unreachable < limit) return "continue"; // W16: the next tick tries again
-      return end("The customer could not be reached");
+      deps.end("customer_unreachable", "The customer could not be reached");
+      return "stop";
     }
     unreachable = 0;
     if (answer.status === 200) {
@@ -113,11 +116,7 @@ export function createUpdate(
     log.warn({ clientId, status: answer.status, inARow: rejections }, "update_publish was rejected");
     if (answer.status !== 403 && rejections < settings.update_reject_after) return "continue";
     const reason = settings.reason_to_broadcaster ? answer.reason : null;
-    return end(reason ?? "Publish ended by the customer");
-  }
-
-  function end(description: string): "stop" {
-    deps.media().end(clientId, "rejected_by_customer", description);
+    deps.end("rejected_by_customer", reason ?? "Publish ended by the customer");
     return "stop";
   }
 }

@@ -1,17 +1,17 @@
 // Bytes per stream and day (UTC): whatever a publish's counters grow by is added to the day it was seen on, in the same
 // transaction. So the days of a stream sum up to what its publish_done events say (W8).
-import { type Kysely, sql } from "kysely";
+import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Schema } from "../store/schema.ts";
 
-/** Adds what the counters of an open publish have grown by. Call before the publish's own row is updated. */
-export async function addUsage(
-  trx: Kysely<Schema>,
+/** Adds what the counters of an open publish have grown by. Goes before the update of the publish's own row. */
+export function addUsage(
+  db: Kysely<Schema>,
   counters: { readonly clientId: number; readonly bytesIn: number; readonly bytesOut: number },
   now: number,
-): Promise<void> {
+): CompiledQuery {
   const { clientId, bytesIn, bytesOut } = counters;
   const day = new Date(now).toISOString().slice(0, "2026-01-31".length);
-  await sql`
+  return sql`
     insert into "usage" (stream_id, day, organisation_id, bytes_in, bytes_out)
     select stream_id, cast(${day} as text), organisation_id,
       cast(${bytesIn} as bigint) - bytes_in, cast(${bytesOut} as bigint) - bytes_out
@@ -20,5 +20,5 @@ export async function addUsage(
       and (bytes_in <> cast(${bytesIn} as bigint) or bytes_out <> cast(${bytesOut} as bigint))
     on conflict (stream_id, day) do update
       set bytes_in = "usage".bytes_in + excluded.bytes_in, bytes_out = "usage".bytes_out + excluded.bytes_out
-  `.execute(trx);
+  `.compile(db);
 }

@@ -8,6 +8,8 @@ import { guardConnector, guardedLookup, type Resolve } from "./address-guard.ts"
 const KEEP_ALIVE_MS = 30_000;
 /** Bounds connection attempts whose call has already given up, ms. */
 const CONNECT_LIMIT_MS = 10_000;
+/** Connections begun in one turn of the event loop. */
+const BEGUN_IN_A_TURN = 2;
 /** Largest header block of an answer, bytes. */
 const HEADERS_LIMIT_BYTES = 16 * 1024;
 
@@ -28,22 +30,48 @@ export function createConnections(options: {
   readonly resolve?: Resolve;
 }): Agent {
   // One context for all connections: parsing the public roots anew costs milliseconds each time.
-  const trust =
-    options.webhookCa === null
-      ? {}
-      : { secureContext: createSecureContext({ ca: [...rootCertificates, options.webhookCa] }) };
+  const { webhookCa } = options;
+  const secureContext = createSecureContext(webhookCa === null ? {} : { ca: [...rootCertificates, webhookCa] });
   const guard = options.dev ? {} : { lookup: guardedLookup(options.resolve) };
-  const plain = buildConnector({ timeout: CONNECT_LIMIT_MS, ...trust, ...guard });
+  const plain = buildConnector({ timeout: CONNECT_LIMIT_MS, secureContext, ...guard });
   const connect = options.dev ? plain : guardConnector(plain);
+  const inTurn = startPacing();
   return new Agent({
     connect: (target, callback) =>
-      connect(target, (...[error, socket]: buildConnector.CallbackArgs) => {
-        if (error === null) callback(null, socket);
-        else callback(new NotConnected(error), null);
+      inTurn(() => {
+        try {
+          connect(target, (...[error, socket]: buildConnector.CallbackArgs) => {
+            if (error === null) callback(null, socket);
+            else callback(new NotConnected(error), null);
+          });
+        } catch (error) {
+          callback(new NotConnected(error instanceof Error ? error : new Error(String(error))), null);
+        }
       }),
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: HEADERS_LIMIT_BYTES,
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+}
+
+/** Begins what it is given in order, a few in each turn of the event loop: a handshake costs a millisecond or two, and a
+ *  customer that needs a hundred at a time must not stop everybody else for that long. */
+function startPacing(): (begin: () => void) => void {
+  const waiting: (() => void)[] = [];
+  let scheduled = false;
+  const turn = () => {
+    scheduled = false;
+    for (const begin of waiting.splice(0, BEGUN_IN_A_TURN)) begin();
+    schedule();
+  };
+  const schedule = () => {
+    if (scheduled || waiting.length === 0) return;
+    scheduled = true;
+    setImmediate(turn);
+  };
+  return (begin) => {
+    waiting.push(begin);
+    schedule();
+  };
 }

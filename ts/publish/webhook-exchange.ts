@@ -11,6 +11,9 @@ const ANSWER_BODY_LIMIT_BYTES = 64 * 1024;
 /** Longest reason taken from a 403 for the broadcaster, in characters (W26). */
 const REASON_LIMIT_CHARACTERS = 200;
 
+/** Of a body that may hold a reason, how many bytes are looked at: more than its characters can take. */
+const REASON_LIMIT_BYTES = 1_024;
+
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2];
 
 export interface Request {
@@ -70,7 +73,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#bytes += chunk.length;
     this.#chunks?.push(chunk);
-    if (chunk.includes(0x0a) || this.#bytes > ANSWER_BODY_LIMIT_BYTES) this.#settle();
+    if (this.#chunks !== null && (chunk.includes(0x0a) || this.#bytes >= REASON_LIMIT_BYTES)) this.#settle();
     if (this.#bytes > ANSWER_BODY_LIMIT_BYTES) controller.abort(new Error("the answer's body is too long"));
   }
 
@@ -100,7 +103,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.#answer({ outcome: "unreachable", cause: "connection" });
       return;
     }
-    const reason = this.#chunks === null ? null : firstLine(Buffer.concat(this.#chunks));
+    const reason =
+      this.#chunks === null ? null : firstLine(Buffer.concat(this.#chunks).subarray(0, REASON_LIMIT_BYTES));
     this.#chunks = null;
     this.#answer({ outcome: "answered", status: this.#status, reason, retryAfter: this.#retryAfter });
   }

@@ -6,17 +6,27 @@ export interface StatementRequest {
   readonly id: number;
   readonly sql: string;
   readonly parameters: readonly Parameter[];
-  /** It changes nothing; a commit is not worth sharing for it. */
+  /** It changes nothing: no commit is waited for. */
   readonly reads: boolean;
   /** Sent between `begin` and its `commit` or `rollback`. */
   readonly inTransaction: boolean;
 }
 
+/** Statements that are one transaction, sent whole: all of them or none, and nobody waits for the sender in between. */
+export interface BatchRequest {
+  readonly kind: "batch";
+  readonly id: number;
+  /** None of them returns rows. */
+  readonly statements: readonly Pick<StatementRequest, "sql" | "parameters">[];
+}
+
 export type Request =
   | StatementRequest
+  | BatchRequest
   | { readonly kind: "begin" | "commit" | "rollback" | "close"; readonly id: number };
 
-/** Result of a statement: `rows` when it returns any, `changes` how many rows it changed otherwise. */
+/** Result of a statement: `rows` when it returns any, `changes` how many rows it changed otherwise. Of a batch: `rows`
+ *  are numbers, how many rows each of its statements changed. */
 export type Outcome =
   | { readonly rows: unknown[]; readonly changes: number; readonly error?: never }
   | { readonly error: { readonly code: string; readonly message: string } };

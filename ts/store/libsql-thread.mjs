@@ -8,6 +8,7 @@ import Database from "libsql";
 /** @typedef {import("./libsql-messages.ts").Request} Request */
 /** @typedef {import("./libsql-messages.ts").Outcome} Outcome */
 /** @typedef {import("./libsql-messages.ts").StatementRequest} StatementRequest */
+/** @typedef {import("./libsql-messages.ts").BatchRequest} BatchRequest */
 
 /** How many waiting statements share one commit; the rest waits for the next one. */
 const GROUP_LIMIT = 256;
@@ -91,13 +92,13 @@ function refuse(message) {
   port.close();
 }
 
-/** Answers requests in their order. Statements that stand alone and wait together share one commit.
+/** Answers requests in their order. Those outside of a transaction that wait together are a group with one commit.
  *  @param {readonly Request[]} requests */
 function answer(requests) {
-  /** @type {StatementRequest[]} */
+  /** @type {(StatementRequest | BatchRequest)[]} */
   let group = [];
   for (const request of requests) {
-    if (request.kind === "statement" && !request.inTransaction) {
+    if (request.kind === "batch" || (request.kind === "statement" && !request.inTransaction)) {
       group.push(request);
       continue;
     }
@@ -108,7 +109,7 @@ function answer(requests) {
   answerGroup(group);
 }
 
-/** @param {Request} request */
+/** @param {Exclude<Request, BatchRequest>} request */
 function answerAlone(request) {
   switch (request.kind) {
     case "statement":
@@ -131,16 +132,29 @@ function answerAlone(request) {
   }
 }
 
-/** A failed statement undoes only itself; a failed commit fails the whole group. No reply leaves before the commit.
- *  @param {readonly StatementRequest[]} group */
+/** Reads go first: they need no commit, and nobody who waits for his write can have sent one after it.
+ *  @param {readonly (StatementRequest | BatchRequest)[]} group */
 function answerGroup(group) {
-  const shared = group.filter((request) => !request.reads).length > 1;
+  /** @type {(StatementRequest | BatchRequest)[]} */
+  const writes = [];
+  for (const request of group) {
+    if (request.kind === "statement" && request.reads) reply(request.id, run(request));
+    else writes.push(request);
+  }
+  if (writes.length > 0) answerWrites(writes);
+}
+
+/** A failed statement or batch undoes only itself; a failed commit fails the whole group. No reply leaves before the
+ *  commit.
+ *  @param {readonly (StatementRequest | BatchRequest)[]} group */
+function answerWrites(group) {
+  const shared = group.length > 1 || group.some(({ kind }) => kind === "batch");
   const begun = shared ? control("BEGIN IMMEDIATE") : null;
   if (begun?.error !== undefined) return replyAll(group, begun);
   /** @type {Outcome[]} */
   const outcomes = [];
   for (const request of group) {
-    const outcome = run(request);
+    const outcome = request.kind === "batch" ? runBatch(request) : run(request);
     // Out of space and the like end the transaction by themselves: then nothing of the group is kept.
     if (begun !== null && outcome.error !== undefined && !db?.inTransaction) return replyAll(group, outcome);
     outcomes.push(outcome);
@@ -156,7 +170,24 @@ function answerGroup(group) {
   }
 }
 
-/** @param {StatementRequest} request @returns {Outcome} */
+/** Inside the group's transaction. @param {BatchRequest} batch @returns {Outcome} */
+function runBatch({ statements: all }) {
+  const begun = control("SAVEPOINT batch");
+  if (begun.error !== undefined) return begun;
+  const changes = [];
+  for (const statement of all) {
+    const outcome = run(statement);
+    if (outcome.error !== undefined) {
+      if (db?.inTransaction) control("ROLLBACK TO batch; RELEASE batch");
+      return outcome;
+    }
+    changes.push(outcome.changes);
+  }
+  const kept = control("RELEASE batch");
+  return kept.error !== undefined ? kept : { rows: changes, changes: 0 };
+}
+
+/** @param {Pick<StatementRequest, "sql" | "parameters">} statement @returns {Outcome} */
 function run({ sql, parameters }) {
   try {
     const statement = prepare(sql);
@@ -199,7 +230,7 @@ function rollBack() {
   return db?.inTransaction ? control("ROLLBACK") : { rows: [], changes: 0 };
 }
 
-/** @param {readonly StatementRequest[]} group @param {Outcome} outcome */
+/** @param {readonly Request[]} group @param {Outcome} outcome */
 function replyAll(group, outcome) {
   for (const request of group) reply(request.id, outcome);
 }

@@ -1,10 +1,10 @@
 // Opens the store: the embedded one in the data directory, or a PostgreSQL database. The tables are the same.
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { Kysely, sql } from "kysely";
+import { type Kysely, sql } from "kysely";
 import { Client } from "pg";
 import { type StoreFailed, StoreUnavailable } from "../errors.ts";
-import { libsqlDialect, startLibsqlThread } from "./libsql.ts";
+import { LibsqlKysely, startLibsqlThread } from "./libsql.ts";
 import { migrate } from "./migrations.ts";
 import { openPool, postgresDialect } from "./postgres.ts";
 import { takeServiceLock, withMigrationLock } from "./postgres-lock.ts";
@@ -51,7 +51,7 @@ function makeFolder(path: string): void {
 
 async function openEmbedded(dataDir: string, access: "service" | "command"): Promise<Store> {
   const thread = await startLibsqlThread(dataDir, access);
-  const db = new Kysely<Schema>({ dialect: libsqlDialect(thread) });
+  const db = new LibsqlKysely<Schema>(thread);
   const close = async () => {
     await db.destroy();
     await thread.close(); // Kysely forgets drivers it never used

@@ -22,6 +22,7 @@ pub(crate) struct JoinPoint {
     gop_bytes: usize,
     caches_gop: bool,
     has_picture: bool,
+    has_sound: bool,
 }
 
 impl JoinPoint {
@@ -37,11 +38,13 @@ impl JoinPoint {
             gop_bytes: 0,
             caches_gop,
             has_picture: false,
+            has_sound: false,
         }
     }
 
     /// Takes note of a frame. False: it repeats what every subscriber already has and must not be passed on.
     pub(crate) fn handle_frame(&mut self, frame: &Frame) -> bool {
+        self.has_sound |= frame.track() == Track::Audio;
         match frame.kind {
             FrameKind::Configuration => return self.handle_configuration(frame),
             FrameKind::Script => {
@@ -70,6 +73,11 @@ impl JoinPoint {
     pub(crate) fn burst(&self) -> impl Iterator<Item = Frame> + '_ {
         let headers = [&self.metadata, &self.video, &self.opus, &self.audio];
         headers.into_iter().flatten().chain(&self.gop).cloned()
+    }
+
+    /// The codec of the pictures of a stream that has had no sound.
+    pub(crate) fn only_pictures(&self) -> Option<Codec> {
+        self.video.as_ref().filter(|_| !self.has_sound).map(|header| header.codec)
     }
 
     /// The Opus packets a joiner would get: a transcoder that starts now begins with them.
@@ -142,4 +150,33 @@ impl JoinPoint {
 /// `onMetaData` as an AMF0 string: marker 2, length, name.
 fn is_metadata(frame: &Frame) -> bool {
     frame.codec == Codec::Amf0 && frame.data.starts_with(b"\x02\x00\x0aonMetaData")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use headgate_media::Timestamp;
+
+    fn cached(frames: impl IntoIterator<Item = (FrameKind, i64, usize)>) -> usize {
+        let mut join = JoinPoint::new(true);
+        for (kind, millis, length) in frames {
+            let (codec, timestamp) = (Codec::H264, Timestamp::from_millis(millis));
+            let data = Bytes::from(vec![0; length]);
+            join.handle_frame(&Frame { codec, kind, timestamp, composition_ms: 0, data });
+        }
+        assert!(join.gop_bytes <= GOP_BYTES_LIMIT);
+        join.burst().count()
+    }
+
+    #[test]
+    fn a_group_of_eight_seconds_or_four_megabytes_is_cached_and_not_a_picture_more() {
+        use FrameKind::{Inter, Keyframe};
+        let seconds = |end: i64| [(Keyframe, 0, 9), (Inter, 4_000, 9), (Inter, end, 9)];
+        assert_eq!((cached(seconds(8_000)), cached(seconds(8_001))), (3, 0));
+        let bytes = |last: usize| [(Keyframe, 0, 4 << 19), (Inter, 40, 4 << 19), (Inter, 80, last)];
+        assert_eq!((cached(bytes(0)), cached(bytes(1))), (3, 0));
+        let next = seconds(9_000).into_iter().chain([(Inter, 9_040, 9), (Keyframe, 9_080, 9)]);
+        assert_eq!(cached(next), 1, "the next keyframe begins anew");
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use headgate_media::{Codec, Frame, FrameKind};
+use headgate_media::{Codec, Frame, FrameKind, Timestamp};
 use slab::Slab;
 
 use crate::gop::JoinPoint;
@@ -132,15 +132,22 @@ impl Hub {
         }
     }
 
-    /// A reader joins at configuration + keyframe. `None` when the stream is gone.
+    /// A reader joins at configuration + keyframe; at the next one, when what is cached begins no later than the
+    /// reader's `after`. `None` when the stream is gone.
     pub(crate) fn subscribe(
         &mut self,
         stream: StreamKey,
         reader: Reader,
         form: SoundForm,
+        after: Option<Timestamp>,
     ) -> Option<SubscriberKey> {
         let live = self.streams.get_mut(stream.0)?;
-        let burst = live.join.burst().filter(|frame| form.takes(frame.codec, live.has_opus));
+        let is_new = |frame: &Frame| {
+            let is_header = matches!(frame.kind, FrameKind::Configuration | FrameKind::Script);
+            is_header || after.is_none_or(|after| frame.timestamp > after)
+        };
+        let burst = live.join.burst();
+        let burst = burst.filter(|frame| form.takes(frame.codec, live.has_opus) && is_new(frame));
         let mut queue = SubscriberQueue::new(burst);
         if live.ended {
             queue.end();
@@ -172,6 +179,13 @@ impl Hub {
         if let Some(subscriber) = self.subscribers.get_mut(key.0) {
             subscriber.queue.leave_out(codecs);
         }
+    }
+
+    /// The codec of the stream's pictures when it has nothing else, and a reader does not take them.
+    pub(crate) fn only_foreign(&self, key: SubscriberKey) -> Option<Codec> {
+        let subscriber = self.subscribers.get(key.0)?;
+        let codec = self.streams.get(subscriber.stream.0)?.join.only_pictures()?;
+        subscriber.queue.leaves_out(codec).then_some(codec)
     }
 
     /// Whether someone, here or behind a relay, takes the stream's sound as AAC only.

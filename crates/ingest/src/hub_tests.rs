@@ -52,7 +52,7 @@ fn a_late_player_starts_at_configuration_and_keyframe() {
         (Audio, 90),
         (Inter, 120),
     ]);
-    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided).expect("live");
+    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided, None).expect("live");
     live.publish(&[(Inter, 160)]);
     let want = [(Configuration, 0), (Keyframe, 80), (Audio, 90), (Inter, 120), (Inter, 160)];
     assert_eq!(live.drain(key), want);
@@ -63,7 +63,7 @@ fn a_late_player_starts_at_configuration_and_keyframe() {
 fn sound_from_before_the_first_picture_is_kept_for_joiners() {
     let mut live = Live::new(true);
     live.publish(&[(Configuration, 0), (Audio, 0), (Audio, 1500), (Inter, 1510), (Keyframe, 1520)]);
-    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided).expect("live");
+    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided, None).expect("live");
     assert_eq!(live.drain(key), [(Configuration, 0), (Audio, 1500), (Keyframe, 1520)]);
 }
 
@@ -71,7 +71,7 @@ fn sound_from_before_the_first_picture_is_kept_for_joiners() {
 fn without_the_cache_a_player_waits_for_the_next_keyframe() {
     let mut live = Live::new(false);
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Inter, 40)]);
-    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided).expect("live");
+    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided, None).expect("live");
     live.publish(&[(Inter, 80), (Keyframe, 120)]);
     assert_eq!(live.drain(key), [(Configuration, 0), (Keyframe, 120)]);
 }
@@ -79,7 +79,7 @@ fn without_the_cache_a_player_waits_for_the_next_keyframe() {
 #[test]
 fn an_unchanged_header_is_not_repeated() {
     let mut live = Live::new(true);
-    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided).expect("live");
+    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided, None).expect("live");
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Configuration, 40), (Keyframe, 40)]);
     assert_eq!(live.drain(key), [(Configuration, 0), (Keyframe, 0), (Keyframe, 40)]);
 }
@@ -87,8 +87,9 @@ fn an_unchanged_header_is_not_repeated() {
 #[test]
 fn bytes_out_is_the_sum_over_everyone_who_read() {
     let mut live = Live::new(true);
-    let keys = [1, 2, 3]
-        .map(|reader| live.hub.subscribe(live.stream, reader, SoundForm::Undecided).expect("live"));
+    let keys = [1, 2, 3].map(|reader| {
+        live.hub.subscribe(live.stream, reader, SoundForm::Undecided, None).expect("live")
+    });
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Audio, 10)]);
     for key in keys {
         live.drain(key);
@@ -99,7 +100,7 @@ fn bytes_out_is_the_sum_over_everyone_who_read() {
 #[test]
 fn the_end_comes_after_what_waits() {
     let mut live = Live::new(true);
-    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided).expect("live");
+    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided, None).expect("live");
     live.publish(&[(Keyframe, 0)]);
     live.hub.end(live.stream, &mut live.woken);
     assert!(!live.hub.is_finished(key));

@@ -12,6 +12,7 @@ macro_rules! say {
 mod accepting;
 mod audio;
 mod directory;
+mod gathering;
 mod gop;
 mod hub;
 mod link;

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::AsRawFd;
 use std::time::Instant;
 
 use headgate_rtmp::Output;
@@ -35,6 +36,8 @@ pub(crate) struct Link {
     was_shut: bool,
     /// The peer's last byte is in the socket.
     read_closed: bool,
+    /// So many bytes wake us.
+    mark: usize,
 }
 
 impl Link {
@@ -47,6 +50,16 @@ impl Link {
             last_progress: now,
             was_shut: false,
             read_closed: false,
+            mark: 1,
+        }
+    }
+
+    /// So many bytes are to wait before the poll says so. Where it cannot be had, every byte wakes: TLS has records of
+    /// its own.
+    pub(crate) fn set_mark(&mut self, mark: usize) {
+        if mark != self.mark && self.tls.is_none() {
+            self.mark = mark;
+            set_low_water(&self.socket, mark);
         }
     }
 
@@ -74,6 +87,11 @@ impl Link {
     pub(crate) const fn handle_ready(&mut self, ready: Ready) {
         self.can_write |= ready.writable;
         self.read_closed |= ready.read_closed;
+    }
+
+    /// The peer has sent its last byte, or is gone.
+    pub(crate) const fn is_read_closed(&self) -> bool {
+        self.read_closed
     }
 
     /// After a read of `length` into `room`: whether another read can give something without a new event. A short read
@@ -169,7 +187,7 @@ impl Link {
         Ok(())
     }
 
-    /// When the peer last took bytes.
+    /// When the peer last took bytes, or had none to take.
     pub(crate) const fn last_progress(&self) -> Instant {
         self.last_progress
     }
@@ -185,5 +203,22 @@ impl Link {
             // A peer that is gone already needs no goodbye.
             let _ = self.socket.shutdown(Shutdown::Write);
         }
+    }
+}
+
+/// SO_RCVLOWAT (socket 7), which no crate of ours has: the only unsafe code of this crate.
+#[allow(unsafe_code)]
+fn set_low_water(socket: &TcpStream, bytes: usize) {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(1);
+    // SAFETY: the descriptor is the socket's own and open; the kernel reads one int, whose size it is told.
+    // A refusal changes nothing but how often we are woken.
+    unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const bytes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use headgate_media::{Codec, Frame, FrameKind};
+use headgate_media::{Codec, Frame, FrameKind, Timestamp};
 
 use crate::audio::{AUDIO_BITRATE, Lane};
 use crate::directory::{Place, StreamId};
@@ -248,17 +248,23 @@ impl Worker {
             self.mirrors.insert(stream, mirror);
             self.shared.send(place.worker, Command::Attach { stream, reader, relay });
         }
-        self.read_stream(player, place.stream, form)
+        self.read_stream(player, place.stream, form, None)
     }
 
-    /// Seat `reader` reads the stream from configuration + keyframe on.
-    pub(crate) fn read_stream(&mut self, reader: usize, stream: StreamId, form: SoundForm) -> bool {
+    /// Seat `reader` reads the stream from configuration + keyframe on, and nothing up to `after` again.
+    pub(crate) fn read_stream(
+        &mut self,
+        reader: usize,
+        stream: StreamId,
+        form: SoundForm,
+        after: Option<Timestamp>,
+    ) -> bool {
         let local = self.locals.get(&stream).map(|local| local.key);
         let Some(key) = local.or_else(|| self.mirrors.get(&stream).map(|mirror| mirror.key)) else {
             return false;
         };
         let Some(seat) = self.seats.get_mut(reader) else { return false };
-        let Some(subscriber) = self.hub.subscribe(key, reader, form) else { return false };
+        let Some(subscriber) = self.hub.subscribe(key, reader, form, after) else { return false };
         seat.reads = Some((stream, subscriber));
         self.note_form(stream);
         self.want_keyframe(stream);
@@ -270,6 +276,12 @@ impl Worker {
         if let Some((_, subscriber)) = self.seats.get(reader).and_then(|seat| seat.reads) {
             self.hub.leave_out(subscriber, codecs);
         }
+    }
+
+    /// The codec of a stream that has nothing for seat `reader`.
+    pub(crate) fn only_foreign(&self, reader: usize) -> Option<Codec> {
+        let (_, subscriber) = self.seats.get(reader)?.reads?;
+        self.hub.only_foreign(subscriber)
     }
 
     /// Seat `reader` has learnt in which form its peer takes the sound.

@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
-use headgate_media::{Frame, flv};
+use headgate_media::{Frame, FrameKind, Timestamp, flv};
 use headgate_rtmp::{ClientSession, Output, ServerSession};
 
 use crate::link::Link;
 use crate::rtmp_frames::{media_kind, takes_codec, wire_timestamp};
 use crate::silence::Silence;
+use crate::upstreams::UpstreamRecord;
 use crate::worker::Worker;
 
 /// Bytes handed to a session ahead of its socket: what goes beyond stays in the queue, where it can be dropped.
@@ -48,11 +49,18 @@ impl FrameWriter for ClientSession {
 pub(crate) struct PushWriter<'a> {
     pub(crate) session: &'a mut ClientSession,
     pub(crate) silence: &'a mut Option<Silence>,
+    pub(crate) sent: &'a mut Option<Timestamp>,
+    pub(crate) record: &'a UpstreamRecord,
     pub(crate) now: Instant,
 }
 
 impl FrameWriter for PushWriter<'_> {
     fn write_frame(&mut self, frame: &Frame) {
+        if frame.kind != FrameKind::Configuration {
+            *self.sent = (*self.sent).max(Some(frame.timestamp));
+        } else if !takes_codec(self.session.four_cc_list(), frame.codec) {
+            self.record.note_foreign(frame.codec);
+        }
         let Some(silence) = self.silence else { return self.session.write_frame(frame) };
         let write = |frame: &Frame| self.session.write_frame(frame);
         if !silence.handle_frame(frame, self.now, write) {

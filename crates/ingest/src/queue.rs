@@ -66,6 +66,12 @@ impl SubscriberQueue {
         self.left_out = codecs;
     }
 
+    /// Whether frames of this codec are for the subscriber at all.
+    #[must_use]
+    pub(crate) fn leaves_out(&self, codec: Codec) -> bool {
+        self.left_out.contains(&codec)
+    }
+
     /// Takes out what the subscriber does not take; it was never meant for it, so it does not count as dropped.
     pub(crate) fn forget(&mut self, is_foreign: impl Fn(&Frame) -> bool) {
         let joined = self.joined_with;
@@ -263,6 +269,20 @@ mod tests {
             ]
         );
         assert_eq!(queue.poll_dropped(), 75);
+    }
+
+    #[test]
+    fn four_megabytes_may_wait_and_not_a_byte_more() {
+        let large = |millis, length| Frame {
+            data: Bytes::from(vec![0; length]),
+            ..frame(if millis == 0 { FrameKind::Keyframe } else { FrameKind::Inter }, millis)
+        };
+        for (length, left, dropped) in [(2 << 20, 2, 0), ((2 << 20) + 1, 0, 2)] {
+            let mut queue = SubscriberQueue::new([]);
+            queue.push(&large(0, 2 << 20));
+            queue.push(&large(40, length));
+            assert_eq!((drain(&mut queue).len(), queue.poll_dropped()), (left, dropped));
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use headgate_media::Timestamp;
 use headgate_rtmp::{ClientEvent, ClientSession, ConnectArguments};
 
 use crate::directory::StreamId;
@@ -49,6 +50,8 @@ pub(crate) struct Push {
     /// What the broadcaster adds to its own upstream's connect command (AMF0).
     connect_info: Bytes,
     was_accepted: bool,
+    /// Decode time of the newest frame that the upstream was handed, over all connections.
+    sent: Option<Timestamp>,
     /// While the stream has no sound of its own; anew for each connection.
     silence: Option<Silence>,
     addresses: VecDeque<IpAddr>,
@@ -100,6 +103,7 @@ impl Push {
             record,
             connect_info,
             was_accepted: false,
+            sent: None,
             silence: None,
             addresses: VecDeque::new(),
             address: None,
@@ -131,7 +135,7 @@ impl Push {
     }
 
     fn read(&self, worker: &mut Worker, key: usize, form: SoundForm) -> bool {
-        let reads = worker.read_stream(key, self.stream, form);
+        let reads = worker.read_stream(key, self.stream, form, self.sent);
         if let Some((_, subscriber)) = worker.seats.get(key).and_then(|seat| seat.reads) {
             worker.hub.count(subscriber, self.record.delivery.clone());
         }
@@ -285,7 +289,12 @@ impl Push {
                     let next = Next::Follow(Box::new(url));
                     return Err(Failure { next, ..Failure::lost("redirected") });
                 }
-                ClientEvent::Ended { code } => return Err(Failure::lost(code)),
+                ClientEvent::Ended { code, description } if description.is_empty() => {
+                    return Err(Failure::lost(code));
+                }
+                ClientEvent::Ended { code, description } => {
+                    return Err(Failure::lost(format!("{code}: {description}")));
+                }
                 ClientEvent::Close => return Err(Failure::lost("closed")),
                 ClientEvent::Media(_) => {}
             }
@@ -305,7 +314,8 @@ impl Push {
             if now >= since + GOOD_SENDING {
                 self.retry.reset();
             }
-            let mut writer = PushWriter { session, silence: &mut self.silence, now };
+            let (silence, sent) = (&mut self.silence, &mut self.sent);
+            let mut writer = PushWriter { session, silence, sent, record: &self.record, now };
             match pump(worker, key, link, &mut writer, now) {
                 Pumped::Waiting => {}
                 Pumped::Finished => {

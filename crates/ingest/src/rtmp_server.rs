@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use headgate_media::{FrameKind, Track};
 use headgate_rtmp::{
     Error, MediaMessage, Refusal, ServerConfig, ServerEvent, ServerSession, Target,
 };
@@ -11,6 +12,7 @@ use mio::net::TcpStream;
 use rustls::Connection;
 
 use crate::Denial;
+use crate::gathering::Gathering;
 use crate::link::{Link, Received};
 use crate::mailbox::PublishRequested;
 use crate::pump::{Pumped, pump};
@@ -23,6 +25,8 @@ use crate::worker::Worker;
 const DECISION_LIMIT: Duration = Duration::from_secs(12);
 /// A refused or ended peer gets so long to read why.
 const CLOSING_LIMIT: Duration = Duration::from_secs(1);
+/// A live stream's headers are all there after this.
+const TRACKS_LIMIT: Duration = Duration::from_secs(2);
 /// A player that takes no byte for so long is gone.
 const STALL_LIMIT: Duration = Duration::from_secs(30);
 /// Reads in one turn, so that a fast peer does not keep its neighbours waiting.
@@ -40,9 +44,13 @@ enum Role {
     Publishing {
         publish: PublishSession,
         clocks: TrackClocks,
+        gathering: Gathering,
         name: Vec<u8>,
     },
-    Playing,
+    /// Once the stream's tracks are known, it is seen whether the player takes any.
+    Playing {
+        judged_at: Option<Instant>,
+    },
     /// Refused, ended or finished; only its output is left.
     Over,
 }
@@ -86,7 +94,7 @@ impl ServerConnection {
     pub(crate) fn name(&self) -> &[u8] {
         match &self.role {
             Role::Asking { name, .. } | Role::Publishing { name, .. } => name,
-            Role::Undecided | Role::Playing | Role::Over => &[],
+            Role::Undecided | Role::Playing { .. } | Role::Over => &[],
         }
     }
 
@@ -94,7 +102,7 @@ impl ServerConnection {
     pub(crate) fn allow(&mut self, counters: Arc<Counters>, now: Instant) {
         let name = self.name().to_vec();
         let (publish, clocks) = (PublishSession::new(counters, now), TrackClocks::default());
-        self.role = Role::Publishing { publish, clocks, name };
+        self.role = Role::Publishing { publish, clocks, gathering: Gathering::new(now), name };
         self.session.allow();
     }
 
@@ -120,8 +128,12 @@ impl ServerConnection {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let of_role = match &self.role {
             Role::Asking { until, .. } => Some(*until),
-            Role::Publishing { publish, .. } => Some(publish.silence_deadline()),
-            Role::Undecided | Role::Playing | Role::Over => None,
+            Role::Publishing { publish, gathering, .. } => {
+                let silence = publish.silence_deadline();
+                Some(gathering.deadline().map_or(silence, |look| look.min(silence)))
+            }
+            Role::Playing { judged_at } => *judged_at,
+            Role::Undecided | Role::Over => None,
         };
         let stall =
             (!self.session.output().is_empty()).then(|| self.link.last_progress() + STALL_LIMIT);
@@ -152,6 +164,9 @@ impl ServerConnection {
         if let Err(error) = self.session.handle_timeout(now) {
             return After::Gone(reason_of(&error));
         }
+        if let Some(reason) = self.look(worker, key) {
+            return After::Gone(reason);
+        }
         match &self.role {
             Role::Asking { until, .. } if now >= *until => {
                 self.deny(Denial::Denied, "No decision in time");
@@ -160,17 +175,46 @@ impl ServerConnection {
                 self.end_publish(EndReason::Silent, None);
                 worker.end_stream_of(key, EndReason::Silent);
             }
-            Role::Asking { .. } | Role::Publishing { .. } => {}
-            Role::Undecided | Role::Playing | Role::Over => {}
+            Role::Playing { judged_at: Some(at) } if now >= *at => self.judge_tracks(worker, key),
+            Role::Asking { .. } | Role::Publishing { .. } | Role::Playing { .. } => {}
+            Role::Undecided | Role::Over => {}
         }
-        if let Some(reason) = self.handle_events(worker, key) {
-            return After::Gone(reason);
-        }
+        self.handle_events(worker, key);
         self.transmit(worker, key)
+    }
+
+    /// Reads what has waited for its picture long enough; `Some` when the connection is over.
+    fn look(&mut self, worker: &mut Worker, key: usize) -> Option<EndReason> {
+        let now = worker.now;
+        let Role::Publishing { publish, gathering, .. } = &mut self.role else { return None };
+        if gathering.deadline().is_none_or(|at| now < at) {
+            return None;
+        }
+        gathering.handle_read(now);
+        let (is_between, before) = (self.session.missing_bytes() == 0, publish.bytes_in());
+        let ending = self.receive(worker, key);
+        if let Role::Publishing { publish, gathering, .. } = &mut self.role
+            && is_between
+            && publish.bytes_in() > before
+        {
+            gathering.handle_late(now);
+            self.link.set_mark(1);
+        }
+        ending
     }
 
     /// Reads what is there; `Some` when the connection is over.
     fn receive(&mut self, worker: &mut Worker, key: usize) -> Option<EndReason> {
+        if !self.session.takes_input() {
+            // A publish that waits for its decision is not read: what its encoder sends already stays with the kernel,
+            // which stops the encoder. Whoever has gone does not wait.
+            return self.link.is_read_closed().then_some(EndReason::BroadcasterLeft);
+        }
+        if self.session.has_early_input()
+            && let Some(reason) = self.take_input(worker, key, &[])
+        {
+            return Some(reason);
+        }
         let now = worker.now;
         let mut buffer = std::mem::take(&mut worker.buffer);
         let mut ending = None;
@@ -192,39 +236,39 @@ impl ServerConnection {
                 has_more = self.link.has_more(length, buffer.len());
                 continue;
             }
-            if let Role::Publishing { publish, .. } = &mut self.role {
+            if let Role::Publishing { publish, gathering, .. } = &mut self.role {
                 publish.handle_input(now);
+                gathering.handle_read(now);
             }
-            // Events first even when the input ends in an error: what came before it counts.
-            let outcome = self.session.handle_input(buffer.get(..length).unwrap_or_default(), now);
-            ending = self.handle_events(worker, key).or(outcome.err().as_ref().map(reason_of));
-            has_more = self.link.has_more(length, buffer.len());
+            ending = self.take_input(worker, key, buffer.get(..length).unwrap_or_default());
+            has_more = self.link.has_more(length, buffer.len()) && self.session.takes_input();
             if ending.is_some() || !has_more {
                 break;
             }
         }
         worker.buffer = buffer;
+        self.link.set_mark(match &self.role {
+            Role::Publishing { gathering, .. } => gathering.mark(self.session.missing_bytes()),
+            Role::Undecided | Role::Asking { .. } | Role::Playing { .. } | Role::Over => 1,
+        });
         if ending.is_none() && has_more {
             worker.again.push(key);
         }
         ending
     }
 
-    fn handle_events(&mut self, worker: &mut Worker, key: usize) -> Option<EndReason> {
+    /// Events first even when the input ends in an error: what came before it counts.
+    fn take_input(&mut self, worker: &mut Worker, key: usize, input: &[u8]) -> Option<EndReason> {
+        let outcome = self.session.handle_input(input, worker.now);
+        self.handle_events(worker, key);
+        outcome.err().as_ref().map(reason_of)
+    }
+
+    fn handle_events(&mut self, worker: &mut Worker, key: usize) {
         while let Some(event) = self.session.poll_event() {
             match event {
                 ServerEvent::PublishRequested(target) => self.ask(worker, key, target),
-                ServerEvent::PlayRequested(target) => {
-                    let four_ccs = self.session.four_cc_list();
-                    if worker.join(key, &target.name, sound_form(four_ccs)) {
-                        worker.leave_out(key, foreign_pictures(four_ccs));
-                        self.session.accept_play();
-                        self.role = Role::Playing;
-                    } else {
-                        self.session.refuse_play("No such stream");
-                        self.role = Role::Over;
-                    }
-                }
+                ServerEvent::PlayRequested(target) => self.play(worker, key, &target),
                 ServerEvent::Media(message) => self.handle_media(worker, key, message),
                 ServerEvent::PublishEnded => {
                     worker.end_stream_of(key, EndReason::Unpublished);
@@ -242,7 +286,30 @@ impl ServerConnection {
                 }
             }
         }
-        None
+    }
+
+    fn play(&mut self, worker: &mut Worker, key: usize, target: &Target) {
+        let four_ccs = self.session.four_cc_list();
+        if worker.join(key, &target.name, sound_form(four_ccs)) {
+            worker.leave_out(key, foreign_pictures(four_ccs));
+            self.session.accept_play();
+            self.role = Role::Playing { judged_at: Some(worker.now + TRACKS_LIMIT) };
+        } else {
+            self.session.refuse_play("No such stream");
+            self.role = Role::Over;
+        }
+    }
+
+    /// A player that takes none of the stream's tracks would wait for ever.
+    fn judge_tracks(&mut self, worker: &mut Worker, key: usize) {
+        self.role = Role::Playing { judged_at: None };
+        if let Some(codec) = worker.only_foreign(key) {
+            let codec = codec.name();
+            let words = format!("The stream is {codec} alone, which the player does not list");
+            self.session.fail_play(&words);
+            self.role = Role::Over;
+            worker.stop_reading(key);
+        }
     }
 
     fn ask(&mut self, worker: &mut Worker, key: usize, target: Target) {
@@ -262,12 +329,15 @@ impl ServerConnection {
     }
 
     fn handle_media(&mut self, worker: &mut Worker, key: usize, message: MediaMessage) {
-        let Role::Publishing { publish, clocks, .. } = &mut self.role else { return };
+        let Role::Publishing { publish, clocks, gathering, .. } = &mut self.role else { return };
         match clocks.read(message) {
             Ok(Some(frame)) => {
                 #[cfg(test)]
                 assert!(!frame.data.ends_with(crate::tests::FORCED_PANIC), "forced by a test");
                 publish.handle_frame(&frame);
+                if frame.track() == Track::Video && frame.kind != FrameKind::Configuration {
+                    gathering.handle_picture(frame.data.len(), worker.now);
+                }
                 if let Some(configuration) = clocks.missing_configuration(&frame) {
                     worker.publish_frame(key, &configuration);
                 }
@@ -285,7 +355,8 @@ impl ServerConnection {
     fn transmit(&mut self, worker: &mut Worker, key: usize) -> After {
         let now = worker.now;
         match &self.role {
-            Role::Playing => match pump(worker, key, &mut self.link, &mut self.session, now) {
+            Role::Playing { .. } => match pump(worker, key, &mut self.link, &mut self.session, now)
+            {
                 Pumped::Waiting => {}
                 Pumped::Finished => {
                     self.session.end_play();

@@ -209,6 +209,11 @@ impl PublishSession {
         Self { counters, last_input: now, has_media: false }
     }
 
+    /// Audio and video payload so far.
+    pub(crate) fn bytes_in(&self) -> u64 {
+        self.counters.bytes().0
+    }
+
     /// Bytes came from the broadcaster, whatever they were.
     pub(crate) fn handle_input(&mut self, now: Instant) {
         self.last_input = now;

@@ -9,6 +9,7 @@ mod players;
 mod pushes;
 mod str0m_peer;
 mod upstreams;
+mod waiting;
 mod whip;
 mod whip_upstream;
 mod whip_wire;

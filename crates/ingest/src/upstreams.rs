@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use headgate_media::Codec;
+
 use crate::upstream_url::UpstreamUrl;
 
 /// Upstreams of one publish, beyond which none is added while it is live: each costs a connection and a queue.
@@ -84,7 +86,7 @@ pub struct UpstreamStatus {
     pub state: UpstreamState,
     /// When it came to that.
     pub since: SystemTime,
-    /// Why it last stopped, in words.
+    /// Why it last stopped, in words; or what of the stream it does not say it takes.
     pub last_error: Option<String>,
     /// Payload handed to it, over all its connections.
     pub bytes_out: u64,
@@ -155,6 +157,13 @@ impl UpstreamRecord {
         let mut course = lock(&self.course);
         course.enter(state);
         course.last_error = Some(error.to_owned());
+    }
+
+    /// The upstream gets frames of a codec that its answer to connect does not list: it may do without them.
+    pub(crate) fn note_foreign(&self, codec: Codec) {
+        let codec = codec.name();
+        let words = format!("The upstream does not list {codec} (fourCcList): it may not take it");
+        lock(&self.course).last_error = Some(words);
     }
 
     fn status(&self) -> UpstreamStatus {

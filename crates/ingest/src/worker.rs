@@ -417,7 +417,8 @@ impl Worker {
             Entry::Server(server) if server.awaits(request) => {
                 answered = true;
                 act(worker, key, server);
-                entry.handle_ready(worker, key, Ready::NO)
+                // What came while the question was open is read now.
+                entry.handle_ready(worker, key, Ready::READ)
             }
             Entry::Server(_) | Entry::Whip(_) | Entry::Push(_) => After::Stay,
         });

@@ -125,6 +125,15 @@ impl ChunkReader {
         }
     }
 
+    /// Bytes that must come at least before another message is whole; 0 between two messages.
+    pub(crate) fn missing_bytes(&self) -> usize {
+        if self.header_length > 0 {
+            return 1;
+        }
+        let open = self.streams.iter().filter(|stream| stream.is_open);
+        open.map(|stream| stream.length - stream.payload.len()).min().unwrap_or(0)
+    }
+
     fn read_payload(&mut self, index: usize, mut left: usize, input: &mut &[u8]) -> usize {
         let Some(stream) = self.streams.get_mut(index) else { return 0 };
         if self.carry_length > 0 {

@@ -108,6 +108,8 @@ pub enum ClientEvent {
     Ended {
         /// Its status code.
         code: String,
+        /// Its words; empty when it has none.
+        description: String,
     },
     /// Write the output, then close.
     Close,
@@ -278,7 +280,8 @@ impl ClientSession {
             }
             ("onStatus", _) => self.handle_status(Status::read(command)),
             ("close", State::Connecting | State::Creating | State::Starting | State::Ready) => {
-                self.events.push_back(ClientEvent::Ended { code: "close".into() });
+                let (code, description) = ("close".into(), String::new());
+                self.events.push_back(ClientEvent::Ended { code, description });
                 self.close();
             }
             // onBWDone, onFCPublish, answers to releaseStream and FCPublish: nothing waits for them.
@@ -330,7 +333,8 @@ impl ClientSession {
                 self.refuse(status);
             }
             State::Ready if status.ends() || status.fails() => {
-                self.events.push_back(ClientEvent::Ended { code: status.code });
+                let Status { code, description, .. } = status;
+                self.events.push_back(ClientEvent::Ended { code, description });
                 self.close();
             }
             State::Handshaking

@@ -9,7 +9,6 @@ mod authentication;
 mod chunk_reader;
 mod chunk_writer;
 mod client;
-mod early;
 mod error;
 mod four_cc;
 #[doc(hidden)]

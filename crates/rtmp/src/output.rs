@@ -6,7 +6,7 @@ use std::io::IoSlice;
 use bytes::{Buf, Bytes, BytesMut};
 
 /// Payloads below this are copied behind the bytes before them: a slice of its own costs more.
-const COPY_LIMIT: usize = 256;
+const COPY_LIMIT: usize = 1024;
 
 /// A queue of bytes to write. The session fills it, the driver empties it.
 #[derive(Debug, Default)]

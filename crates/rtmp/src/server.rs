@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::amf0::Value;
-use crate::early::EarlyHeaders;
 use crate::four_cc::{answer_capabilities, read_four_cc_list};
 use crate::message::{
     Command, MediaKind, MediaMessage, STREAM_BEGIN, STREAM_EOF, encode_data, status,
@@ -97,7 +96,8 @@ pub struct ServerSession {
     four_cc_list: Vec<String>,
     commands_left: u32,
     commands_at: Instant,
-    early: EarlyHeaders,
+    /// What came behind `publish` before it was decided: relays do not wait for the answer.
+    early: Vec<u8>,
     events: VecDeque<ServerEvent>,
 }
 
@@ -118,32 +118,70 @@ impl ServerSession {
             sent_fc_publish: false,
             four_cc_list: Vec::new(),
             commands_at: now,
-            early: EarlyHeaders::default(),
+            early: Vec::new(),
             events: VecDeque::new(),
         }
     }
 
-    /// Bytes from the peer, split anywhere. Events of what came before an error are still there.
+    /// Bytes from the peer, split anywhere. Events of what came before an error are still there. Behind a publish
+    /// that is not decided nothing is looked at: see [`ServerSession::takes_input`]; nor behind the end.
     ///
     /// # Errors
     /// The connection must be closed.
-    pub fn handle_input(&mut self, mut input: &[u8], now: Instant) -> Result<(), Error> {
+    pub fn handle_input(&mut self, input: &[u8], now: Instant) -> Result<(), Error> {
+        if self.state == State::Over {
+            return Ok(());
+        }
         self.wire.count(input.len());
-        while let Some(incoming) = self.wire.next(&mut input)? {
-            match incoming {
-                Incoming::Media(message) => {
+        if self.early.is_empty() {
+            return self.read(input, now);
+        }
+        let mut early = std::mem::take(&mut self.early);
+        early.extend_from_slice(input);
+        self.read(&early, now)
+    }
+
+    /// False while a publish waits for its decision: the driver stops reading, so that the peer's own buffers fill
+    /// and not ours. What it has read already is kept, up to the length of a message before acceptance.
+    #[must_use]
+    pub fn takes_input(&self) -> bool {
+        self.state != State::PublishAsked
+    }
+
+    /// Bytes of before the decision are still here: [`ServerSession::handle_input`] takes them up, be it with nothing.
+    #[must_use]
+    pub const fn has_early_input(&self) -> bool {
+        !self.early.is_empty()
+    }
+
+    /// Bytes that must come at least before another message is whole; 0 between two messages.
+    #[must_use]
+    pub fn missing_bytes(&self) -> usize {
+        self.wire.missing_bytes()
+    }
+
+    fn read(&mut self, mut input: &[u8], now: Instant) -> Result<(), Error> {
+        while !matches!(self.state, State::PublishAsked | State::Over) {
+            match self.wire.next(&mut input)? {
+                None => return Ok(()),
+                Some(Incoming::Media(message)) => {
                     if self.state == State::Publishing {
                         self.events.push_back(ServerEvent::Media(message));
-                    } else if self.state == State::PublishAsked {
-                        self.early.keep(message);
                     }
                 }
-                Incoming::Command { stream, command } => {
+                Some(Incoming::Command { stream, command }) => {
                     self.count_command(now)?;
                     self.handle_command(stream, &command);
                 }
             }
         }
+        if self.state == State::Over {
+            return Ok(());
+        }
+        if input.len() > self.limits.message_before_bytes {
+            return Err(Error::PartialLimit);
+        }
+        self.early.extend_from_slice(input);
         Ok(())
     }
 
@@ -179,7 +217,7 @@ impl ServerSession {
         self.events.pop_front()
     }
 
-    /// The publish proceeds.
+    /// The publish proceeds; what came before that is read with the next input.
     pub fn allow(&mut self) {
         if self.state != State::PublishAsked {
             return;
@@ -191,7 +229,6 @@ impl ServerSession {
         }
         self.wire.send_user_control(STREAM_BEGIN, &self.stream.to_be_bytes());
         self.send_status(publish_started());
-        self.events.extend(self.early.take().map(ServerEvent::Media));
     }
 
     /// The publish is refused; [`ServerEvent::Close`] follows.
@@ -219,6 +256,13 @@ impl ServerSession {
         let start = Value::object([("code", Value::string("NetStream.Data.Start"))]);
         let start = encode_data(&[Value::string("onStatus"), start]);
         self.send_media(MediaKind::Script, 0, &[], &start);
+    }
+
+    /// None of the stream's tracks is for this player (E-RTMP, "NetStream onStatus"); [`ServerEvent::Close`] follows.
+    pub fn fail_play(&mut self, description: &str) {
+        if self.state == State::Playing {
+            self.close_with("NetStream.Play.NoSupportedTrackFound", description);
+        }
     }
 
     /// There is no such stream; [`ServerEvent::Close`] follows.
@@ -391,6 +435,7 @@ impl ServerSession {
 
     fn close(&mut self) {
         self.state = State::Over;
+        self.early = Vec::new();
         self.events.push_back(ServerEvent::Close);
     }
 

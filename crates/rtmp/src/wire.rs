@@ -77,6 +77,11 @@ impl Wire {
         self.reader.set_accepted();
     }
 
+    /// See [`ChunkReader::missing_bytes`].
+    pub(crate) fn missing_bytes(&self) -> usize {
+        self.reader.missing_bytes()
+    }
+
     /// Bytes arrived; call once per input, before [`Wire::next`].
     pub(crate) fn count(&mut self, bytes: usize) {
         self.received += bytes as u64;

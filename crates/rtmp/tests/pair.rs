@@ -194,8 +194,9 @@ fn a_server_that_ends_a_publish_names_the_reason() {
     let mut pair = Pair::publish().allowed();
     pair.server.end_publish("NetStream.Publish.Rejected", "Time is up");
     pair.exchange();
-    let code = "NetStream.Publish.Rejected".into();
-    assert_eq!(pair.client_events(), [ClientEvent::Ended { code }, ClientEvent::Close]);
+    let (code, description) = ("NetStream.Publish.Rejected".into(), "Time is up".into());
+    let ended = ClientEvent::Ended { code, description };
+    assert_eq!(pair.client_events(), [ended, ClientEvent::Close]);
 }
 
 #[test]

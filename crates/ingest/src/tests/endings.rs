@@ -68,7 +68,8 @@ fn the_gateway_ends_a_publish_with_words() {
     publisher.send_frame(0, 5);
     core.ingest.end(3, EndReason::RejectedByCustomer, "Time is up".into());
     let ended = publisher.wait_event(|event| matches!(event, ClientEvent::Ended { .. }));
-    assert_eq!(ended, ClientEvent::Ended { code: "NetStream.Publish.Denied".into() });
+    let (code, description) = ("NetStream.Publish.Denied".into(), "Time is up".into());
+    assert_eq!(ended, ClientEvent::Ended { code, description });
     assert_eq!(core.ended(3).reason, EndReason::RejectedByCustomer);
 }
 

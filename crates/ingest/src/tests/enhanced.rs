@@ -161,8 +161,40 @@ fn a_codec_that_nobody_carries_ends_the_publish_with_its_name() {
         publisher.send(kind, 0, body);
         let ended =
             publisher.wait_event(|event| matches!(event, headgate_rtmp::ClientEvent::Ended { .. }));
-        let code = "NetStream.Failed".to_owned();
-        assert_eq!(ended, headgate_rtmp::ClientEvent::Ended { code });
+        let headgate_rtmp::ClientEvent::Ended { code, description } = ended else { panic!() };
+        let four_cc = ["vp08", "ac-3", "fLaC"][client_id as usize - 1];
+        assert_eq!(code, "NetStream.Failed");
+        assert_eq!(description, format!("codec {four_cc} is not supported"));
         assert_eq!(core.ended(client_id).reason, crate::EndReason::ProtocolError);
     }
+}
+
+#[test]
+fn a_player_that_lists_no_codec_of_a_stream_without_sound_is_told_and_closed() {
+    let mut core = Core::start(2);
+    let mut publisher = core.publisher("cam", 1, &[]);
+    publisher.send(Video, 0, &STREAMS[0].header());
+    publisher.send(Video, 0, &STREAMS[0].picture(0));
+    core.wait_for_time(1, 0);
+    // Dealt to both workers in turn.
+    for _ in 0..2 {
+        let mut player = Peer::play(core.port(), "cam");
+        player.wait_ready();
+        let ended =
+            player.wait_event(|event| matches!(event, headgate_rtmp::ClientEvent::Ended { .. }));
+        let code = "NetStream.Play.NoSupportedTrackFound".to_owned();
+        let description = "The stream is hevc alone, which the player does not list".to_owned();
+        assert_eq!(ended, headgate_rtmp::ClientEvent::Ended { code, description });
+    }
+    let mut listing = Peer::play_listing(core.port(), "cam", &["hvc1"]);
+    listing.wait_ready();
+    let is_picture = |event: &headgate_rtmp::ClientEvent| match event {
+        headgate_rtmp::ClientEvent::Media(message) => message.kind == Video,
+        _ => false,
+    };
+    // Its header; what follows comes before the end.
+    listing.wait_event(is_picture);
+    publisher.send(Video, 40, &STREAMS[0].picture(1));
+    publisher.say_goodbye();
+    assert_eq!(bodies(&listing.media_to_end(), Video).len(), 2);
 }

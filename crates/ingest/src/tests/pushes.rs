@@ -71,6 +71,43 @@ fn a_lost_upstream_is_asked_for_anew_and_resumes_at_a_keyframe() {
 }
 
 #[test]
+fn a_lost_upstream_never_gets_anything_twice_and_no_time_goes_back() {
+    let (mut core, mut upstream) = (Core::start(1), Core::start(1));
+    let port = upstream.port();
+    let mut publisher = core.publisher("cam", 1, &[format!("rtmp://127.0.0.1:{port}/live/out")]);
+    let wanted = core.address_wanted();
+    core.ingest.dial(wanted.push, vec![LOOPBACK]);
+    let request = upstream.request();
+    upstream.ingest.allow(request.request, 7, Vec::new());
+    for n in 0..15 {
+        publisher.send_frame(n, 10);
+    }
+    upstream.wait_for_time(7, 14 * 40);
+    upstream.ingest.end(7, EndReason::Kicked, String::new());
+    upstream.ended(7);
+    let again = core.address_wanted();
+    // The group of pictures that runs began before the loss.
+    for n in 15..18 {
+        publisher.send_frame(n, 10);
+    }
+    core.wait_for_time(1, 17 * 40);
+    core.ingest.dial(again.push, vec![LOOPBACK]);
+    let request = upstream.request();
+    upstream.ingest.allow(request.request, 8, Vec::new());
+    let mut player = wait_for_player(&upstream);
+    for n in 18..22 {
+        publisher.send_frame(n, 10);
+    }
+    publisher.say_goodbye();
+    let media = player.media_to_end();
+    assert_eq!(pictures(&media), [20, 21]);
+    let is_sound = |body: &[u8]| body.starts_with(&[0xaf, 1]);
+    let sounds = media.iter().filter(|message| is_sound(&message.payload));
+    let times: Vec<_> = sounds.map(|message| message.timestamp / 40).collect();
+    assert!(times.first().is_some_and(|first| *first > 14) && times.is_sorted(), "{times:?}");
+}
+
+#[test]
 fn an_upstream_that_is_not_there_ends_with_the_stream_and_delays_nothing() {
     let mut core = Core::start(1);
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -1,10 +1,11 @@
 //! Upstreams that come, go and fail while a publish is live, and what the gateway sees of them.
 
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::io::{IoSlice, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use headgate_rtmp::MediaKind;
+use headgate_rtmp::{MediaKind, ServerConfig, ServerEvent, ServerSession};
 
 use super::peer::{Peer, pictures};
 use super::pushes::{redirect_all, wait_for_player};
@@ -111,7 +112,8 @@ fn a_loss_and_a_refusal_are_told_in_words_without_our_secrets() {
     assert_eq!((sending.last_error, sending.reconnects), (None, 0));
     other.ingest.end(7, EndReason::Shutdown, String::new());
     let waiting = status(&core, |status| status.state == UpstreamState::Waiting);
-    assert_eq!(waiting.last_error.as_deref(), Some("NetStream.Failed"));
+    let words = "NetStream.Failed: The service is restarting";
+    assert_eq!(waiting.last_error.as_deref(), Some(words));
     dial(&mut core);
     let request = other.request();
     let words = "Unknown stream secret-key?token=abc".into();
@@ -227,4 +229,78 @@ fn a_stream_without_sound_comes_with_silence_to_upstreams_and_without_to_players
     assert!(near.media_to_end().iter().all(|m| m.kind != MediaKind::Audio));
     // Silence is no payload of the publish.
     assert_eq!(core.ended(1).bytes_in, other.ended(7).bytes_in - 6 * (sound.len() as u64 - 1));
+}
+
+/// An upstream that takes one publish and whose answer to connect lists no HEVC.
+fn without_hevc() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    thread::spawn(move || {
+        let (mut socket, _) = listener.accept().expect("a push");
+        let mut session = ServerSession::new(ServerConfig::default(), Instant::now());
+        let mut buffer = [0; 65_536];
+        while let Ok(length @ 1..) = socket.read(&mut buffer) {
+            session.handle_input(&buffer[..length], Instant::now()).expect("we speak RTMP");
+            while let Some(event) = session.poll_event() {
+                if matches!(event, ServerEvent::PublishRequested(_)) {
+                    session.allow();
+                }
+            }
+            while !session.output().is_empty() {
+                let mut slices = [IoSlice::new(&[])];
+                session.output().io_slices(&mut slices);
+                let mut said = slices[0].to_vec();
+                while let Some(at) = said.windows(4).position(|four_cc| four_cc == b"hvc1") {
+                    said[at..at + 4].copy_from_slice(b"none");
+                }
+                socket.write_all(&said).expect("the push reads");
+                session.output_mut().consume(said.len());
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn an_upstream_that_does_not_list_the_codec_gets_the_picture_and_the_operator_a_word() {
+    let mut core = Core::start(1);
+    let mut publisher =
+        core.publisher("cam", 1, &[format!("rtmp://127.0.0.1:{}/live/out", without_hevc())]);
+    dial(&mut core);
+    publisher.send(MediaKind::Video, 0, b"\x90hvc1the decoder's configuration");
+    publisher.send(MediaKind::Video, 0, b"\x91hvc1\0\0\0a picture");
+    let told = status(&core, |status| status.last_error.is_some() && status.bytes_out > 0);
+    let words = "The upstream does not list hevc (fourCcList): it may not take it";
+    assert_eq!((told.state, told.last_error.as_deref()), (UpstreamState::Sending, Some(words)));
+    publisher.say_goodbye();
+    core.ended(1);
+}
+
+#[test]
+fn an_upstream_that_does_not_answer_is_given_up_in_time_and_in_words() {
+    // Its queue of connections is full: what knocks now hears nothing.
+    let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+    let full = full.expect("a socket");
+    full.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("a free port");
+    full.listen(0).expect("it listens");
+    let busy = full.local_addr().expect("bound").as_socket().expect("IPv4");
+    let before = Duration::from_millis(100);
+    let mut waiting = Vec::new();
+    while let Ok(socket) = TcpStream::connect_timeout(&busy, before) {
+        waiting.push(socket);
+        assert!(waiting.len() < 10, "the queue has an end");
+    }
+    // This one takes the connection and never says a word of TLS.
+    let silent = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let silent_port = silent.local_addr().expect("bound").port();
+    for (url, words) in [
+        (format!("rtmp://127.0.0.1:{}/live/out", busy.port()), "cannot connect"),
+        (format!("rtmps://127.0.0.1:{silent_port}/live/out"), "the handshake took too long"),
+    ] {
+        let mut core = Core::start(1);
+        let _publisher = core.publisher("cam", 1, &[url]);
+        dial(&mut core);
+        let told = status(&core, |status| status.state == UpstreamState::Waiting);
+        assert_eq!(told.last_error.as_deref(), Some(words));
+    }
 }

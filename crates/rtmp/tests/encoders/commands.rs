@@ -146,13 +146,55 @@ fn each_way_to_say_goodbye_ends_the_publish() {
 }
 
 #[test]
-fn a_goodbye_before_the_decision_ends_the_request() {
+fn a_goodbye_before_the_decision_is_heard_behind_it() {
     let mut encoder = Encoder::connected();
     encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
     encoder.asked();
     encoder.command(1, "closeStream", 0.0, &[null()]);
+    assert_eq!(encoder.events(), []);
+    assert_eq!(encoder.allow(), [stream_begin(), publishes_on_stream_1()]);
     assert_eq!(encoder.events(), [ServerEvent::PublishEnded, ServerEvent::Close]);
-    assert_eq!(encoder.allow(), [], "too late");
+}
+
+#[test]
+fn media_before_the_decision_waits_and_nothing_of_it_is_lost() {
+    let mut encoder = Encoder::connected();
+    encoder.set_chunk_size(60_000);
+    encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
+    encoder.asked();
+    // A relay does not wait: its headers, and an IDR longer than any message may be before the decision.
+    let idr = vec![0x17; 200_000];
+    let [.., l0, l1, l2] = idr.len().to_be_bytes();
+    encoder.message(6, 9, 1, &[0x17, 0, 0, 0, 0, 1]);
+    encoder.chunks(&[&[6, 0, 0, 40, l0, l1, l2, 9, 1, 0, 0, 0], &idr[..40_000]].concat());
+    assert_eq!((encoder.events(), encoder.replies()), (vec![], vec![]));
+    encoder.allow();
+    encoder.chunks(&[&idr[40_000..60_000], &[0xc6], &idr[60_000..120_000]].concat());
+    encoder.chunks(&[&[0xc6], &idr[120_000..180_000], &[0xc6], &idr[180_000..]].concat());
+    let media = encoder.media();
+    let lengths: Vec<_> = media.iter().map(|message| message.payload.len()).collect();
+    assert_eq!((lengths, media[1].timestamp), (vec![6, 200_000], 40));
+}
+
+#[test]
+fn a_relay_that_is_denied_hears_it_whatever_it_still_sends() {
+    let mut encoder = Encoder::connected();
+    encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
+    encoder.asked();
+    // The beginning of a picture that nobody is going to want.
+    encoder.chunks(&[&[6, 0, 0, 40, 3, 0, 0, 9, 1, 0, 0, 0][..], &[0; 128]].concat());
+    let denied = status("error", "NetStream.Publish.Denied", "no");
+    assert_eq!(encoder.deny("no"), [reply(1, "onStatus", 0.0, &[null(), denied])]);
+    assert_eq!(encoder.events(), [ServerEvent::Close]);
+    assert_eq!(encoder.try_chunks(&[0xff; 200_000]), Ok(()));
+}
+
+#[test]
+fn more_than_a_message_of_input_is_not_kept_for_a_publish_that_is_not_decided() {
+    let mut encoder = Encoder::connected();
+    encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
+    assert_eq!(encoder.try_chunks(&[0; 65_536]), Ok(()));
+    assert_eq!(encoder.try_chunks(&[0]), Err(Error::PartialLimit));
 }
 
 #[test]

@@ -45,8 +45,22 @@ fn a_player_hears_that_its_stream_has_ended() {
     let mut pair = Pair::play().playing();
     pair.server.end_play();
     pair.exchange();
-    let code = "NetStream.Play.UnpublishNotify".into();
-    assert_eq!(pair.client_events(), [ClientEvent::Ended { code }, ClientEvent::Close]);
+    let (code, description) =
+        ("NetStream.Play.UnpublishNotify".into(), "The stream has ended".into());
+    let ended = ClientEvent::Ended { code, description };
+    assert_eq!(pair.client_events(), [ended, ClientEvent::Close]);
+}
+
+#[test]
+fn a_player_that_can_take_no_track_is_told_and_closed() {
+    let mut pair = Pair::play().playing();
+    pair.server.fail_play("The picture is hevc, which the player does not list");
+    pair.exchange();
+    let code = "NetStream.Play.NoSupportedTrackFound".into();
+    let description = "The picture is hevc, which the player does not list".into();
+    let ended = ClientEvent::Ended { code, description };
+    assert_eq!(pair.client_events(), [ended, ClientEvent::Close]);
+    assert_eq!(pair.server_events(), [ServerEvent::Close]);
 }
 
 #[test]

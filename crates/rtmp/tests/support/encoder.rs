@@ -168,6 +168,7 @@ impl Encoder {
 
     pub(crate) fn allow(&mut self) -> Vec<Reply> {
         self.session.allow();
+        self.session.handle_input(&[], self.now).expect("what came early is welcome");
         self.replies()
     }
 

@@ -123,9 +123,10 @@ fn an_error_without_any_information_is_a_refusal_of_an_unknown_kind() {
 fn a_running_publish_that_fails_without_level_has_ended() {
     let mut upstream = Upstream::starting();
     for code in ["NetStream.Publish.Start", "NetStream.Publish.BadName"] {
-        upstream.command(1, "onStatus", &[Amf::Number(0.0), Amf::Null, status("", code, "")]);
+        upstream.command(1, "onStatus", &[Amf::Number(0.0), Amf::Null, status("", code, "why")]);
     }
-    let code = "NetStream.Publish.BadName".into();
-    let want = [ClientEvent::Ready, ClientEvent::Ended { code }, ClientEvent::Close];
+    let (code, description) = ("NetStream.Publish.BadName".into(), "why".into());
+    let ended = ClientEvent::Ended { code, description };
+    let want = [ClientEvent::Ready, ended, ClientEvent::Close];
     assert_eq!(upstream.events(), want);
 }
