@@ -3,7 +3,14 @@
 import { defineConfig } from "vitest/config";
 
 /** Real programs on a machine that others use as well are late now and then: once more, and the report says so. */
-const common = { pool: "forks", testTimeout: 30_000, hookTimeout: 60_000, retry: 1 } as const;
+const common = {
+  pool: "forks",
+  testTimeout: 30_000,
+  hookTimeout: 60_000,
+  retry: 1,
+  // Of one file's concurrent tests. The command line's flag does not reach projects.
+  maxConcurrency: Number(process.env.TEST_CONCURRENCY ?? 5),
+} as const;
 /** What must hold on PostgreSQL as on the embedded store: every suite that stands on a store runs a second time there,
  *  but those that are about the embedded one's files and those that only pass it by. */
 const stores = [

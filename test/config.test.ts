@@ -106,6 +106,7 @@ describe("a setting", () => {
       ["limits.whip_half_open_per_address", "HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS", 20],
       ["limits.whip_half_open", "HEADGATE_LIMITS_WHIP_HALF_OPEN", 2_000],
       ["limits.whip_max_bitrate_kbps", "HEADGATE_LIMITS_WHIP_MAX_BITRATE_KBPS", 6_000],
+      ["limits.whip_trial_max_bitrate_kbps", "HEADGATE_LIMITS_WHIP_TRIAL_MAX_BITRATE_KBPS", 0],
       ["rtmp.host", "HEADGATE_RTMP_HOST", "0.0.0.0"],
       ["rtmp.port", "HEADGATE_RTMP_PORT", 1935],
       ["rtmp.tls_cert", "HEADGATE_RTMP_TLS_CERT", null],

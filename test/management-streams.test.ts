@@ -108,6 +108,7 @@ function sessionOf(stream: Stream, clientId: number, organisationId = gateway.or
     bytesOut: 6_000,
     droppedFrames: 1,
     subscribers: 2,
+    maxBitrateKbps: 6_000,
     tracks: { video: { codec: "h264", width: 1280, height: 720 }, audio: null },
     upstreams: [
       {
@@ -141,6 +142,7 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
     bytes_out: 6_000,
     dropped_frames: 1,
     subscribers: 2,
+    max_bitrate_kbps: 6_000,
     tracks: { video: { codec: "h264", width: 1280, height: 720 }, audio: null },
     upstreams: [
       {

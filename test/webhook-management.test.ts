@@ -97,6 +97,7 @@ describe("the settings", () => {
     update_reject_after: 1,
     update_max_unreachable: 0,
     reason_to_broadcaster: true,
+    max_bitrate_kbps: 0,
     update_fields: [],
   };
 
@@ -112,6 +113,7 @@ describe("the settings", () => {
   test.each([
     [{ update_reject_after: "3" }, 1004, "update_reject_after"],
     [{ update_reject_after: 0 }, 9002, "update_reject_after"],
+    [{ max_bitrate_kbps: 100_001 }, 9002, "max_bitrate_kbps"],
     [{ update_fields: ["colour"] }, 9002, "update_fields"],
     [{ publish_on_hook_unreachable: "maybe" }, 9002, "publish_on_hook_unreachable"],
     [{ strict_arguments: null }, 1004, "strict_arguments"],

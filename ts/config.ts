@@ -6,6 +6,7 @@ import { parse as parseToml, TomlError } from "smol-toml";
 import type { CertificateFiles } from "./certificate.ts";
 import { ConfigInvalid } from "./errors.ts";
 import { keyChecksumHolds } from "./organisation/key-text.ts";
+import type { BitrateLimits } from "./publish/bitrate-limit.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, type SettingValue, settingOf } from "./settings.ts";
 
 export interface Config {
@@ -25,8 +26,7 @@ export interface Config {
   readonly ice: { readonly servers: readonly string[]; readonly turnSecret: string | null };
   readonly whip: {
     readonly lenientPatch: boolean;
-    /** kbit/s; 0 is no limit. */
-    readonly maxBitrateKbps: number;
+    readonly maxBitrateKbps: BitrateLimits;
     /** 0 is no limit. */
     readonly limits: {
       readonly requestsPerSecond: number;
@@ -175,7 +175,10 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
     ice: { servers: value("ice.servers"), turnSecret: value("ice.turn_secret") },
     whip: {
       lenientPatch: value("whip.lenient_patch"),
-      maxBitrateKbps: value("limits.whip_max_bitrate_kbps"),
+      maxBitrateKbps: {
+        all: value("limits.whip_max_bitrate_kbps"),
+        trial: value("limits.whip_trial_max_bitrate_kbps"),
+      },
       limits: {
         requestsPerSecond: value("limits.whip_requests_per_second"),
         offersPerSecond: value("limits.whip_offers_per_second"),

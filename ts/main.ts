@@ -107,6 +107,7 @@ export async function serve(
         webhookCa: config.webhook.ca,
         dev: config.dev,
         upstreamPush: config.upstream.push,
+        maxBitrateKbps: config.whip.maxBitrateKbps,
         duplicate: config.publish.duplicate,
       },
     });
@@ -151,7 +152,6 @@ export async function serve(
         clock,
         ice: config.ice,
         limits: config.whip.limits,
-        maxBitrateKbps: config.whip.maxBitrateKbps,
         rules: {
           ownHosts: ownHosts(config),
           rtmpPort: media.rtmpPort,

@@ -210,6 +210,8 @@ export interface WhipMedia {
   patchWhip(clientId: number, fragment: string): WhipPatched;
   /** Sends AMF0 values, a handler's name first, to everyone who reads the publish; false when it does not run. */
   sendWhipData(clientId: number, data: Uint8Array): boolean;
+  /** The sender is told to stay below so many kbit/s from now on, 0 for no limit; false when it does not run. */
+  limitWhipBitrate(clientId: number, kbps: number): boolean;
   /** ICE and DTLS are done; false when it does not run. */
   isWhipConnected(clientId: number): boolean;
   /** At most two seconds old; null before the publish's first second, and for any that did not come by WHIP. */
@@ -286,6 +288,7 @@ export function startMedia(
       return ours === undefined ? { outcome: "added" } : { outcome: "restarted", fragment: ours };
     },
     sendWhipData: (clientId, data) => core.sendWhipData(clientId, Buffer.from(data)),
+    limitWhipBitrate: (clientId, kbps) => core.limitWhipBitrate(clientId, kbps),
     isWhipConnected: (clientId) => core.isWhipConnected(clientId),
     whipDiagnostics: (clientId) => core.whipDiagnostics(clientId),
     openWhip: ({ name, upstreams, ownUpstream, connectInfo, ...publish }) =>

@@ -129,6 +129,12 @@ export const SETTINGS = {
     fallback: 6_000,
     meaning: "what a WebRTC sender is told to stay below, kbit/s",
   },
+  "limits.whip_trial_max_bitrate_kbps": {
+    ...perSecond,
+    env: "HEADGATE_LIMITS_WHIP_TRIAL_MAX_BITRATE_KBPS",
+    fallback: 0,
+    meaning: "the same for organisations on trial, kbit/s",
+  },
   "rtmp.host": { ...text, env: "HEADGATE_RTMP_HOST", fallback: "0.0.0.0", meaning: "ingest and play" },
   "rtmp.port": { ...port, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "" },
   "rtmp.tls_cert": {

@@ -1,5 +1,6 @@
 // The WHIP part of `npm run matrix`: every client we know, one after another, a minute each at 720p, judged upstream;
-// then a publisher through 24 bad networks. `[SECONDS]` shortens the clients' minutes.
+// then a publisher through 24 bad networks, and Chromium through 12 with a decoder behind them. `[SECONDS]` shortens the
+// clients' minutes.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
@@ -9,11 +10,12 @@ const SECONDS_EACH = 60;
 const SIZE = "1280x720";
 const CLIENTS = ["test/whip-clients.test.ts", "test/whip-clients-browser.test.ts"];
 const NETWORKS = ["test/whip-impairment.test.ts"];
+const DECODED = ["test/whip-publish.test.ts", "-t", "a network of"];
 /** Publishers with made-up pictures need little; more at once than this come late on a small machine. */
 const NETWORKS_AT_ONCE = 4;
 
 /**
- * Prints two tables, and what failed.
+ * Prints three tables, and what failed.
  * @param {readonly string[]} [args]
  * @returns {Promise<boolean>} whether everything arrived as it should
  */
@@ -25,13 +27,15 @@ export async function matrix(args = []) {
   console.table(Object.fromEntries(rows));
   const networks = await tests(NETWORKS, { WHIP_IMPAIRMENT: "all" }, NETWORKS_AT_ONCE);
   console.table(networks.figures("whip impairment"));
-  return clients.isGreen && networks.isGreen;
+  const decoded = await tests(DECODED, { WHIP_IMPAIRMENT: "all" }, 1);
+  console.table(decoded.figures("whip decoded"));
+  return clients.isGreen && networks.isGreen && decoded.isGreen;
 }
 
 /** Runs tests; `figures` gives the JSON that they printed behind a word. */
 async function tests(files, environment, atOnce) {
-  const vitest = [join("node_modules", "vitest", "vitest.mjs"), "run", "--maxConcurrency", String(atOnce), ...files];
-  const env = { ...process.env, ...environment };
+  const vitest = [join("node_modules", "vitest", "vitest.mjs"), "run", ...files];
+  const env = { ...process.env, ...environment, TEST_CONCURRENCY: String(atOnce) };
   const child = spawn(process.execPath, vitest, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const name of ["stdout", "stderr"]) {

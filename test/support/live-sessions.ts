@@ -38,6 +38,12 @@ export function createRecordedSessions(): RecordedSessions {
         return find(organisationId, clientId) !== undefined;
       },
       followStream() {},
+      limitBitrate(organisationId, clientId, kbps) {
+        calls.push(`limitBitrate ${clientId} ${kbps}`);
+        const session = find(organisationId, clientId);
+        if (session === undefined) return "not_running";
+        return session.protocol === "rtmp" ? "cannot_be_told" : "told";
+      },
     },
   };
 }

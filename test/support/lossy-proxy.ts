@@ -1,7 +1,18 @@
-// Between a browser and the service: an HTTP hop that puts itself into the answer, and a UDP hop that loses datagrams.
+// Between a browser and the service: an HTTP hop that puts itself into the answer, and a UDP hop that loses, delays and
+// mixes up datagrams.
 import { createSocket, type Socket } from "node:dgram";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+
+/** How much later a datagram comes that others overtake, ms. */
+const OVERTAKEN_BY_MS = 15;
+
+export interface Network {
+  readonly loss: number;
+  /** One way, ms. */
+  readonly delay: number;
+  readonly reorder: number;
+}
 
 export interface LossyProxy {
   /** Publish here instead of to the service. */
@@ -11,35 +22,42 @@ export interface LossyProxy {
   close(): Promise<void>;
 }
 
-/** Every datagram is lost with the same chance, by the same dice every time. One media port of the service at a time. */
-export async function startLossyProxy(
-  service: string,
-  { lossPercent }: { readonly lossPercent: number },
-): Promise<LossyProxy> {
+/** Every datagram has the same chances (percent), by the same dice every time. One media port of the service at a time. */
+export async function startLossyProxy(service: string, { loss, delay, reorder }: Network): Promise<LossyProxy> {
   const front = await bind();
   const backs = new Map<string, Socket>();
   let target: { readonly host: string; readonly port: number } | null = null;
   let lost = 0;
+  let isClosed = false;
   let dice = 1;
-  const isLost = () => {
+  const happens = (percent: number) => {
     dice = (Math.imul(dice, 1_664_525) + 1_013_904_223) >>> 0;
-    const loses = dice / 2 ** 32 < lossPercent / 100;
-    if (loses) lost += 1;
-    return loses;
+    return dice / 2 ** 32 < percent / 100;
+  };
+  const pass = (send: () => void) => {
+    if (happens(loss)) {
+      lost += 1;
+      return;
+    }
+    const ms = delay + (happens(reorder) ? OVERTAKEN_BY_MS : 0);
+    if (ms === 0) send();
+    else setTimeout(() => isClosed || send(), ms);
   };
 
   front.on("message", (datagram, client) => {
-    if (target === null || isLost()) return;
+    if (target === null) return;
+    const { host, port } = target;
     const key = `${client.address}:${client.port}`;
     let back = backs.get(key);
     if (back === undefined) {
       back = createSocket("udp4");
       back.on("message", (answer) => {
-        if (!isLost()) front.send(answer, client.port, client.address);
+        pass(() => front.send(answer, client.port, client.address));
       });
       backs.set(key, back);
     }
-    back.send(datagram, target.port, target.host);
+    const through = back;
+    pass(() => through.send(datagram, port, host));
   });
 
   const server = createServer(async (request, response) => {
@@ -72,6 +90,7 @@ export async function startLossyProxy(
     http: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     lost: () => lost,
     async close() {
+      isClosed = true;
       front.close();
       for (const back of backs.values()) back.close();
       await new Promise((resolve) => server.close(resolve));

@@ -40,6 +40,7 @@ type Told =
   | { readonly told: "remove_upstream"; readonly clientId: number; readonly url: string }
   | { readonly told: "patch_whip"; readonly clientId: number; readonly fragment: string }
   | { readonly told: "send_whip_data"; readonly clientId: number; readonly data: string }
+  | { readonly told: "limit_whip_bitrate"; readonly clientId: number; readonly kbps: number }
   | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
   | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
 
@@ -86,6 +87,10 @@ export class RecordingMedia implements Media {
   sendWhipData(clientId: number, data: Uint8Array): boolean {
     this.told.push({ told: "send_whip_data", clientId, data: Buffer.from(data).toString("latin1") });
     return true;
+  }
+  limitWhipBitrate(clientId: number, kbps: number): boolean {
+    this.told.push({ told: "limit_whip_bitrate", clientId, kbps });
+    return this.snapshots.has(clientId);
   }
   readonly connected = new Set<number>();
   isWhipConnected(clientId: number): boolean {
@@ -221,6 +226,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
       webhookCa: options.ca,
       dev: true,
       upstreamPush: [],
+      maxBitrateKbps: { all: 6_000, trial: 0 },
       duplicate: "reject_if_active",
       ...options.settings,
     },

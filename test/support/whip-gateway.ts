@@ -126,7 +126,6 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
       clock,
       ice: config.ice,
       limits: config.whip.limits,
-      maxBitrateKbps: config.whip.maxBitrateKbps,
     }),
   });
 

@@ -61,6 +61,8 @@ export interface components {
       update_max_unreachable: number;
       /** Show the first line of a 403's text to the broadcaster (W26) */
       reason_to_broadcaster: boolean;
+      /** What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own */
+      max_bitrate_kbps: number;
       /** Fields that update_publish carries in addition, after the documented ones */
       update_fields: ("bitrate" | "bytes_in" | "bytes_out" | "dropped_frames" | "fps" | "loss" | "rtt")[];
     };
@@ -107,6 +109,8 @@ export interface components {
       bytes_out: number;
       dropped_frames: number;
       subscribers: number;
+      /** What the sender was told to stay below; 0: no limit, or RTMP, which has no word for it */
+      max_bitrate_kbps: number;
       tracks: {
         video: ({
           codec: string;
@@ -146,6 +150,8 @@ export interface components {
       bytes_out: number;
       dropped_frames: number;
       subscribers: number;
+      /** What the sender was told to stay below; 0: no limit, or RTMP, which has no word for it */
+      max_bitrate_kbps: number;
       tracks: {
         video: ({
           codec: string;
@@ -438,6 +444,8 @@ export interface paths {
           update_max_unreachable?: number;
           /** Show the first line of a 403's text to the broadcaster (W26) */
           reason_to_broadcaster?: boolean;
+          /** What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own */
+          max_bitrate_kbps?: number;
           /** Fields that update_publish carries in addition, after the documented ones */
           update_fields?: ("bitrate" | "bytes_in" | "bytes_out" | "dropped_frames" | "fps" | "loss" | "rtt")[];
         } } };
@@ -631,6 +639,28 @@ export interface paths {
       };
       requestBody?: { content: { "application/json": {
           reason?: (string | null);
+        } } };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Session"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
+        403: { content: { "application/json": components["schemas"]["Error"] } };
+        404: { content: { "application/json": components["schemas"]["Error"] } };
+        413: { content: { "application/json": components["schemas"]["Error"] } };
+        429: { content: { "application/json": components["schemas"]["Error"] } };
+        500: { content: { "application/json": components["schemas"]["Error"] } };
+        503: { content: { "application/json": components["schemas"]["Error"] } };
+      };
+    };
+  };
+  "/session/{client_id}/bitrate": {
+    put: {
+      parameters: {
+        path: {
+          client_id: string;
+        };
+      };
+      requestBody: { content: { "application/json": {
+          max_bitrate_kbps: number;
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Session"] } };

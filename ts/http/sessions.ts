@@ -3,6 +3,7 @@ import type { Kysely } from "kysely";
 import { InvalidValue, ParameterRequired, UnknownRecord, UnknownUpstream, WrongDataType } from "../errors.ts";
 import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
+import { BITRATE_LIMIT_KBPS } from "../organisation/settings.ts";
 import { streamsWithTag } from "../organisation/streams.ts";
 import type { LiveSession, LiveSessions } from "../publish/sessions.ts";
 import { optionalText, readJson } from "../request.ts";
@@ -38,6 +39,9 @@ const sessionShape = {
   bytes_out: z.int(),
   dropped_frames: z.int(),
   subscribers: z.int(),
+  max_bitrate_kbps: z
+    .int()
+    .openapi({ description: "What the sender was told to stay below; 0: no limit, or RTMP, which has no word for it" }),
   tracks: z.object({
     video: z.object({ codec: z.string(), width: z.int().nullable(), height: z.int().nullable() }).nullable(),
     audio: z.object({ codec: z.string(), sample_rate: z.int().nullable(), channels: z.int().nullable() }).nullable(),
@@ -95,6 +99,31 @@ export function sessionRoutes(deps: {
       await record(caller, { action: "session.kick", subject: session.streamId, detail: detailOf(session) });
       if (!sessions.kick(session.organisationId, session.clientId, reason)) throw new UnknownRecord("session");
       return c.json(sessionRecord(session));
+    },
+  );
+
+  routes.guarded(
+    "PUT /session/{client_id}/bitrate",
+    {
+      tag: "Sessions",
+      summary: "Limit the bitrate of a running WHIP publish",
+      description:
+        "The sender is told to stay below it within a second, until the publish ends; 0 takes the limit away. What the " +
+        "deployment, the plan and the organisation allow holds all the same. An RTMP encoder cannot be told.",
+      body: z.object({ max_bitrate_kbps: z.int().min(0).max(BITRATE_LIMIT_KBPS) }),
+      bodyRequired: true,
+      answer: Session,
+      errors: [404],
+    },
+    async (c, caller) => {
+      const session = await find(caller, c.req.param("client_id"));
+      const kbps = bitrateOf(await readJson(c));
+      const outcome = sessions.limitBitrate(session.organisationId, session.clientId, kbps);
+      if (outcome === "not_running") throw new UnknownRecord("session");
+      if (outcome === "cannot_be_told") throw new InvalidValue("client_id", "came by RTMP, which has no word for it");
+      const detail = { ...detailOf(session), max_bitrate_kbps: kbps };
+      await record(caller, { action: "session.bitrate", subject: session.streamId, detail });
+      return c.json(sessionRecord(sessions.show(session.organisationId, session.clientId) ?? session));
     },
   );
 
@@ -157,6 +186,14 @@ export function sessionRoutes(deps: {
 
 const detailOf = ({ clientId, name }: LiveSession) => ({ client_id: clientId, name });
 
+function bitrateOf({ max_bitrate_kbps: kbps }: Readonly<Record<string, unknown>>): number {
+  if (kbps === undefined || kbps === null) throw new ParameterRequired("max_bitrate_kbps");
+  if (typeof kbps !== "number" || !Number.isInteger(kbps)) throw new WrongDataType("max_bitrate_kbps", "integer");
+  if (kbps < 0 || kbps > BITRATE_LIMIT_KBPS)
+    throw new InvalidValue("max_bitrate_kbps", `must be 0 to ${BITRATE_LIMIT_KBPS}`);
+  return kbps;
+}
+
 function reasonOf(body: Readonly<Record<string, unknown>>): string {
   const reason = optionalText(body, "reason");
   if (reason === null) return REASON;
@@ -180,6 +217,7 @@ function sessionRecord(session: LiveSession): z.infer<typeof Session> {
     bytes_out: session.bytesOut,
     dropped_frames: session.droppedFrames,
     subscribers: session.subscribers,
+    max_bitrate_kbps: session.maxBitrateKbps,
     tracks: {
       video: video && { codec: video.codec, width: video.width, height: video.height },
       audio: audio && { codec: audio.codec, sample_rate: audio.sampleRate, channels: audio.channels },

@@ -6,6 +6,8 @@ export declare class MediaCore {
   patchWhip(clientId: number, fragment: string): FragmentAnswer
   /** Sends a data message (AMF0 values) to everyone who reads a WHIP publish; false when it does not run. */
   sendWhipData(clientId: number, data: Buffer): boolean
+  /** The sender of a WHIP publish is told to stay below `kbps` from now on, 0 for no limit; false when it does not run. */
+  limitWhipBitrate(clientId: number, kbps: number): boolean
   /** Whether ICE and DTLS of a WHIP publish are done; false when it does not run. */
   isWhipConnected(clientId: number): boolean
   /**

@@ -73,6 +73,7 @@ export const ROUTES = {
   "GET /session": "view",
   "GET /session/{client_id}": "view",
   "POST /session/{client_id}/kick": "control_stream",
+  "PUT /session/{client_id}/bitrate": "control_stream",
   "POST /session/{client_id}/upstream": "change_upstreams",
   "DELETE /session/{client_id}/upstream/{id}": "change_upstreams",
   "GET /stream/{id}/upstream": "view",

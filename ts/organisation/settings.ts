@@ -10,6 +10,8 @@ export type UpdateField = (typeof UPDATE_FIELDS)[number];
 
 /** Highest number of rejected or unanswered updates in a row that can be asked for. */
 const ROW_LIMIT = 1_000;
+/** Highest bitrate limit that can be asked for, kbit/s. */
+export const BITRATE_LIMIT_KBPS = 100_000;
 
 const SWITCHES = {
   publish_on_hook_unreachable: z
@@ -27,6 +29,13 @@ const SWITCHES = {
     .max(ROW_LIMIT)
     .describe("How many unanswered update_publish in a row end the publish; 0: none (W16)"),
   reason_to_broadcaster: z.boolean().describe("Show the first line of a 403's text to the broadcaster (W26)"),
+  max_bitrate_kbps: z
+    .int()
+    .min(0)
+    .max(BITRATE_LIMIT_KBPS)
+    .describe(
+      "What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own",
+    ),
   update_fields: z
     .array(z.enum(UPDATE_FIELDS))
     .max(UPDATE_FIELDS.length)
@@ -43,6 +52,7 @@ export const DEFAULT_SETTINGS: OrganisationSettings = {
   update_reject_after: 1,
   update_max_unreachable: 0,
   reason_to_broadcaster: true,
+  max_bitrate_kbps: 0,
   update_fields: [],
 };
 

@@ -7,6 +7,7 @@ import type { Media, Upstream } from "../media.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
+import { type BitrateLimits, bitrateLimitOf } from "./bitrate-limit.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
 import { type Denied, denied } from "./denials.ts";
@@ -42,6 +43,8 @@ export type Admission =
       readonly intent: Intent;
       /** The operator's upstreams for this publish, and the stream's. */
       readonly upstreams: readonly Upstream[];
+      /** What a sender that can be told is told to stay below, kbit/s; 0 is no limit. */
+      readonly maxBitrateKbps: number;
       /** Epoch ms. */
       readonly acceptedAt: number;
     }
@@ -63,6 +66,7 @@ export interface AdmissionDeps {
     readonly deadlineMs: number;
     readonly upstreamPush: readonly string[];
     readonly duplicate: "reject_if_active" | "replace";
+    readonly maxBitrateKbps: BitrateLimits;
   };
 }
 
@@ -121,7 +125,9 @@ export function createAdmission(deps: AdmissionDeps): {
       if (accepted.outcome === "denied") return accepted;
       const upstreams = [...configured.map(upstreamOf("deployment")), ...accepted.upstreams.map(upstreamOf("stream"))];
       allowed = intent.clientId;
-      return { outcome: "allowed", clientId: allowed, intent, upstreams, acceptedAt: clock.now() };
+      const limit = customer.settings.max_bitrate_kbps;
+      const maxBitrateKbps = bitrateLimitOf(settings.maxBitrateKbps, found.plan, limit);
+      return { outcome: "allowed", clientId: allowed, intent, upstreams, maxBitrateKbps, acceptedAt: clock.now() };
     } finally {
       if (allowed === null) names.release(check.name);
       else names.settle(check.name, allowed);

@@ -8,6 +8,7 @@ import type { Customers } from "../organisation/customers.ts";
 import type { Schema } from "../store/schema.ts";
 import { resolveUpstream } from "./address-guard.ts";
 import { type Admission, createAdmission, type PublishRequest } from "./admission.ts";
+import type { BitrateLimits } from "./bitrate-limit.ts";
 import { createClientIds } from "./client-ids.ts";
 import { createDeliveryLog } from "./delivery-log.ts";
 import { type Denied, denied } from "./denials.ts";
@@ -47,6 +48,7 @@ export interface PublishingDeps {
     readonly dev: boolean;
     /** RTMP URLs with `{name}` and `{args}` that every publish is pushed to (R4). */
     readonly upstreamPush: readonly string[];
+    readonly maxBitrateKbps: BitrateLimits;
     /** What happens to a publish of a live name (W20). */
     readonly duplicate: "reject_if_active" | "replace";
   };

@@ -1,6 +1,7 @@
 // Publish sessions that run now, as an operator sees and steers them: list, show, kick, upstreams while live.
 import { InvalidValue } from "../errors.ts";
 import type { Media, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
+import { lowestLimit } from "./bitrate-limit.ts";
 import type { Publishing, RunningPublish } from "./lifecycle.ts";
 import { checkUpstreamUrl } from "./upstream-url.ts";
 
@@ -28,6 +29,8 @@ export interface LiveSession {
   /** What it carries, as far as it is known. */
   readonly tracks: PublishTracks;
   readonly upstreams: readonly UpstreamStatus[];
+  /** What its sender was told to stay below, kbit/s; 0: no limit, or RTMP, which has no word for it. */
+  readonly maxBitrateKbps: number;
   /** What WebRTC tells of its transport, in numbers and words; absent for RTMP and in the first second. */
   readonly diagnostics?: WhipDiagnostics;
 }
@@ -46,6 +49,8 @@ export interface LiveSessions {
   addUpstream(organisationId: string, clientId: number, url: string): Promise<boolean>;
   /** `url`: the complete URL, or one as `show` writes it. False when the publish does not run or has no such upstream. */
   removeUpstream(organisationId: string, clientId: number, url: string): boolean;
+  /** Tells the sender to stay below so many kbit/s, 0 for no limit of its own; the organisation's holds beside it. */
+  limitBitrate(organisationId: string, clientId: number, kbps: number): "told" | "cannot_be_told" | "not_running";
   /** The stream's stored upstreams have changed: a running publish of it follows. */
   followStream(
     organisationId: string,
@@ -56,11 +61,16 @@ export interface LiveSessions {
 
 export function createLiveSessions(deps: {
   readonly publishing: Pick<Publishing, "running">;
-  readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics" | "end" | "addUpstream" | "removeUpstream">;
+  readonly media: () => Pick<
+    Media,
+    "snapshot" | "whipDiagnostics" | "end" | "addUpstream" | "removeUpstream" | "limitWhipBitrate"
+  >;
   /** Allows private addresses for upstreams. */
   readonly dev: boolean;
 }): LiveSessions {
   const { publishing, media, dev } = deps;
+  /** Limits that were set while a publish runs. */
+  const limits = new WeakMap<RunningPublish, number>();
 
   return {
     list: (organisationId) => publishing.running().filter(isOf(organisationId)).map(show),
@@ -82,6 +92,13 @@ export function createLiveSessions(deps: {
     },
     removeUpstream(organisationId, clientId, url) {
       return find(organisationId, clientId) !== undefined && media().removeUpstream(clientId, url);
+    },
+    limitBitrate(organisationId, clientId, kbps) {
+      const publish = find(organisationId, clientId);
+      if (publish === undefined) return "not_running";
+      if (publish.protocol === "rtmp") return "cannot_be_told";
+      limits.set(publish, kbps);
+      return media().limitWhipBitrate(clientId, limitOf(publish)) ? "told" : "not_running";
     },
     followStream(organisationId, streamId, change) {
       const publish = findStream(organisationId, streamId);
@@ -108,9 +125,15 @@ export function createLiveSessions(deps: {
     return true;
   }
 
-  function show({ clientId, intent, protocol, acceptedAt }: RunningPublish): LiveSession {
+  function limitOf(publish: RunningPublish): number {
+    return publish.protocol === "rtmp" ? 0 : lowestLimit(publish.maxBitrateKbps, limits.get(publish) ?? 0);
+  }
+
+  function show(publish: RunningPublish): LiveSession {
+    const { clientId, intent, protocol, acceptedAt } = publish;
     const { organisationId, streamId, name, address } = intent;
-    const identity = { clientId, organisationId, streamId, name, protocol, address, acceptedAt };
+    const maxBitrateKbps = limitOf(publish);
+    const identity = { clientId, organisationId, streamId, name, protocol, address, acceptedAt, maxBitrateKbps };
     const snapshot = media().snapshot(clientId);
     if (snapshot === null) return { ...identity, ...NOTHING_YET };
     const { silentMs: _, ...counters } = snapshot;

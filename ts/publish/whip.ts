@@ -79,8 +79,6 @@ export interface WhipDeps {
   readonly clock: { now(): number };
   readonly ice: { readonly servers: readonly string[]; readonly turnSecret: string | null };
   readonly limits: WhipLimitSettings;
-  /** kbit/s; 0 is no limit. */
-  readonly maxBitrateKbps: number;
 }
 
 interface Session {
@@ -114,7 +112,7 @@ export function createWhip(deps: WhipDeps): Whip {
       ownUpstream = foreignUrl(target, text, argumentsText);
     }
     const asked = { app: APP, name, arguments: customArguments, address: request.address };
-    const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams }) =>
+    const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams, maxBitrateKbps }) =>
       media().openWhip({
         clientId,
         name: intent.name,
@@ -123,7 +121,7 @@ export function createWhip(deps: WhipDeps): Whip {
         ownUpstream,
         stereo: request.stereo,
         startBitrateKbps: START_BITRATE_KBPS,
-        maxBitrateKbps: deps.maxBitrateKbps,
+        maxBitrateKbps,
         audioBitrate: request.audioBitrate,
         connectInfo: request.connectInfo === null ? null : writeAmf0(request.connectInfo),
       }),

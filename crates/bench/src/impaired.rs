@@ -54,6 +54,8 @@ struct Account {
     first_sound: Option<u32>,
     last_picture: Option<u32>,
     newest: [u32; 2],
+    /// The latest that a unit was sent after its capture.
+    late: Duration,
 }
 
 /// Publishes for the measured time; one line of JSON.
@@ -114,7 +116,10 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
         }
         let limit = elapsed.min(until);
         while due(MediaKind::Audio, account.sounds_sent) < limit {
-            publisher.send(MediaKind::Audio, stamp(account.sounds_sent), None, &mut asked);
+            let number = account.sounds_sent;
+            let captured = from + due(MediaKind::Audio, number);
+            account.note_late(now, captured);
+            publisher.send(captured, MediaKind::Audio, stamp(number), None, &mut asked);
             account.sounds_sent += 1;
         }
         while due(MediaKind::Video, account.pictures_sent) < limit {
@@ -122,7 +127,9 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
             let is_key = is_due_keyframe(number) || asked.keyframes > answered;
             answered = asked.keyframes;
             keys.push(is_key);
-            publisher.send_picture(stamp(number), is_key, &mut asked);
+            let captured = from + due(MediaKind::Video, number);
+            account.note_late(now, captured);
+            publisher.send_picture(captured, stamp(number), is_key, &mut asked);
             account.pictures_sent += 1;
         }
     }
@@ -173,14 +180,18 @@ impl Account {
         self.last_picture = Some(number);
     }
 
+    fn note_late(&mut self, now: Instant, captured: Instant) {
+        self.late = self.late.max(now.saturating_duration_since(captured));
+    }
+
     fn to_json(&self, in_step: &InStep, asked: &Asked, lost: u64) -> String {
         let Self { pictures_sent, sounds_sent, pictures, sounds, corrupt, backwards, .. } = self;
         let number = |number: Option<u32>| number.map_or(-1, i64::from);
         let (first_picture, first_sound) = (number(self.first_picture), number(self.first_sound));
         let (skew, settled) = (in_step.worst_ms(), in_step.settled_ms());
-        let (keyframes, nacked) = (asked.keyframes, asked.nacked);
+        let (keyframes, nacked, late) = (asked.keyframes, asked.nacked, self.late.as_millis());
         format!(
-            "{{\"pictures_sent\":{pictures_sent},\"pictures\":{pictures},\"sounds_sent\":{sounds_sent},\"sounds\":{sounds},\"corrupt\":{corrupt},\"backwards\":{backwards},\"first_picture\":{first_picture},\"first_sound\":{first_sound},\"skew_ms\":{skew},\"in_step_from_ms\":{settled},\"keyframes_wanted\":{keyframes},\"nacked\":{nacked},\"datagrams_lost\":{lost}}}"
+            "{{\"pictures_sent\":{pictures_sent},\"pictures\":{pictures},\"sounds_sent\":{sounds_sent},\"sounds\":{sounds},\"corrupt\":{corrupt},\"backwards\":{backwards},\"first_picture\":{first_picture},\"first_sound\":{first_sound},\"skew_ms\":{skew},\"in_step_from_ms\":{settled},\"keyframes_wanted\":{keyframes},\"nacked\":{nacked},\"datagrams_lost\":{lost},\"sent_late_ms\":{late}}}"
         )
     }
 }

@@ -219,7 +219,8 @@ impl Load for Bench<'_> {
             self.ledger.note_sent(kind, stamp);
         }
         if let Some(publisher) = self.publishers.get_mut(publisher) {
-            publisher.send(kind, stamp, sound.map(Vec::as_slice), &mut self.counts.asked);
+            let (captured, asked) = (Instant::now(), &mut self.counts.asked);
+            publisher.send(captured, kind, stamp, sound.map(Vec::as_slice), asked);
         }
     }
 

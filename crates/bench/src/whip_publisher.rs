@@ -82,32 +82,39 @@ impl WhipPublisher {
         }
     }
 
-    /// Sends one unit; `sound` is what an audio packet carries instead of a stamp.
+    /// Sends one unit; `sound` is what an audio packet carries instead of a stamp. `captured` is what the sender reports
+    /// tell of, however late the unit is sent.
     pub(crate) fn send(
         &mut self,
+        captured: Instant,
         kind: MediaKind,
         stamp: Stamp,
         sound: Option<&[u8]>,
         asked: &mut Asked,
     ) {
-        let (now, time) = (Instant::now(), rtp_time(kind, stamp.number));
         match kind {
             MediaKind::Video | MediaKind::Script => {
-                return self.send_picture(stamp, is_due_keyframe(stamp.number), asked);
+                let is_key = is_due_keyframe(stamp.number);
+                return self.send_picture(captured, stamp, is_key, asked);
             }
             MediaKind::Audio => {
                 let packet = sound.unwrap_or_else(|| stamped_sound(stamp, &mut self.scratch));
-                self.peer.send_audio(now, time, packet);
+                self.peer.send_audio(captured, rtp_time(kind, stamp.number), packet);
             }
         }
         self.flush(asked);
     }
 
     /// Sends one picture, a keyframe or not.
-    pub(crate) fn send_picture(&mut self, stamp: Stamp, is_key: bool, asked: &mut Asked) {
+    pub(crate) fn send_picture(
+        &mut self,
+        captured: Instant,
+        stamp: Stamp,
+        is_key: bool,
+        asked: &mut Asked,
+    ) {
         let units = picture(stamp, is_key, &mut self.scratch);
-        let time = rtp_time(MediaKind::Video, stamp.number);
-        self.peer.send_video(Instant::now(), time, &units);
+        self.peer.send_video(captured, rtp_time(MediaKind::Video, stamp.number), &units);
         self.flush(asked);
     }
 

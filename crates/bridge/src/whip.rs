@@ -122,6 +122,13 @@ impl MediaCore {
         Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.send_whip_data(client_id, data)))
     }
 
+    /// The sender of a WHIP publish is told to stay below `kbps` from now on, 0 for no limit; false when it does not run.
+    #[napi(catch_unwind)]
+    pub fn limit_whip_bitrate(&self, client_id: f64, kbps: u32) -> Result<bool> {
+        let client_id = whole(client_id)?;
+        Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.limit_whip_bitrate(client_id, kbps)))
+    }
+
     /// Whether ICE and DTLS of a WHIP publish are done; false when it does not run.
     #[napi(catch_unwind)]
     pub fn is_whip_connected(&self, client_id: f64) -> Result<bool> {

@@ -73,6 +73,8 @@ pub(crate) enum Command {
     Transcoded {
         stream: StreamId,
     },
+    /// Someone on another worker begins to read a stream that lives here.
+    WantKeyframe(StreamId),
     Detach {
         stream: StreamId,
         relay: Arc<Relay>,

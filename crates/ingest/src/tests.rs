@@ -11,6 +11,7 @@ mod str0m_peer;
 mod upstreams;
 mod waiting;
 mod whip;
+mod whip_upstream;
 mod whip_wire;
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -23,6 +23,8 @@ pub(crate) enum WhipOrder {
     RestartIce { ufrag: String, password: String },
     /// Send the values to everyone who reads the stream (AMF0).
     SendData(Bytes),
+    /// Tell the sender to stay below so many kbit/s; 0 is no limit.
+    LimitBitrate(u32),
 }
 
 /// What a fragment led to.
@@ -164,9 +166,18 @@ impl Ingest {
     /// running.
     #[must_use]
     pub fn send_whip_data(&self, client_id: u64, data: Bytes) -> bool {
+        self.order_whip(client_id, WhipOrder::SendData(data))
+    }
+
+    /// The sender is told to stay below `kbps` (REMB) from now on; 0 is no limit. False: it is not running.
+    #[must_use]
+    pub fn limit_whip_bitrate(&self, client_id: u64, kbps: u32) -> bool {
+        self.order_whip(client_id, WhipOrder::LimitBitrate(kbps))
+    }
+
+    fn order_whip(&self, client_id: u64, order: WhipOrder) -> bool {
         let worker = self.whips.lock().get(&client_id).map(|desk| desk.worker);
         if let Some(worker) = worker {
-            let order = WhipOrder::SendData(data);
             self.shared.send(worker, Command::Whip { client_id, order });
         }
         worker.is_some()

@@ -13,6 +13,7 @@ use crate::directory::StreamId;
 use crate::mailbox::EndSlot;
 use crate::seat::{After, Entry};
 use crate::session::{Counters, EndReason, PublishSession};
+use crate::shared::Command;
 use crate::upstreams::Upstream;
 use crate::whip_desk::{DeskSeat, WhipOrder};
 use crate::worker::Worker;
@@ -195,6 +196,7 @@ impl Worker {
                     worker.name_routes(key, ufrags_of(&whip.session));
                 }
                 WhipOrder::SendData(data) => whip.send_data(worker, key, data),
+                WhipOrder::LimitBitrate(kbps) => whip.session.limit_bitrate(kbps),
             }
             After::Stay
         });
@@ -202,7 +204,12 @@ impl Worker {
 
     /// Someone begins to read a stream that is published here, or does so again: a keyframe would serve them.
     pub(crate) fn want_keyframe(&mut self, stream: StreamId) {
-        let Some(publisher) = self.locals.get(&stream).map(|local| local.publisher) else { return };
+        let Some(publisher) = self.locals.get(&stream).map(|local| local.publisher) else {
+            if let Some(mirror) = self.mirrors.get(&stream) {
+                self.shared.send(mirror.owner, Command::WantKeyframe(stream));
+            }
+            return;
+        };
         self.turn(publisher, |_, _, entry| {
             if let Entry::Whip(whip) = entry {
                 whip.session.want_keyframe();
@@ -243,7 +250,7 @@ impl Worker {
             }
         }
         if let Some(tcp) = &mut self.media_tcp {
-            tcp.settle_closing();
+            self.has_datagrams |= tcp.settle_closing(self.now);
         }
     }
 

@@ -2,7 +2,7 @@
 //! For clients behind networks that let no UDP through. Not whose frames they are.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::time::{Duration, Instant};
 
 use headgate_whip::Path;
@@ -24,6 +24,11 @@ const UNPROVEN_LIMIT: usize = 16;
 const PROOF_LIMIT: Duration = Duration::from_secs(5);
 /// What waits for a connection that does not read: our reports are small, and what is too much is lost like a datagram.
 const OUTPUT_LIMIT: usize = 64 * 1024;
+/// A connection that we end is read on for so long, unread: closed over what its client still sends, the kernel would
+/// reset it, and our last words with it.
+const LINGER_LIMIT: Duration = Duration::from_secs(1);
+/// And so far: a client that read our goodbye sends no more than was on its way.
+const LINGER_LIMIT_BYTES: usize = 1024 * 1024;
 /// Bytes of one connection in one turn, so that others get theirs.
 const TURN_LIMIT: usize = 256 * 1024;
 /// How often silent strangers are looked for.
@@ -40,8 +45,11 @@ struct Connection {
     since: Instant,
     generation: u32,
     is_proven: bool,
-    /// Its session is gone: what waits is written once, then it closes.
+    /// Its session is gone: what waits is written once, then we send no more.
     is_closing: bool,
+    /// We have said all: what still comes is thrown away, until the client closes or this moment.
+    lingers_until: Option<Instant>,
+    lingered_bytes: usize,
     /// The part of a frame that came.
     input: Vec<u8>,
     output: Vec<u8>,
@@ -123,6 +131,8 @@ impl MediaTcp {
             generation,
             is_proven: false,
             is_closing: false,
+            lingers_until: None,
+            lingered_bytes: 0,
             input: Vec::new(),
             output: Vec::new(),
         });
@@ -153,16 +163,32 @@ impl MediaTcp {
         }
     }
 
-    /// Closes those whose session is gone; its last words are written.
-    pub(crate) fn settle_closing(&mut self) {
-        if std::mem::take(&mut self.has_closing) {
-            self.remove_those(|connection| connection.is_closing);
+    /// Ends those whose session is gone, its last words being written; true: they are to be read on.
+    pub(crate) fn settle_closing(&mut self, now: Instant) -> bool {
+        if !std::mem::take(&mut self.has_closing) {
+            return false;
         }
+        for (key, each) in &mut self.connections {
+            if !std::mem::take(&mut each.is_closing) {
+                continue;
+            }
+            each.write();
+            // Broken ones are found out by reading.
+            let _ = each.socket.shutdown(Shutdown::Write);
+            each.output.clear();
+            each.lingers_until = Some(now + LINGER_LIMIT);
+            self.by_peer.remove(&each.peer);
+            self.again.push(key);
+        }
+        true
     }
 
-    /// Closes strangers that said nothing in time.
+    /// Closes strangers that said nothing in time, and those that lingered long enough.
     fn sweep(&mut self, now: Instant) {
-        self.remove_those(|each| !each.is_proven && now >= each.since + PROOF_LIMIT);
+        self.remove_those(|each| match each.lingers_until {
+            Some(until) => now >= until,
+            None => !each.is_proven && now >= each.since + PROOF_LIMIT,
+        });
     }
 
     fn remove_those(&mut self, is_over: impl Fn(&Connection) -> bool) {
@@ -322,9 +348,16 @@ impl Worker {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break Outcome::Stay,
                 Err(_) => break Outcome::Close,
             };
-            input.extend_from_slice(buffer.get(..read).unwrap_or_default());
-            if !self.handle_frames(key, input) {
-                break Outcome::Close;
+            if connection.lingers_until.is_some() {
+                connection.lingered_bytes += read;
+                if connection.lingered_bytes > LINGER_LIMIT_BYTES {
+                    break Outcome::Close;
+                }
+            } else {
+                input.extend_from_slice(buffer.get(..read).unwrap_or_default());
+                if !self.handle_frames(key, input) {
+                    break Outcome::Close;
+                }
             }
             taken += read;
             if taken >= TURN_LIMIT {

@@ -215,6 +215,7 @@ impl Worker {
                 | Command::Seed { .. }
                 | Command::Transcoded { .. }
                 | Command::Detach { .. }
+                | Command::WantKeyframe(_)
                 | Command::Stop => {}
             }
         }
@@ -398,6 +399,7 @@ impl Worker {
                 Command::Attach { stream, reader, relay } => self.attach(stream, reader, relay),
                 Command::Seed { stream, burst } => self.seed(stream, burst),
                 Command::Detach { stream, relay } => self.detach(stream, &relay),
+                Command::WantKeyframe(stream) => self.want_keyframe(stream),
                 Command::Stop => self.begin_stop(),
             }
         }

@@ -9,6 +9,11 @@ use crate::rtp::RtpHeader;
 
 /// A packet that overtook others is not missed before this.
 const REORDER_WAIT: Duration = Duration::from_millis(6);
+/// A source begins with its earliest packet of so long a time: its very first may have been overtaken as well, and a
+/// first keyframe without its beginning is none.
+const START_WAIT: Duration = Duration::from_millis(20);
+/// So far before the first one that came, an earlier packet may belong to the same beginning.
+const START_REACH: u64 = 64;
 /// Shortest pause between two requests for the same packet.
 const NACK_PAUSE_LEAST: Duration = Duration::from_millis(20);
 /// Longest such pause. A request or its answer is lost as easily as the packet was: on a slow path too there is time for
@@ -47,6 +52,13 @@ struct Missing {
     tries: u8,
 }
 
+impl Missing {
+    fn new(now: Instant, sequence: u64) -> Self {
+        let (ask_at, asked_at, tries) = (now + REORDER_WAIT, None, 0);
+        Self { sequence, since: now, ask_at, asked_at, tries }
+    }
+}
+
 #[derive(Debug)]
 struct Waiting {
     header: RtpHeader,
@@ -78,6 +90,8 @@ pub struct Jitter {
     highest: u64,
     waiting: BTreeMap<u64, Waiting>,
     missing: VecDeque<Missing>,
+    /// Until then the source may turn out to begin earlier; nothing is passed on.
+    starts_at: Option<Instant>,
     rtt: Duration,
     is_rtt_measured: bool,
     counters: JitterCounters,
@@ -94,6 +108,7 @@ impl Jitter {
             highest: 0,
             waiting: BTreeMap::new(),
             missing: VecDeque::new(),
+            starts_at: None,
             rtt: FIRST_RTT,
             is_rtt_measured: false,
             counters: JitterCounters::default(),
@@ -108,7 +123,9 @@ impl Jitter {
         payload: &[u8],
         emit: &mut impl FnMut(Ordered<'_>),
     ) -> bool {
-        let sequence = self.extend(header, emit);
+        let sequence = self.extend(now, header, emit);
+        self.start(now, emit);
+        self.begin_earlier(now, sequence);
         if sequence < self.next || self.waiting.contains_key(&sequence) {
             self.counters.late += 1;
             return false;
@@ -116,13 +133,13 @@ impl Jitter {
         self.counters.received += 1;
         if sequence > self.highest {
             for missing in self.highest + 1..sequence {
-                self.miss(now, missing);
+                self.missing.push_back(Missing::new(now, missing));
             }
             self.highest = sequence;
         } else {
             self.note_recovered(now, sequence);
         }
-        if sequence == self.next {
+        if sequence == self.next && self.starts_at.is_none() {
             emit(Ordered::Packet(header, payload));
             self.next += 1;
             self.release(emit);
@@ -138,6 +155,7 @@ impl Jitter {
 
     /// Gives up the holes that lasted too long.
     pub fn handle_timeout(&mut self, now: Instant, emit: &mut impl FnMut(Ordered<'_>)) {
+        self.start(now, emit);
         let limit = self.hole_limit();
         while self.missing.front().is_some_and(|first| now >= first.since + limit) {
             self.give_up_first(emit);
@@ -171,7 +189,7 @@ impl Jitter {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let give_up = self.missing.front().map(|first| first.since + self.hole_limit());
         let ask = self.missing.iter().map(|missing| missing.ask_at).min().filter(|_| self.can_ask);
-        [give_up, ask].into_iter().flatten().min()
+        [self.starts_at, give_up, ask].into_iter().flatten().min()
     }
 
     /// What happened so far.
@@ -200,7 +218,12 @@ impl Jitter {
     }
 
     /// The 64-bit sequence number; a new sender or a far jump starts anew behind a gap.
-    fn extend(&mut self, header: &RtpHeader, emit: &mut impl FnMut(Ordered<'_>)) -> u64 {
+    fn extend(
+        &mut self,
+        now: Instant,
+        header: &RtpHeader,
+        emit: &mut impl FnMut(Ordered<'_>),
+    ) -> u64 {
         let same = self.ssrc == Some(header.ssrc);
         let step = i64::from(header.sequence.wrapping_sub(self.highest as u16) as i16);
         let sequence = self.highest.saturating_add_signed(step);
@@ -218,12 +241,27 @@ impl Jitter {
         let start = (1 << 16) + u64::from(header.sequence);
         self.next = start;
         self.highest = start;
+        self.starts_at = Some(now + START_WAIT);
         start
     }
 
-    fn miss(&mut self, now: Instant, sequence: u64) {
-        let (ask_at, asked_at, tries) = (now + REORDER_WAIT, None, 0);
-        self.missing.push_back(Missing { sequence, since: now, ask_at, asked_at, tries });
+    /// Passes on what waited for the beginning, once its time is over.
+    fn start(&mut self, now: Instant, emit: &mut impl FnMut(Ordered<'_>)) {
+        if self.starts_at.is_some_and(|at| now >= at) {
+            self.starts_at = None;
+            self.release(emit);
+        }
+    }
+
+    /// The source begins with this packet, if it is earlier than all so far and still in time.
+    fn begin_earlier(&mut self, now: Instant, sequence: u64) {
+        if self.starts_at.is_none() || !(sequence..=sequence + START_REACH).contains(&self.next) {
+            return;
+        }
+        for missing in (sequence + 1..self.next).rev() {
+            self.missing.push_front(Missing::new(now, missing));
+        }
+        self.next = sequence;
     }
 
     fn note_recovered(&mut self, now: Instant, sequence: u64) {
@@ -256,6 +294,7 @@ impl Jitter {
 
     /// Gives up everything before the first packet that waits, or the first hole when none does.
     fn give_up_first(&mut self, emit: &mut impl FnMut(Ordered<'_>)) {
+        self.starts_at = None;
         let until = match self.waiting.first_key_value() {
             Some((&sequence, _)) => sequence,
             None => self.highest + 1,
@@ -274,127 +313,5 @@ impl Jitter {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Track {
-        jitter: Jitter,
-        start: Instant,
-        out: Vec<i64>,
-    }
-
-    impl Track {
-        fn new(can_ask: bool) -> Self {
-            Self { jitter: Jitter::new(can_ask), start: Instant::now(), out: Vec::new() }
-        }
-
-        fn at(&self, millis: u64) -> Instant {
-            self.start + Duration::from_millis(millis)
-        }
-
-        fn packet(&mut self, millis: u64, ssrc: u32, sequence: u16) -> bool {
-            let header = RtpHeader {
-                marker: false,
-                payload_type: 96,
-                sequence,
-                timestamp: 0,
-                ssrc,
-                payload_at: 0,
-                payload_end: 1,
-            };
-            let now = self.at(millis);
-            let out = &mut self.out;
-            self.jitter.handle_packet(now, &header, &[1], &mut |ordered| note(out, ordered))
-        }
-
-        fn wait(&mut self, millis: u64) -> Vec<u16> {
-            let now = self.at(millis);
-            let out = &mut self.out;
-            self.jitter.handle_timeout(now, &mut |ordered| note(out, ordered));
-            let mut asked = Vec::new();
-            self.jitter.poll_nack(now, &mut asked);
-            asked
-        }
-    }
-
-    /// Packets by their number, gaps as a negative count.
-    fn note(out: &mut Vec<i64>, ordered: Ordered<'_>) {
-        out.push(match ordered {
-            Ordered::Packet(header, _) => i64::from(header.sequence),
-            Ordered::Gap(count) => -(count as i64),
-        });
-    }
-
-    #[test]
-    fn packets_in_order_pass_at_once_and_across_the_wrap() {
-        let mut track = Track::new(true);
-        for sequence in [65534, 65535, 0, 1] {
-            track.packet(0, 1, sequence);
-        }
-        assert_eq!(track.out, [65534, 65535, 0, 1]);
-        assert_eq!(track.jitter.poll_timeout(), None);
-    }
-
-    #[test]
-    fn reordered_packets_are_ordered_without_a_request() {
-        let mut track = Track::new(true);
-        for sequence in [10, 12, 11, 13] {
-            track.packet(0, 1, sequence);
-        }
-        assert_eq!(track.out, [10, 11, 12, 13]);
-        assert!(track.wait(10).is_empty());
-    }
-
-    #[test]
-    fn a_lost_packet_is_asked_for_until_it_comes() {
-        let mut track = Track::new(true);
-        track.packet(0, 1, 10);
-        track.packet(0, 1, 12);
-        assert!(track.wait(2).is_empty());
-        assert_eq!(track.wait(7), [11]);
-        assert!(track.wait(50).is_empty());
-        assert_eq!(track.wait(120), [11]);
-        assert!(track.packet(150, 1, 11));
-        assert!(!track.packet(151, 1, 11));
-        assert_eq!(track.out, [10, 11, 12]);
-        let counters = track.jitter.counters();
-        assert_eq!((counters.requested, counters.recovered, counters.late), (2, 1, 1));
-    }
-
-    #[test]
-    fn a_hole_is_given_up_in_time() {
-        for (can_ask, until) in [(true, 500), (false, 60)] {
-            let mut track = Track::new(can_ask);
-            for sequence in [10, 13, 14, 16] {
-                track.packet(0, 1, sequence);
-            }
-            track.wait(until - 1);
-            assert_eq!(track.out, [10]);
-            track.wait(until);
-            assert_eq!(track.out, [10, -2, 13, 14, -1, 16]);
-            assert_eq!(track.jitter.counters().lost, 3);
-        }
-    }
-
-    #[test]
-    fn a_new_sender_or_a_far_jump_starts_anew_behind_a_gap() {
-        let mut track = Track::new(true);
-        track.packet(0, 1, 10);
-        track.packet(0, 1, 12);
-        track.packet(0, 2, 500);
-        track.packet(0, 2, 501);
-        track.packet(0, 2, 30_000);
-        assert_eq!(track.out, [10, -1, 12, -1, 500, 501, -1, 30_000]);
-    }
-
-    #[test]
-    fn what_waits_behind_a_hole_is_bounded() {
-        let mut track = Track::new(true);
-        track.packet(0, 1, 0);
-        for sequence in 2..=2000 {
-            track.packet(0, 1, sequence);
-        }
-        assert!(track.jitter.waiting.len() <= WAITING_LIMIT);
-        assert_eq!(track.out.len(), 2001);
-    }
-}
+#[path = "jitter_tests.rs"]
+mod tests;

@@ -11,12 +11,16 @@ use crate::video::VideoTrack;
 const ARRIVALS_PAUSE: Duration = Duration::from_millis(100);
 /// Receiver reports.
 const REPORT_PAUSE: Duration = Duration::from_secs(1);
+/// What a sender without a limit is told, bit/s.
+const UNLIMITED_BITS: u64 = 100_000_000;
 
 /// One session's RTCP.
 pub(crate) struct Reporter {
     ssrc: u32,
     arrivals: Option<Arrivals>,
-    /// What the sender is told to stay below, bit/s, when it obeys REMB.
+    /// The sender reads REMB.
+    has_remb: bool,
+    /// What it is told to stay below, bit/s; `None`: nothing is said.
     bitrate_limit: Option<u64>,
     arrivals_of: u32,
     arrivals_at: Instant,
@@ -24,22 +28,28 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// `ssrc`: our own id; `has_transport_cc`: the offer asked for arrivals; `bitrate_limit`: for REMB, bit/s.
+    /// `ssrc`: our own id; `has_transport_cc`: the offer asked for arrivals; `has_remb`: it asked for REMB.
     #[must_use]
-    pub(crate) fn new(
-        ssrc: u32,
-        has_transport_cc: bool,
-        bitrate_limit: Option<u64>,
-        now: Instant,
-    ) -> Self {
+    pub(crate) fn new(ssrc: u32, has_transport_cc: bool, has_remb: bool, now: Instant) -> Self {
         Self {
             ssrc,
             arrivals: has_transport_cc.then(|| Arrivals::new(now)),
-            bitrate_limit,
+            has_remb,
+            bitrate_limit: None,
             arrivals_of: 0,
             arrivals_at: now + ARRIVALS_PAUSE,
             report_at: now + REPORT_PAUSE,
         }
+    }
+
+    /// From the next report on the sender is told to stay below `kbps`; 0 is no limit.
+    pub(crate) fn limit_bitrate(&mut self, kbps: u32) {
+        let is_told = self.has_remb && (self.arrivals.is_none() || self.bitrate_limit.is_some());
+        self.bitrate_limit = match kbps {
+            // Unlimited is said, too: a sender that hears nothing else stays where it is.
+            0 => is_told.then_some(UNLIMITED_BITS),
+            kbps => self.has_remb.then_some(u64::from(kbps) * 1000),
+        };
     }
 
     /// A packet with a transport-wide sequence number came.

@@ -27,8 +27,6 @@ use crate::video::VideoTrack;
 const LOST_LIMIT: Duration = Duration::from_secs(30);
 /// From the answer to the first frame (W19, P14).
 const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(15);
-/// What a sender without a limit is told, bit/s.
-const UNLIMITED_BITS: u64 = 100_000_000;
 /// Packets one session may send in a second: 100 Mbps.
 const PACKETS_PER_SECOND_LIMIT: u32 = 10_000;
 
@@ -120,15 +118,18 @@ impl WhipSession {
         let Credentials { ufrag, password, ssrc } = credentials.clone();
         let audio = offer.audio.as_ref().map(|section| AudioTrack::new(section, now));
         let video = offer.video.as_ref().map(|section| VideoTrack::new(section, now));
-        let has_transport_cc = offer.audio.as_ref().is_some_and(|audio| audio.has_transport_cc)
-            || offer.video.as_ref().is_some_and(|video| video.has_transport_cc);
-        let has_remb = offer.video.as_ref().is_some_and(|video| {
-            video.has_remb && !(video.has_transport_cc && video.transport_cc_id.is_some())
-        });
-        // Unlimited is said, too: a sender that hears nothing stays where it began.
-        let limit =
-            if max_bitrate_kbps == 0 { UNLIMITED_BITS } else { u64::from(max_bitrate_kbps) * 1000 };
-        let bitrate_limit = has_remb.then_some(limit);
+        // The wish alone brings no arrivals: the packets must be numbered, too.
+        let has_transport_cc = offer
+            .audio
+            .as_ref()
+            .is_some_and(|audio| audio.has_transport_cc && audio.transport_cc_id.is_some())
+            || offer
+                .video
+                .as_ref()
+                .is_some_and(|video| video.has_transport_cc && video.transport_cc_id.is_some());
+        let has_remb = offer.video.as_ref().is_some_and(|video| video.has_remb);
+        let mut reporter = Reporter::new(ssrc, has_transport_cc, has_remb, now);
+        reporter.limit_bitrate(max_bitrate_kbps);
         let opening = Opening::new(audio.is_some() && video.is_some());
         Self {
             identity: identity.clone(),
@@ -139,7 +140,7 @@ impl WhipSession {
             audio,
             video,
             clock: Clock::default(),
-            reporter: Reporter::new(ssrc, has_transport_cc, bitrate_limit, now),
+            reporter,
             transmits: VecDeque::new(),
             frames: VecDeque::new(),
             opening,
@@ -238,6 +239,12 @@ impl WhipSession {
         if let Some(video) = &mut self.video {
             video.want_keyframe();
         }
+    }
+
+    /// The sender is told to stay below `kbps` from now on; 0 is no limit. One that does not read REMB keeps what the
+    /// answer said.
+    pub fn limit_bitrate(&mut self, kbps: u32) {
+        self.reporter.limit_bitrate(kbps);
     }
 
     /// Says goodbye; what [`WhipSession::poll_transmit`] still has should be sent.

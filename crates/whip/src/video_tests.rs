@@ -57,6 +57,11 @@ impl Track {
         self.video.handle_packet(now, &header, &packet, &mut self.clock, &mut self.frames);
     }
 
+    fn wait(&mut self, millis: u64) {
+        let now = self.at(millis);
+        self.video.handle_timeout(now, &mut self.clock, &mut self.frames);
+    }
+
     /// First bytes behind the slice header of what came out, by kind.
     fn out(&mut self) -> Vec<(FrameKind, u8)> {
         let last = |frame: Frame| (frame.kind, frame.data.last().copied().unwrap_or_default());
@@ -79,6 +84,7 @@ fn a_retransmission_fills_its_hole_and_what_is_no_packet_is_passed_over() {
     assert_eq!(section("").rtx.map(|Rtx { payload_type, .. }| payload_type), Some(97));
     let mut track = Track::new("");
     track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
+    track.wait(20);
     track.packet(90, (96, 7), 12, &[0x41, 0x9a, 3], "");
     assert_eq!(track.out().len(), 2);
     for payload in [&[][..], &[0], &[0, 11]] {
@@ -103,12 +109,15 @@ const SPS_QUARTER: &[u8] = include_bytes!("fixtures/sps_320x180");
 fn of_simulcast_layers_the_largest_that_lives_is_shown_and_changes_only_at_a_keyframe() {
     let mut track = Track::new(SIMULCAST);
     track.packet(0, (96, 1), 10, &key(SPS_QUARTER, 1), "q");
+    // A source begins when its first packet cannot have been overtaken any more.
+    track.wait(20);
     assert_eq!(track.video.resolution(), Some((320, 180)));
     track.packet(40, (96, 1), 11, &[0x41, 0x9a, 2], "q");
     let shown = [(FrameKind::Configuration, 0xce), (FrameKind::Keyframe, 1), (FrameKind::Inter, 2)];
     assert_eq!(track.out(), shown);
     // The large one begins: it takes over at its keyframe, with its own configuration.
     track.packet(60, (96, 2), 900, &key(SPS_LARGE, 11), "f");
+    track.wait(80);
     track.packet(80, (96, 1), 12, &[0x41, 0x9a, 3], "");
     track.packet(100, (96, 2), 901, &[0x41, 0x9a, 12], "");
     let shown =
@@ -160,6 +169,7 @@ fn a_wanted_keyframe_is_asked_for_at_once_but_not_twice_in_half_a_second() {
     let mut track = Track::new("");
     track.video.want_keyframe();
     track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
+    track.wait(20);
     let at = |millis| track.start + Duration::from_millis(millis);
     assert_eq!(track.video.poll_pli(at(100)), None);
     track.video.want_keyframe();
@@ -167,4 +177,22 @@ fn a_wanted_keyframe_is_asked_for_at_once_but_not_twice_in_half_a_second() {
     track.video.want_keyframe();
     assert_eq!(track.video.poll_pli(at(500)), None);
     assert_eq!(track.video.poll_pli(at(601)), Some(7));
+}
+
+#[test]
+fn a_sender_that_never_reacts_is_asked_eight_times_and_then_seldom() {
+    let mut track = Track::new("");
+    track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
+    let mut asked = Vec::new();
+    for n in 1..1500_u16 {
+        let millis = u64::from(n) * 40;
+        track.packet(millis, (96, 7), 10 + n, &[0x41, 0x9a, 2], "");
+        if track.video.poll_pli(track.at(millis)).is_some() {
+            asked.push(millis);
+        }
+    }
+    let (often, seldom) = asked.split_at(8);
+    assert!((1_850..2_000).contains(&often[0]) && often[7] < 6_000, "{asked:?}");
+    assert!(seldom[0] >= often[7] + 10_000, "{asked:?}");
+    assert!(seldom.len() >= 4 && seldom.windows(2).all(|pair| pair[1] >= pair[0] + 10_000));
 }

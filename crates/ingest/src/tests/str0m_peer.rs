@@ -1,9 +1,9 @@
 //! str0m, a WebRTC stack that shares no line with ours, as publisher: what it sends is what a player gets.
 
 use std::io::ErrorKind;
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,9 @@ use str0m::{Candidate, Event, Input, Output, Rtc};
 use super::Core;
 use super::peer::Peer;
 use super::whip::{OPUS_HEADER, PPS, SILENCE, SPS, audio, wait_until, watch};
-use crate::{EndReason, WhipPublish};
+use crate::{AddedUpstream, EndReason, Upstream, UpstreamSource, UpstreamUrl, WhipPublish};
 
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Bytes of a picture: it takes several packets.
 const PICTURE_BYTES: usize = 4_000;
 const GOP: u64 = 25;
@@ -31,6 +32,8 @@ struct Str0m {
     video: Mid,
     is_connected: bool,
     keyframe_wanted: bool,
+    /// Requests for a keyframe so far.
+    asked: Arc<AtomicUsize>,
 }
 
 impl Str0m {
@@ -58,7 +61,8 @@ impl Str0m {
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");
         let answer = SdpAnswer::from_sdp_string(&answer).expect("an SDP answer");
         rtc.sdp_api().accept_answer(pending, answer).expect("an acceptable answer");
-        Self { rtc, socket, audio, video, is_connected: false, keyframe_wanted: false }
+        let (is_connected, keyframe_wanted, asked) = (false, false, Arc::default());
+        Self { rtc, socket, audio, video, is_connected, keyframe_wanted, asked }
     }
 
     /// How many sounds and pictures it has sent.
@@ -126,7 +130,10 @@ impl Str0m {
                     let _ = self.socket.send_to(&datagram.contents, datagram.destination);
                 }
                 Output::Event(Event::Connected) => self.is_connected = true,
-                Output::Event(Event::KeyframeRequest(_)) => self.keyframe_wanted = true,
+                Output::Event(Event::KeyframeRequest(_)) => {
+                    self.keyframe_wanted = true;
+                    self.asked.fetch_add(1, Ordering::Relaxed);
+                }
                 Output::Event(_) => {}
             }
         }
@@ -182,4 +189,47 @@ fn what_str0m_publishes_is_played_whole_and_ends_with_it() {
     let packets: Vec<_> = audio(&media).filter(|body| body.starts_with(OPUS_HEADER)).collect();
     assert!(packets.len() > 100, "{}", packets.len());
     assert!(packets.iter().all(|body| &body[OPUS_HEADER.len()..] == SILENCE));
+}
+
+#[test]
+fn a_keyframe_is_asked_for_when_a_player_joins_on_any_worker_and_when_an_upstream_comes_back() {
+    let (mut core, mut upstream) = (Core::start(2), Core::start(1));
+    let publisher = Str0m::publish(&core, 1, "cam");
+    let asked = publisher.asked.clone();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stops = stop.clone();
+    let sending = thread::spawn(move || publisher.run(&stops));
+    wait_until("media comes", || core.ingest.snapshot(1).is_some_and(|s| s.bytes_in > 20_000));
+    // It sends one every second by itself: nobody asks without a reason.
+    let mut count = asked.load(Ordering::Relaxed);
+    let mut is_asked = |why: &str| {
+        wait_until(why, || asked.load(Ordering::Relaxed) > count);
+        count = asked.load(Ordering::Relaxed);
+    };
+    // Dealt to both workers in turn; the last ones read what is there already.
+    let mut players = Vec::new();
+    for why in ["the first player", "the second", "the third", "the fourth"] {
+        players.push(watch(Peer::play_opus(core.port(), "cam")));
+        is_asked(why);
+    }
+    let url = format!("rtmp://127.0.0.1:{}/live/out", upstream.port());
+    let url = UpstreamUrl::parse(&url).expect("an RTMP URL");
+    let pushed = Upstream { url, source: UpstreamSource::Session };
+    assert_eq!(core.ingest.add_upstream(1, pushed), AddedUpstream::Added);
+    for (client_id, why) in [(7, "the upstream"), (8, "the upstream that came back")] {
+        let wanted = core.address_wanted();
+        core.ingest.dial(wanted.push, vec![LOOPBACK]);
+        let request = upstream.request();
+        upstream.ingest.allow(request.request, client_id, Vec::new());
+        is_asked(why);
+        wait_until("it gets media", || {
+            upstream.ingest.snapshot(client_id).is_some_and(|of| of.bytes_in > 20_000)
+        });
+        upstream.ingest.end(client_id, EndReason::Kicked, String::new());
+        upstream.ended(client_id);
+    }
+    stop.store(true, Ordering::Relaxed);
+    sending.join().expect("the publisher");
+    core.ingest.end(1, EndReason::Kicked, String::new());
+    core.ended(1);
 }

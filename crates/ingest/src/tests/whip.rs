@@ -21,7 +21,7 @@ pub(super) const SILENCE: &[u8] = &[0xf8, 0xff, 0xfe];
 pub(super) const OPUS_HEADER: &[u8] = b"\x91Opus";
 
 /// A publisher that runs in a thread of its own until it is told to stop.
-struct Broadcaster {
+pub(super) struct Broadcaster {
     stop: Arc<AtomicBool>,
     panics: Arc<AtomicBool>,
     thread: JoinHandle<(u32, bool)>,
@@ -29,7 +29,7 @@ struct Broadcaster {
 
 impl Broadcaster {
     /// Opens `name` as `client_id` and publishes 25 pictures and 50 sounds a second.
-    fn start(core: &Core, client_id: u64, name: &str) -> Self {
+    pub(super) fn start(core: &Core, client_id: u64, name: &str) -> Self {
         Self::start_by(core, client_id, name, false)
     }
 
@@ -56,7 +56,7 @@ impl Broadcaster {
     }
 
     /// Sounds sent, and whether the server said goodbye.
-    fn stop(self) -> (u32, bool) {
+    pub(super) fn stop(self) -> (u32, bool) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("the publisher")
     }

@@ -142,8 +142,8 @@ fn write_video(sdp: &mut Sdp, offer: &Offer, video: &VideoSection, settings: &An
         (video.has_fir, "ccm fir"),
         (video.has_nack, "nack"),
         (video.has_pli, "nack pli"),
-        // The newer way is the better one; never both.
-        (video.has_remb && transport_cc.is_none(), "goog-remb"),
+        // Beside arrivals it is a limit: the one that can still change while a session runs.
+        (video.has_remb, "goog-remb"),
     ];
     write_feedback(sdp, format, &feedback);
     // Retransmissions in a stream of their own: without it a browser probes the bandwidth with empty packets among its

@@ -1,0 +1,147 @@
+use super::*;
+
+struct Track {
+    jitter: Jitter,
+    start: Instant,
+    out: Vec<i64>,
+}
+
+impl Track {
+    fn new(can_ask: bool) -> Self {
+        Self { jitter: Jitter::new(can_ask), start: Instant::now(), out: Vec::new() }
+    }
+
+    fn at(&self, millis: u64) -> Instant {
+        self.start + Duration::from_millis(millis)
+    }
+
+    /// One whose source has begun: `sequence` came long ago.
+    fn begun(can_ask: bool, sequence: u16) -> Self {
+        let mut track = Self::new(can_ask);
+        track.packet(0, 1, sequence);
+        track.start += START_WAIT;
+        track.wait(0);
+        track
+    }
+
+    fn packet(&mut self, millis: u64, ssrc: u32, sequence: u16) -> bool {
+        let header = RtpHeader {
+            marker: false,
+            payload_type: 96,
+            sequence,
+            timestamp: 0,
+            ssrc,
+            payload_at: 0,
+            payload_end: 1,
+        };
+        let now = self.at(millis);
+        let out = &mut self.out;
+        self.jitter.handle_packet(now, &header, &[1], &mut |ordered| note(out, ordered))
+    }
+
+    fn wait(&mut self, millis: u64) -> Vec<u16> {
+        let now = self.at(millis);
+        let out = &mut self.out;
+        self.jitter.handle_timeout(now, &mut |ordered| note(out, ordered));
+        let mut asked = Vec::new();
+        self.jitter.poll_nack(now, &mut asked);
+        asked
+    }
+}
+
+/// Packets by their number, gaps as a negative count.
+fn note(out: &mut Vec<i64>, ordered: Ordered<'_>) {
+    out.push(match ordered {
+        Ordered::Packet(header, _) => i64::from(header.sequence),
+        Ordered::Gap(count) => -(count as i64),
+    });
+}
+
+#[test]
+fn packets_in_order_pass_at_once_and_across_the_wrap() {
+    let mut track = Track::begun(true, 65534);
+    for sequence in [65535, 0, 1] {
+        track.packet(0, 1, sequence);
+    }
+    assert_eq!(track.out, [65534, 65535, 0, 1]);
+    assert_eq!(track.jitter.poll_timeout(), None);
+}
+
+#[test]
+fn a_source_whose_first_packets_were_overtaken_begins_with_its_first() {
+    let mut track = Track::new(true);
+    for (millis, sequence) in [(0, 12), (3, 13), (15, 9), (16, 11)] {
+        assert!(track.packet(millis, 1, sequence));
+    }
+    track.wait(19);
+    assert!(track.out.is_empty());
+    assert!(track.wait(20).is_empty());
+    assert_eq!(track.out, [9]);
+    assert_eq!(track.wait(22), [10]);
+    assert!(track.packet(30, 1, 10));
+    // Now it has begun.
+    assert!(!track.packet(31, 1, 8));
+    assert_eq!(track.out, [9, 10, 11, 12, 13]);
+    assert_eq!(track.jitter.counters().late, 1);
+}
+
+#[test]
+fn reordered_packets_are_ordered_without_a_request() {
+    let mut track = Track::begun(true, 10);
+    for sequence in [12, 11, 13] {
+        track.packet(0, 1, sequence);
+    }
+    assert_eq!(track.out, [10, 11, 12, 13]);
+    assert!(track.wait(10).is_empty());
+}
+
+#[test]
+fn a_lost_packet_is_asked_for_until_it_comes() {
+    let mut track = Track::begun(true, 10);
+    track.packet(0, 1, 12);
+    assert!(track.wait(2).is_empty());
+    assert_eq!(track.wait(7), [11]);
+    assert!(track.wait(50).is_empty());
+    assert_eq!(track.wait(120), [11]);
+    assert!(track.packet(150, 1, 11));
+    assert!(!track.packet(151, 1, 11));
+    assert_eq!(track.out, [10, 11, 12]);
+    let counters = track.jitter.counters();
+    assert_eq!((counters.requested, counters.recovered, counters.late), (2, 1, 1));
+}
+
+#[test]
+fn a_hole_is_given_up_in_time() {
+    for (can_ask, until) in [(true, 500), (false, 60)] {
+        let mut track = Track::begun(can_ask, 10);
+        for sequence in [13, 14, 16] {
+            track.packet(0, 1, sequence);
+        }
+        track.wait(until - 1);
+        assert_eq!(track.out, [10]);
+        track.wait(until);
+        assert_eq!(track.out, [10, -2, 13, 14, -1, 16]);
+        assert_eq!(track.jitter.counters().lost, 3);
+    }
+}
+
+#[test]
+fn a_new_sender_or_a_far_jump_starts_anew_behind_a_gap() {
+    let mut track = Track::begun(true, 10);
+    track.packet(0, 1, 12);
+    track.packet(0, 2, 500);
+    track.packet(0, 2, 501);
+    track.packet(0, 2, 30_000);
+    track.wait(20);
+    assert_eq!(track.out, [10, -1, 12, -1, 500, 501, -1, 30_000]);
+}
+
+#[test]
+fn what_waits_behind_a_hole_is_bounded() {
+    let mut track = Track::begun(true, 0);
+    for sequence in 2..=2000 {
+        track.packet(0, 1, sequence);
+    }
+    assert!(track.jitter.waiting.len() <= WAITING_LIMIT);
+    assert_eq!(track.out.len(), 2001);
+}
