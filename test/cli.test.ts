@@ -56,6 +56,13 @@ test.each([
   [["token", "rotate"], 2, "has not been shown for long enough"],
   [["backup"], 2, "the file to write is missing"],
   [["sessions", "ls", "--url", "http://127.0.0.1:1"], 2, "HEADGATE_API_KEY"],
+  [["sessions", "ls", "--url", "nonsense"], 2, "is no address"],
+  [["serve", "--frob"], 2, "--frob is not known"],
+  [["--frob"], 2, "--frob is not known"],
+  [["serve", "extra"], 2, "no further word: extra"],
+  [["stream", "create", "--tag"], 2, "--tag needs a value"],
+  [["webhook", "deliveries", "--quantity", "x"], 2, "--quantity must be a number"],
+  [["webhook", "simulate", "--port", "99999"], 2, "--port must be a whole number"],
 ] as const)(
   "%j exits with %d and says what helps",
   async (words, code, what) => {
@@ -68,6 +75,11 @@ test.each([
 );
 
 describe("without a running service", () => {
+  test("the service is looked for where the configuration says it is", async () => {
+    const { code, err } = await headgate(["sessions", "ls"], { HEADGATE_API_KEY: "x", HEADGATE_HTTP_PORT: "1" });
+    expect([code, err]).toEqual([1, expect.stringContaining("no answer from http://127.0.0.1:1:")]);
+  }, 60_000);
+
   test("init shows keys once, and changes nothing the second time", async () => {
     const own = { HEADGATE_DATA_DIR: join(folder, "init") };
     const first = await json<Record<string, unknown>>(["init"], own);
@@ -185,7 +197,7 @@ describe.each(["the embedded store", "PostgreSQL"])("beside a running service on
     expect(await json(["sessions", "ls", "--url", service.http], asked)).toEqual([]);
     const unknown = await headgate(["sessions", "kick", "12", "--url", service.http], asked);
     expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining("headgate: 404: ")]);
-    expect(await json<object>(["openapi", "--url", service.http])).toMatchObject({ openapi: "3.1.0" });
+    expect(await json<object>(["openapi"])).toMatchObject({ openapi: "3.1.0" });
   }, 60_000);
 
   if (kind === "PostgreSQL") return; // it has a backup of its own

@@ -8,6 +8,7 @@ import Database from "libsql";
 import { afterEach, expect, test } from "vitest";
 import { openStore } from "../ts/store/open.ts";
 import { until } from "./support/child.ts";
+import { type Customer, startCustomer } from "./support/customer.ts";
 import { broadcast } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { startPostgres } from "./support/postgres.ts";
@@ -28,7 +29,7 @@ interface Trouble {
   readonly says: RegExp;
 }
 
-async function survives(headgate: Headgate, trouble: Trouble): Promise<void> {
+async function survives(headgate: Headgate, customer: Customer, trouble: Trouble): Promise<void> {
   const readyz = async () => await (await fetch(`${metricsOf(headgate)}/readyz`)).text();
   const newStream = () =>
     headgate.call("POST", "/stream").then(
@@ -47,6 +48,8 @@ async function survives(headgate: Headgate, trouble: Trouble): Promise<void> {
   const refused = broadcast(`${headgate.rtmp}/${spare}`, { seconds: 20 });
   expect(await refused.exit).not.toBe(0);
   expect(headgate.process.stderr()).toContain("store_unavailable");
+  // Nobody counts on an end event that could not be kept.
+  expect(customer.calls("publish")).toHaveLength(1);
 
   await trouble.end();
   await until("ready", async () => (await readyz()) === "ready\n", WAIT_MS);
@@ -99,15 +102,19 @@ test("a full disk stops new work and no live stream, and is noticed when it is o
   const folder = mkdtempSync(join(tmpdir(), "headgate-disk-"));
   cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
   const trouble = fullDisk(folder);
-  const headgate = await startHeadgate({ env: { HEADGATE_DATA_DIR: join(folder, "data") } });
-  await survives(headgate, trouble);
+  const customer = await startCustomer();
+  cleanups.push(() => customer.close());
+  const headgate = await startHeadgate({ customer, env: { HEADGATE_DATA_DIR: join(folder, "data") } });
+  await survives(headgate, customer, trouble);
 }, 180_000);
 
 test("a PostgreSQL that goes away stops new work and no live stream, and is used when it is back", async () => {
   const server = await startPostgres();
   cleanups.push(() => server.close());
-  const headgate = await startHeadgate({ env: { HEADGATE_DATABASE_URL: await server.newDatabase() } });
-  await survives(headgate, { begin: server.stop, end: server.start, says: /^not ready: / });
+  const customer = await startCustomer();
+  cleanups.push(() => customer.close());
+  const headgate = await startHeadgate({ customer, env: { HEADGATE_DATABASE_URL: await server.newDatabase() } });
+  await survives(headgate, customer, { begin: server.stop, end: server.start, says: /^not ready: / });
 }, 180_000);
 
 test.each(["the embedded store", "PostgreSQL"])(

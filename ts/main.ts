@@ -95,6 +95,7 @@ export async function serve(
     };
     const publishing = createPublishing({
       db: store.db,
+      storeProblem: storeHealth.problem,
       media: running,
       streamUpstreams: streamUpstreams.urls,
       clock,

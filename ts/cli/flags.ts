@@ -25,6 +25,11 @@ export function settingFlags(): Record<string, Flag> {
   return flags;
 }
 
+/** Whether a flag, by its name in camel case, is a setting. */
+export function isSetting(name: string): boolean {
+  return KEYS.has(name);
+}
+
 /** What was said on the command line. A flag without a value says "on". */
 export function readFlags(flags: Readonly<Record<string, unknown>>): {
   readonly flags: ReadonlyMap<SettingKey, string>;

@@ -2,16 +2,17 @@
 // its own file.
 import { cli, command, type Flags } from "cleye";
 import { nearest, readVersion } from "../config.ts";
-import { exitCodeOf, ServiceError } from "../errors.ts";
+import { ConfigInvalid, exitCodeOf, ServiceError } from "../errors.ts";
+import { askingFlags } from "./asking.ts";
 import { organisationFlags, storeFlags } from "./at-store.ts";
 import { runBackup } from "./backup.ts";
 import { runConfig } from "./config.ts";
 import { runDoctor } from "./doctor.ts";
-import { type GivenFlags, settingFlags } from "./flags.ts";
+import { type GivenFlags, isSetting, settingFlags } from "./flags.ts";
 import { runKeys, runStream, runToken } from "./keys.ts";
 import { runInit, runOrganisation, runUser } from "./organisations.ts";
 import { runService } from "./serve.ts";
-import { runOpenapi, runSessions, runUpstreams, serviceFlags } from "./service.ts";
+import { runOpenapi, runSessions, runUpstreams } from "./service.ts";
 import { runWebhook, type WebhookFlags, webhookFlags } from "./webhook.ts";
 
 interface Verb {
@@ -81,17 +82,17 @@ function verbs(): Readonly<Record<string, Verb>> {
       words: "test | deliveries | replay ID | simulate",
       flags: webhookFlags,
       help: "Try the webhook, see what it was sent, send it again, or stand in for it",
-      run: (words, flags) => runWebhook(words, flags as unknown as WebhookFlags),
+      run: (words, flags) => runWebhook(words, flags as unknown as WebhookFlags & GivenFlags),
     },
     sessions: {
       words: "ls | show CLIENT_ID | kick CLIENT_ID",
-      flags: serviceFlags,
+      flags: askingFlags,
       help: "Running publishes (asks the service, with HEADGATE_API_KEY)",
       run: runSessions,
     },
     upstreams: {
       words: "ls CLIENT_ID | add CLIENT_ID URL | rm CLIENT_ID ID",
-      flags: serviceFlags,
+      flags: askingFlags,
       help: "Where a running publish is pushed (asks the service, with HEADGATE_API_KEY)",
       run: runUpstreams,
     },
@@ -103,7 +104,7 @@ function verbs(): Readonly<Record<string, Verb>> {
     },
     openapi: {
       words: "",
-      flags: serviceFlags,
+      flags: { json: { ...json, description: "as it always does" } },
       help: "Print the description of the API",
       run: runOpenapi,
     },
@@ -122,7 +123,6 @@ export async function run(argv: readonly string[]): Promise<void> {
       name,
       parameters: words === "" ? [] : ["[words...]"],
       flags,
-      strictFlags: true,
       help: { description: help, ...(words === "" ? {} : { usage: `headgate ${name} ${words}` }) },
     }),
   );
@@ -132,7 +132,6 @@ export async function run(argv: readonly string[]): Promise<void> {
       name: "headgate",
       version: readVersion(),
       commands,
-      strictFlags: true,
       help: {
         description: `Live ingest: RTMP in, the customer's webhook decides, RTMP out.\nExit codes: ${EXIT_CODES}`,
       },
@@ -149,12 +148,36 @@ export async function run(argv: readonly string[]): Promise<void> {
         2,
       );
     }
+    requireKnown(parsed.command ?? "", verb, parsed);
     await verb.run(parsed._, parsed.flags as GivenFlags);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     fail(error.message, exitCodeOf(error));
   }
 }
+
+/** Nothing on the command line is overlooked. Throws `ConfigInvalid`. */
+function requireKnown(
+  name: string,
+  verb: Verb,
+  parsed: { readonly _: readonly string[]; readonly flags: object; readonly unknownFlags: object },
+): void {
+  const [unknown] = Object.keys(parsed.unknownFlags);
+  if (unknown !== undefined) {
+    const known = Object.keys(verb.flags).map(kebab);
+    throw new ConfigInvalid(`--${unknown} is not known; did you mean --${nearest(unknown, [...known, "help"])}?`);
+  }
+  const [extra] = parsed._;
+  if (verb.words === "" && extra !== undefined) throw new ConfigInvalid(`${name} takes no further word: ${extra}`);
+  for (const [flag, value] of Object.entries(parsed.flags)) {
+    // A setting without a value says "on"; what these mean without one nobody knows.
+    const mayBeEmpty = isSetting(flag) || flag === "reason";
+    if (value === "" && !mayBeEmpty) throw new ConfigInvalid(`--${kebab(flag)} needs a value`);
+    if (Number.isNaN(value)) throw new ConfigInvalid(`--${kebab(flag)} must be a number`);
+  }
+}
+
+const kebab = (flag: string) => flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 const isTopLevel = (word: string) => ["--help", "-h", "--version"].includes(word);
 

@@ -1,24 +1,11 @@
 // Commands that ask a running service through its management API, with the API key of HEADGATE_API_KEY or
 // HEADGATE_API_KEY_FILE: `headgate sessions …`, `headgate upstreams …`; and `headgate openapi`, which asks nobody.
 import { apiDocument } from "../app.ts";
-import { readApiKey, readVersion } from "../config.ts";
-import { ServiceError } from "../errors.ts";
+import { readVersion } from "../config.ts";
+import { ask } from "./asking.ts";
 import { unknownVerb, wanted } from "./at-store.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
-
-/** How long the service may take to answer, ms. */
-const ANSWER_LIMIT_MS = 15_000;
-
-export const serviceFlags = {
-  url: { type: String, description: "address of the service", default: "http://127.0.0.1:8080" },
-  json: { type: Boolean, description: "print JSON" },
-} as const;
-
-/** The service said no, or nothing. */
-class ServiceAnswered extends ServiceError {
-  readonly code = "service_answered";
-}
 
 export async function runSessions(words: readonly string[], flags: GivenFlags): Promise<void> {
   const [verb, clientId] = words;
@@ -69,26 +56,4 @@ export async function runUpstreams(words: readonly string[], flags: GivenFlags):
 /** The description of the API, as a service of this version gives it. */
 export function runOpenapi(): void {
   console.log(JSON.stringify(apiDocument(readVersion()), null, 2));
-}
-
-async function ask(flags: GivenFlags, method: string, path: string, body?: object): Promise<unknown> {
-  const url = String(flags.url);
-  const headers = { "x-service-apikey": readApiKey() };
-  let response: Response;
-  try {
-    response = await fetch(new URL(path, url), {
-      method,
-      headers: { ...headers, "content-type": "application/json" },
-      signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-  } catch (cause) {
-    throw new ServiceAnswered(`no answer from ${url}: is headgate running there? (--url)`, { cause });
-  }
-  const answer = (await response.json().catch(() => ({}))) as {
-    readonly error?: { readonly message: string; readonly code: number; readonly userinfo: object };
-  };
-  if (response.ok) return answer;
-  const { message, code, userinfo } = answer.error ?? { message: "no answer of headgate", code: 0, userinfo: {} };
-  throw new ServiceAnswered(`${response.status}: ${message} (code ${code}) ${JSON.stringify(userinfo)}`);
 }

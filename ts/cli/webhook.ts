@@ -1,16 +1,14 @@
 // `headgate webhook …`: what the customer's developers do from a terminal. All but `simulate` ask a running service
 // through its management API, with the API key of HEADGATE_API_KEY or HEADGATE_API_KEY_FILE.
-import { readApiKey } from "../config.ts";
-import { ConfigInvalid, ServiceError } from "../errors.ts";
+import { ConfigInvalid, PortTaken } from "../errors.ts";
 import { clock } from "../main.ts";
+import { ask, askingFlags } from "./asking.ts";
+import type { GivenFlags } from "./flags.ts";
 import { simulate } from "./webhook-simulate.ts";
-
-/** How long the service may take to answer, ms: a webhook's deadline and a little. */
-const ANSWER_LIMIT_MS = 15_000;
 
 /** Flags as cleye takes them. */
 export const webhookFlags = {
-  url: { type: String, description: "address of the service", default: "http://127.0.0.1:8080" },
+  ...askingFlags,
   json: { type: Boolean, description: "deliveries: print JSON, as test and replay always do" },
   arguments: { type: String, description: "test: custom arguments, as behind the ? of a stream name" },
   failed: { type: Boolean, description: "deliveries: only failed ones" },
@@ -29,7 +27,6 @@ export const webhookFlags = {
 } as const;
 
 export interface WebhookFlags {
-  readonly url: string;
   readonly json?: boolean | undefined;
   readonly arguments?: string | undefined;
   readonly failed?: boolean | undefined;
@@ -43,24 +40,22 @@ export interface WebhookFlags {
   readonly certificate: string;
 }
 
-/** The service said no, or nothing. */
-class ServiceAnswered extends ServiceError {
-  readonly code = "service_answered";
-}
-
 /** `words`: test, deliveries, replay and an id, or simulate. Throws `ConfigInvalid` for anything else. */
-export async function runWebhook(words: readonly string[], flags: WebhookFlags): Promise<void> {
+export async function runWebhook(words: readonly string[], flags: WebhookFlags & GivenFlags): Promise<void> {
   const [verb, id] = words;
   switch (verb) {
     case "test": {
       const body = flags.arguments === undefined ? {} : { arguments: flags.arguments };
-      return print(await ask(flags.url, "POST", "/organisation/webhook/test", body));
+      const answer = (await ask(flags, "POST", "/organisation/webhook/test", body)) as Pick<Delivery, "outcome">;
+      print(answer);
+      if (answer.outcome !== "answered") process.exitCode = 1; // for scripts
+      return;
     }
     case "deliveries": {
       const query = new URLSearchParams({ quantity: String(flags.quantity) });
       if (flags.failed) query.set("failed", "true");
       if (flags.name !== undefined) query.set("name", flags.name);
-      const list = await ask(flags.url, "GET", `/organisation/webhook/deliveries?${query}`);
+      const list = await ask(flags, "GET", `/organisation/webhook/deliveries?${query}`);
       if (flags.json) return print(list);
       for (const delivery of list as Delivery[]) console.log(lineOf(delivery));
       return;
@@ -69,7 +64,7 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags):
       if (id === undefined)
         throw new ConfigInvalid("webhook replay wants the id of a delivery: headgate webhook deliveries");
       const path = `/organisation/webhook/deliveries/${encodeURIComponent(id)}/replay`;
-      return print(await ask(flags.url, "POST", path));
+      return print(await ask(flags, "POST", path));
     }
     case "simulate":
       return await runSimulation(flags);
@@ -102,24 +97,10 @@ function print(answer: unknown): void {
   console.log(JSON.stringify(answer, null, 2));
 }
 
-async function ask(url: string, method: string, path: string, body?: object): Promise<unknown> {
-  let response: Response;
-  try {
-    response = await fetch(new URL(path, url), {
-      method,
-      headers: { "x-service-apikey": readApiKey() },
-      signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-  } catch (cause) {
-    throw new ServiceAnswered(`no answer from ${url}: is headgate running there? (--url)`, { cause });
-  }
-  const answer = (await response.json()) as { readonly error?: { readonly message: string; readonly code: number } };
-  if (response.ok) return answer;
-  throw new ServiceAnswered(`${response.status}: ${answer.error?.message} (code ${answer.error?.code})`);
-}
-
 async function runSimulation(flags: WebhookFlags): Promise<void> {
+  requireWithin("--port", flags.port, 0, 65_535);
+  requireWithin("--status", flags.status, 200, 599);
+  requireWithin("--delay", flags.delay, 0, 600_000);
   const simulation = await simulate({
     port: flags.port,
     status: flags.status,
@@ -129,8 +110,16 @@ async function runSimulation(flags: WebhookFlags): Promise<void> {
     certFile: flags.certificate,
     clock,
     print: (line) => console.log(line),
+  }).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code !== "EADDRINUSE") throw cause;
+    throw new PortTaken(`cannot listen on port ${flags.port}: it is in use (--port)`, { cause });
   });
   console.log(`A simulated customer answers ${flags.status} at ${simulation.url}`);
   console.log(`Start headgate with --dev --webhook-ca ${flags.certificate}, and set the webhook to that address.`);
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => simulation.close());
+}
+
+function requireWithin(flag: string, value: number, least: number, most: number): void {
+  if (Number.isSafeInteger(value) && value >= least && value <= most) return;
+  throw new ConfigInvalid(`${flag} must be a whole number from ${least} to ${most}`);
 }

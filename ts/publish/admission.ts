@@ -52,6 +52,8 @@ export type Admission =
 
 export interface AdmissionDeps {
   readonly db: Kysely<Schema>;
+  /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
+  readonly storeProblem?: () => string | null;
   readonly ids: ClientIds;
   readonly names: NamesInUse;
   readonly webhook: Webhook;
@@ -104,6 +106,9 @@ export function createAdmission(deps: AdmissionDeps): {
     const customer = await deps.customers.of(found.organisation_id);
     const field = alsoReservedField(request.arguments, customer.settings);
     if (field !== null) return denied("reserved_field", `Custom arguments must not contain ${field}`);
+
+    // A customer that is asked counts on the end event, and that one could not be kept.
+    if ((deps.storeProblem?.() ?? null) !== null) return denied("store_unavailable");
 
     // From here to the reservation nothing is awaited: of two requests exactly one gets the name.
     const running = names.live(check.name);

@@ -27,6 +27,8 @@ const STOP_LIMIT_MS = 5_000;
 
 export interface PublishingDeps {
   readonly db: Kysely<Schema>;
+  /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
+  readonly storeProblem?: () => string | null;
   /** Asked at each use: the media core may start after this. */
   readonly media: () => Media;
   /** Complete RTMP URLs that a stream is pushed to. */
