@@ -31,6 +31,7 @@ describe("a running publish", () => {
       protocol: "rtmp",
       address: "203.0.113.7",
       acceptedAt: stage.clock.ms,
+      maxBitrateKbps: 0,
       timestampMs: 40,
       bytesIn: 5,
       bytesOut: 0,

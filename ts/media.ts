@@ -144,6 +144,18 @@ export interface UpstreamStatus {
   readonly reconnects: number;
 }
 
+/** How one player of a running publish does. */
+export interface PlayerStatus {
+  /** IP address it reads from. */
+  readonly address: string;
+  /** When it joined, epoch ms. */
+  readonly since: number;
+  /** Audio and video payload bytes handed to it. */
+  readonly bytesOut: number;
+  /** What it lost because it was slow. */
+  readonly droppedFrames: number;
+}
+
 /** What a publish carries; null for what is not there or not known yet. */
 export interface PublishTracks {
   readonly video: { readonly codec: string; readonly width: number | null; readonly height: number | null } | null;
@@ -249,6 +261,8 @@ export interface Media extends WhipMedia {
   removeUpstream(clientId: number, url: string): boolean;
   /** null when the publish is not running. */
   snapshot(clientId: number): PublishSnapshot | null;
+  /** Who plays a running publish, the oldest first, the first thousand; none when it does not run. */
+  players(clientId: number): readonly PlayerStatus[];
   /** Ends every session with reason `shutdown`; all `PublishEnded` have been delivered when it resolves. */
   stop(): Promise<void>;
 }
@@ -306,6 +320,7 @@ export function startMedia(
     // The bridge has exactly these outcomes.
     addUpstream: (clientId, upstream) => core.addUpstream(clientId, upstream) as ReturnType<Media["addUpstream"]>,
     removeUpstream: (clientId, url) => core.removeUpstream(clientId, url),
+    players: (clientId) => core.players(clientId),
     snapshot(clientId) {
       const counters = core.snapshot(clientId);
       return counters === null ? null : readSnapshot(counters);

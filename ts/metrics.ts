@@ -9,6 +9,17 @@ type WebhookOutcome =
 /** A webhook answer that takes longer delays broadcasters noticeably, ms (W11). */
 const SLOW_ANSWER_MS = 300;
 
+/** What runs now. */
+interface LiveNumbers {
+  readonly publishes: Readonly<Record<"rtmp" | "whip", number>>;
+  readonly players: number;
+  /** By state. */
+  readonly upstreams: Readonly<Record<string, number>>;
+  /** Of the running publishes so far. */
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
 export interface Metrics {
   readonly registry: Registry;
   /** `route` is the pattern, never the path: names and ids are no labels. */
@@ -21,10 +32,15 @@ export interface Metrics {
   /** `call`: publish, update_publish or publish_done. */
   observeWebhook(call: string, answer: WebhookOutcome, tookMs: number): void;
   countDenial(cause: string): void;
+  countStart(protocol: "rtmp" | "whip"): void;
+  /** `reason` as it is recorded; the bytes of the whole publish. */
+  countEnd(reason: string, bytes: { readonly bytesIn: number; readonly bytesOut: number }): void;
+  countUpstreamLost(): void;
   /** What is asked at each scrape. */
   watchPublishing(publishing: {
     load(): { readonly inFlight: number; readonly waiting: number; readonly open: readonly string[] };
     outbox(): Promise<{ readonly events: number; readonly oldestMs: number }>;
+    live(): LiveNumbers;
   }): void;
 }
 
@@ -70,6 +86,25 @@ export function createMetrics(): Metrics {
     labelNames: ["cause"],
     registers,
   });
+  const starts = new Counter({
+    name: "headgate_publish_started_total",
+    help: "Publishes that became live",
+    labelNames: ["protocol"],
+    registers,
+  });
+  const ends = new Counter({
+    name: "headgate_publish_ended_total",
+    help: "Publishes that ended, by reason",
+    labelNames: ["reason"],
+    registers,
+  });
+  const losses = new Counter({
+    name: "headgate_upstream_lost_total",
+    help: "Times an upstream stopped taking a publish, or did not begin to",
+    registers,
+  });
+  /** Of the publishes that have ended. */
+  const ended = { bytesIn: 0, bytesOut: 0 };
   return {
     registry,
     observeRequest({ method, route, status, tookMs }) {
@@ -84,7 +119,14 @@ export function createMetrics(): Metrics {
     countDenial(cause) {
       denials.inc({ cause });
     },
-    watchPublishing({ load, outbox }) {
+    countStart: (protocol) => starts.inc({ protocol }),
+    countEnd(reason, { bytesIn, bytesOut }) {
+      ends.inc({ reason });
+      ended.bytesIn += bytesIn;
+      ended.bytesOut += bytesOut;
+    },
+    countUpstreamLost: () => losses.inc(),
+    watchPublishing({ load, outbox, live }) {
       const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
         new Gauge({
           name,
@@ -102,6 +144,32 @@ export function createMetrics(): Metrics {
         "Age of the oldest of them",
         async () => (await outbox()).oldestMs / 1000,
       );
+      gauge("headgate_players", "Players that read", () => live().players);
+      const byLabel = (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>
+        new Gauge({
+          name,
+          help,
+          labelNames: [label],
+          registers,
+          collect() {
+            this.reset();
+            for (const [value, number] of Object.entries(read())) this.set({ [label]: value }, number);
+          },
+        });
+      byLabel("headgate_publishes", "Publishes that are live", "protocol", () => live().publishes);
+      byLabel("headgate_upstreams", "Upstreams of live publishes, by state", "state", () => live().upstreams);
+      new Counter({
+        name: "headgate_media_bytes_total",
+        help: "Bytes of media from broadcasters, and to players and upstreams",
+        labelNames: ["direction"],
+        registers,
+        collect() {
+          const { bytesIn, bytesOut } = live();
+          this.reset();
+          this.inc({ direction: "in" }, ended.bytesIn + bytesIn);
+          this.inc({ direction: "out" }, ended.bytesOut + bytesOut);
+        },
+      });
       new Gauge({
         name: "headgate_webhook_breaker_open",
         help: "1 for each organisation whose webhook only times out and is asked rarely",

@@ -20,6 +20,7 @@ export function createRecordedSessions(): RecordedSessions {
     sessions: {
       list: (organisationId) => live.filter((session) => session.organisationId === organisationId),
       show: find,
+      players: () => [{ address: "192.0.2.7", since: 0, bytesOut: 20, droppedFrames: 1 }],
       kick(organisationId, clientId, description) {
         calls.push(`kick ${clientId} ${description}`);
         return find(organisationId, clientId) !== undefined;

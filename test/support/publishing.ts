@@ -9,6 +9,7 @@ import type {
   EndRequest,
   Media,
   OfferJudgement,
+  PlayerStatus,
   PublishSnapshot,
   Upstream,
   WhipPatched,
@@ -114,6 +115,10 @@ export class RecordingMedia implements Media {
     this.told.push({ told: "remove_upstream", clientId, url });
     return this.snapshots.has(clientId);
   }
+  players(): readonly PlayerStatus[] {
+    return [];
+  }
+
   snapshot(clientId: number): PublishSnapshot | null {
     return this.snapshots.get(clientId) ?? null;
   }

@@ -165,8 +165,16 @@ export interface components {
         } | null);
       };
       upstreams: components["schemas"]["SessionUpstream"][];
+      /** Who plays it, the oldest first; the first thousand of them */
+      players: components["schemas"]["SessionPlayer"][];
       /** What the protocol tells of its transport; null when nothing */
       diagnostics?: unknown;
+    };
+    SessionPlayer: {
+      address: string;
+      since: string;
+      bytes_out: number;
+      dropped_frames: number;
     };
     User: {
       id: string;

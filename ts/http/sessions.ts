@@ -1,6 +1,7 @@
 // /session: publishes that run now, in this process: list, show, kick, upstreams for as long as they run.
 import type { Kysely } from "kysely";
 import { InvalidValue, ParameterRequired, UnknownRecord, UnknownUpstream, WrongDataType } from "../errors.ts";
+import type { PlayerStatus } from "../media.ts";
 import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import { BITRATE_LIMIT_KBPS } from "../organisation/settings.ts";
@@ -48,10 +49,14 @@ const sessionShape = {
   }),
   upstreams: z.array(Upstream),
 };
+const Player = z
+  .object({ address: z.string(), since: Time, bytes_out: z.int(), dropped_frames: z.int() })
+  .openapi("SessionPlayer");
 const Session = z.object(sessionShape).openapi("Session");
 const SessionWithDiagnostics = z
   .object({
     ...sessionShape,
+    players: z.array(Player).openapi({ description: "Who plays it, the oldest first; the first thousand of them" }),
     diagnostics: z.unknown().openapi({ description: "What the protocol tells of its transport; null when nothing" }),
   })
   .openapi("SessionWithDiagnostics");
@@ -79,7 +84,8 @@ export function sessionRoutes(deps: {
     { tag: "Sessions", summary: "One running publish", answer: SessionWithDiagnostics, errors: [404] },
     async (c, caller) => {
       const session = await find(caller, c.req.param("client_id"));
-      return c.json({ ...sessionRecord(session), diagnostics: inSnakeCase(session.diagnostics ?? null) });
+      const diagnostics = inSnakeCase(session.diagnostics ?? null);
+      return c.json({ ...sessionRecord(session), players: sessions.players(session).map(playerRecord), diagnostics });
     },
   );
 
@@ -233,6 +239,15 @@ function sessionRecord(session: LiveSession): z.infer<typeof Session> {
       dropped_frames: upstream.droppedFrames,
       reconnects: upstream.reconnects,
     })),
+  };
+}
+
+function playerRecord(player: PlayerStatus): z.infer<typeof Player> {
+  return {
+    address: player.address,
+    since: new Date(player.since).toISOString(),
+    bytes_out: player.bytesOut,
+    dropped_frames: player.droppedFrames,
   };
 }
 

@@ -39,6 +39,8 @@ export declare class MediaCore {
   end(clientId: number, reason: string, description: string): void
   /** Counters of a running publish; null when it does not run. */
   snapshot(clientId: number): PublishCounters | null
+  /** Who plays a running publish, the oldest first; none when it does not run. */
+  players(clientId: number): Array<PlayerCounters>
   /** Pushes a running publish to one more upstream: added, not_running or too_many. */
   addUpstream(clientId: number, options: UpstreamOptions): string
   /**
@@ -129,6 +131,16 @@ export interface OfferJudgement {
   status?: number
   /** For people; never repeats the offer. */
   detail?: string
+}
+
+/** How one player of a running publish does. */
+export interface PlayerCounters {
+  /** Where it reads from. */
+  address: string
+  /** When it joined, epoch ms. */
+  since: number
+  bytesOut: number
+  droppedFrames: number
 }
 
 /** Counters of one running publish. */

@@ -12,6 +12,7 @@ import type { BitrateLimits } from "./bitrate-limit.ts";
 import { createClientIds } from "./client-ids.ts";
 import { createDeliveryLog } from "./delivery-log.ts";
 import { type Denied, denied } from "./denials.ts";
+import { liveNumbers } from "./live-numbers.ts";
 import { NamesInUse } from "./names-in-use.ts";
 import { createOutbox } from "./outbox.ts";
 import { openPublishes, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
@@ -38,7 +39,10 @@ export interface PublishingDeps {
   readonly log: Logger;
   /** Keys and switches of the organisations. */
   readonly customers: Pick<Customers, "of">;
-  readonly metrics: Pick<Metrics, "observeWebhook" | "countDenial" | "watchPublishing">;
+  readonly metrics: Pick<
+    Metrics,
+    "observeWebhook" | "countDenial" | "countStart" | "countEnd" | "countUpstreamLost" | "watchPublishing"
+  >;
   readonly settings: {
     /** Total deadline of one webhook call (W11), ms. */
     readonly deadlineMs: number;
@@ -118,8 +122,12 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const outbox = createOutbox({ db, webhook, customers, clock, log, deadlineMs });
   const ids = createClientIds(db);
   const { admit, settled } = createAdmission({ ...deps, ids, names, webhook, outbox });
-  metrics.watchPublishing({ load: webhook.load, outbox: outbox.depth });
   const running = new Map<number, Running>();
+  metrics.watchPublishing({
+    load: webhook.load,
+    outbox: outbox.depth,
+    live: () => liveNumbers([...running.values()], deps.media),
+  });
   /** Ends the store could not take yet. */
   const unrecorded = new Map<number, Ended>();
   /** Publishes that were told to end because too many updates had no answer (W16). */
@@ -145,7 +153,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
         case "upstream_changed": {
           const { clientId, upstream, detail } = event;
           if (event.sending) log.info({ clientId, upstream }, "upstream sending");
-          else log.warn({ clientId, upstream, detail }, "upstream lost");
+          else {
+            log.warn({ clientId, upstream, detail }, "upstream lost");
+            metrics.countUpstreamLost();
+          }
           return;
         }
       }
@@ -231,6 +242,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   async function begin(admission: Allowed, protocol: RunningPublish["protocol"], start: () => void): Promise<boolean> {
     const { clientId, intent } = admission;
     // Known before the core is told: the end may come in the same turn (W12a).
+    metrics.countStart(protocol);
     running.set(clientId, { ...admission, protocol, updates: updatesOf(admission), ended: [] });
     log.info(
       { clientId, organisation: intent.organisationId, stream: intent.streamId, address: intent.address },
@@ -274,6 +286,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const reason = reasonOf(event);
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
     log.info({ clientId, reason, seconds, bytesIn, bytesOut }, "publish ended");
+    metrics.countEnd(reason, { bytesIn, bytesOut });
     outbox.hold(clientId);
     ending.add(clientId);
     try {

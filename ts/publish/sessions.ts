@@ -1,6 +1,6 @@
 // Publish sessions that run now, as an operator sees and steers them: list, show, kick, upstreams while live.
 import { InvalidValue } from "../errors.ts";
-import type { Media, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
+import type { Media, PlayerStatus, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
 import { lowestLimit } from "./bitrate-limit.ts";
 import type { Publishing, RunningPublish } from "./lifecycle.ts";
 import { checkUpstreamUrl } from "./upstream-url.ts";
@@ -38,6 +38,8 @@ export interface LiveSession {
 export interface LiveSessions {
   /** Oldest first. */
   list(organisationId: string): LiveSession[];
+  /** Who plays it, the oldest first, the first thousand. */
+  players(session: LiveSession): readonly PlayerStatus[];
   /** Undefined when no such publish runs, also for another organisation's. */
   show(organisationId: string, clientId: number): LiveSession | undefined;
   /** Ends the publish with `description` for the broadcaster; false when it does not run. */
@@ -63,7 +65,7 @@ export function createLiveSessions(deps: {
   readonly publishing: Pick<Publishing, "running">;
   readonly media: () => Pick<
     Media,
-    "snapshot" | "whipDiagnostics" | "end" | "addUpstream" | "removeUpstream" | "limitWhipBitrate"
+    "snapshot" | "players" | "whipDiagnostics" | "end" | "addUpstream" | "removeUpstream" | "limitWhipBitrate"
   >;
   /** Allows private addresses for upstreams. */
   readonly dev: boolean;
@@ -78,6 +80,7 @@ export function createLiveSessions(deps: {
       const publish = find(organisationId, clientId);
       return publish && show(publish);
     },
+    players: ({ clientId }) => media().players(clientId),
     kick: (organisationId, clientId, description) => kick(find(organisationId, clientId), description),
     kickStream: (organisationId, streamId, description) => kick(findStream(organisationId, streamId), description),
     async addUpstream(organisationId, clientId, url) {

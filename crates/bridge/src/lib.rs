@@ -19,8 +19,8 @@ use napi::{Env, Error, Status};
 use napi_derive::napi;
 
 use transfer::{
-    MailboxItem, MediaOptions, OfferJudgement, PublishCounters, UpstreamOptions, WhipOptions,
-    number, whole,
+    MailboxItem, MediaOptions, OfferJudgement, PlayerCounters, PublishCounters, UpstreamOptions,
+    WhipOptions, number, whole,
 };
 
 /// The running media core.
@@ -216,6 +216,14 @@ impl MediaCore {
         let client_id = whole(client_id)?;
         let snapshot = self.ingest.as_ref().and_then(|ingest| ingest.snapshot(client_id));
         Ok(snapshot.map(|snapshot| PublishCounters::new(number(client_id), snapshot)))
+    }
+
+    /// Who plays a running publish, the oldest first; none when it does not run.
+    #[napi(catch_unwind)]
+    pub fn players(&self, client_id: f64) -> Result<Vec<PlayerCounters>> {
+        let client_id = whole(client_id)?;
+        let players = self.ingest.as_ref().map(|ingest| ingest.players(client_id));
+        Ok(players.into_iter().flatten().map(PlayerCounters::from).collect())
     }
 
     /// Pushes a running publish to one more upstream: added, not_running or too_many.

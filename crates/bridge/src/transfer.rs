@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use headgate_ingest::{Event, PublishSnapshot, UpstreamStatus};
+use headgate_ingest::{Event, PlayerStatus, PublishSnapshot, UpstreamStatus};
 use napi::bindgen_prelude::{Buffer, Result};
 use napi::{Error, Status};
 use napi_derive::napi;
@@ -219,6 +219,28 @@ impl From<UpstreamStatus> for UpstreamCounters {
             bytes_out: number(status.bytes_out),
             dropped_frames: number(status.dropped_frames),
             reconnects: number(status.reconnects),
+        }
+    }
+}
+
+/// How one player of a running publish does.
+#[napi(object)]
+pub struct PlayerCounters {
+    /// Where it reads from.
+    pub address: String,
+    /// When it joined, epoch ms.
+    pub since: f64,
+    pub bytes_out: f64,
+    pub dropped_frames: f64,
+}
+
+impl From<PlayerStatus> for PlayerCounters {
+    fn from(status: PlayerStatus) -> Self {
+        Self {
+            address: status.address.to_string(),
+            since: epoch_ms(status.since),
+            bytes_out: number(status.bytes_out),
+            dropped_frames: number(status.dropped_frames),
         }
     }
 }

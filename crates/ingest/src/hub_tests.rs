@@ -1,3 +1,4 @@
+use std::net::IpAddr;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -90,11 +91,16 @@ fn bytes_out_is_the_sum_over_everyone_who_read() {
     let keys = [1, 2, 3].map(|reader| {
         live.hub.subscribe(live.stream, reader, SoundForm::Undecided, None).expect("live")
     });
+    let address = IpAddr::from([192, 0, 2, 1]);
+    for key in keys {
+        live.hub.count(key, live.counters.players.enter(address));
+    }
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Audio, 10)]);
     for key in keys {
         live.drain(key);
     }
-    assert_eq!(live.counters.bytes().1, 3 * 20);
+    let each: Vec<u64> = live.counters.players.status().iter().map(|of| of.bytes_out).collect();
+    assert_eq!((each, live.counters.bytes().1), (vec![20; 3], 3 * 20));
 }
 
 #[test]

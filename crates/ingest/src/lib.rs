@@ -18,6 +18,7 @@ mod hub;
 mod link;
 mod live;
 mod mailbox;
+mod players;
 mod ports;
 mod pump;
 mod queue;
@@ -51,6 +52,7 @@ use std::time::Instant;
 pub use tls::TlsError;
 
 pub use mailbox::{AddressWanted, Event, PublishEnded, PublishRequested, UpstreamChanged};
+pub use players::PlayerStatus;
 pub use session::{EndReason, PublishSnapshot};
 pub use tracks::{AudioTrack, Tracks, VideoTrack};
 pub use upstream_url::UpstreamUrl;
@@ -395,6 +397,13 @@ impl Ingest {
     #[must_use]
     pub fn snapshot(&self, client_id: u64) -> Option<PublishSnapshot> {
         Some(self.shared.mailbox.counters(client_id)?.snapshot(Instant::now()))
+    }
+
+    /// Who plays a running publish, the oldest first; none when it does not run.
+    #[must_use]
+    pub fn players(&self, client_id: u64) -> Vec<PlayerStatus> {
+        let counters = self.shared.mailbox.counters(client_id);
+        counters.map_or_else(Vec::new, |counters| counters.players.status())
     }
 
     /// Media workers that run.

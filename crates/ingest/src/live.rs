@@ -1,5 +1,6 @@
 //! What a worker does with live streams: opens, joins, mirrors and ends them. Not the wire.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -236,8 +237,14 @@ impl Worker {
         self.locals.get(&stream).is_some_and(|local| local.draining_until.is_none())
     }
 
-    /// A player joins a live name; false when there is none.
-    pub(crate) fn join(&mut self, player: usize, name: &[u8], form: SoundForm) -> bool {
+    /// A player at `address` joins a live name; false when there is none.
+    pub(crate) fn join(
+        &mut self,
+        player: usize,
+        name: &[u8],
+        form: SoundForm,
+        address: IpAddr,
+    ) -> bool {
         let Some(place) = self.shared.directory.find(name) else { return false };
         if place.worker != self.index() && !self.mirrors.contains_key(&place.stream) {
             let relay = Arc::new(Relay::default());
@@ -248,7 +255,13 @@ impl Worker {
             self.mirrors.insert(stream, mirror);
             self.shared.send(place.worker, Command::Attach { stream, reader, relay });
         }
-        self.read_stream(player, place.stream, form, None)
+        if !self.read_stream(player, place.stream, form, None) {
+            return false;
+        }
+        if let Some((_, subscriber)) = self.seats.get(player).and_then(|seat| seat.reads) {
+            self.hub.count(subscriber, place.counters.players.enter(address));
+        }
+        true
     }
 
     /// Seat `reader` reads the stream from configuration + keyframe on, and nothing up to `after` again.

@@ -290,7 +290,7 @@ impl ServerConnection {
 
     fn play(&mut self, worker: &mut Worker, key: usize, target: &Target) {
         let four_ccs = self.session.four_cc_list();
-        if worker.join(key, &target.name, sound_form(four_ccs)) {
+        if worker.join(key, &target.name, sound_form(four_ccs), self.peer) {
             worker.leave_out(key, foreign_pictures(four_ccs));
             self.session.accept_play();
             self.role = Role::Playing { judged_at: Some(worker.now + TRACKS_LIMIT) };

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use headgate_media::{Frame, FrameKind};
 
+use crate::players::Players;
 use crate::tracks::Tracks;
 use crate::upstreams::{UpstreamStatus, Upstreams};
 
@@ -111,6 +112,8 @@ pub(crate) struct Counters {
     tracks: Mutex<Tracks>,
     /// Where it is pushed.
     pub(crate) upstreams: Upstreams,
+    /// Who plays it.
+    pub(crate) players: Players,
 }
 
 /// Counters and state of a publish session at one moment.
@@ -148,6 +151,7 @@ impl Counters {
             dropped_frames: AtomicU64::new(0),
             tracks: Mutex::default(),
             upstreams: Upstreams::default(),
+            players: Players::default(),
         }
     }
 

@@ -122,6 +122,11 @@ impl Delivery {
     pub(crate) fn add_dropped(&self, frames: u64) {
         self.dropped_frames.fetch_add(frames, Ordering::Relaxed);
     }
+
+    /// Payload bytes and lost frames.
+    pub(crate) fn so_far(&self) -> (u64, u64) {
+        (self.bytes_out.load(Ordering::Relaxed), self.dropped_frames.load(Ordering::Relaxed))
+    }
 }
 
 /// One upstream of a running publish.

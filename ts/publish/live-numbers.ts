@@ -1,0 +1,27 @@
+// What runs now, in numbers for the operator's dashboards.
+import type { Media, PublishSnapshot } from "../media.ts";
+
+/** Sums over the running publishes; `bytesIn` and `bytesOut` are theirs so far. */
+export function liveNumbers(
+  running: readonly { readonly clientId: number; readonly protocol: "rtmp" | "whip" }[],
+  media: () => Pick<Media, "snapshot">,
+) {
+  const snapshots: PublishSnapshot[] = [];
+  const publishes = { rtmp: 0, whip: 0 };
+  for (const { clientId, protocol } of running) {
+    publishes[protocol] += 1;
+    const snapshot = media().snapshot(clientId);
+    if (snapshot !== null) snapshots.push(snapshot);
+  }
+  const sum = (of: (snapshot: PublishSnapshot) => number) => snapshots.reduce((total, each) => total + of(each), 0);
+  const upstreams = { connecting: 0, sending: 0, waiting: 0, refused: 0 };
+  for (const { state } of snapshots.flatMap((snapshot) => snapshot.upstreams)) upstreams[state] += 1;
+  return {
+    publishes,
+    // An upstream that takes a publish reads it as a player does.
+    players: Math.max(0, sum(({ subscribers }) => subscribers) - upstreams.sending),
+    upstreams,
+    bytesIn: sum(({ bytesIn }) => bytesIn),
+    bytesOut: sum(({ bytesOut }) => bytesOut),
+  };
+}
