@@ -11,6 +11,8 @@ const RECORDED = [
   "aiortc-1.16",
   "chromium-156",
   "ffmpeg-8.1",
+  // With OpenH264 announced to it; without, as it comes, it offers no H.264.
+  "firefox-153",
   "gstreamer-1.22",
   "werift-0.23",
   "whip-web-client-1.1",
@@ -25,7 +27,7 @@ const RECONSTRUCTED = [
   "obs_32_simulcast",
   "safari",
 ];
-const WITHOUT_H264 = "firefox_153_no_h264";
+const WITHOUT_H264 = "firefox-153-no-h264";
 
 interface Codec {
   readonly payloadType: number;
@@ -55,7 +57,7 @@ interface Parsed {
 }
 
 const offerOf = (name: string) =>
-  RECORDED.includes(name)
+  RECORDED.includes(name) || name === WITHOUT_H264
     ? readFileSync(`test/fixtures/offers/${name}.sdp`, "utf8")
     : readFileSync(`crates/whip/src/sdp/fixtures/${name}.sdp`, "utf8").replace(/\r?\n/g, "\r\n");
 
