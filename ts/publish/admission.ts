@@ -16,7 +16,8 @@ import type { Outbox } from "./outbox.ts";
 import { type Intent, type RecordedEndReason, recordEnd, recordIntent, recordLive } from "./record.ts";
 import { alsoReservedField, checkStreamName } from "./stream-name.ts";
 import { writeUpstreams } from "./upstreams.ts";
-import type { Webhook, WebhookAnswer } from "./webhook.ts";
+import type { Webhook } from "./webhook.ts";
+import type { WebhookAnswer } from "./webhook-answer.ts";
 import { publishBody } from "./webhook-body.ts";
 import { newWebhookId } from "./webhook-signature.ts";
 

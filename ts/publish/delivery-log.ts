@@ -6,7 +6,8 @@ import type { Logger } from "pino";
 import type { DeliveryTable, Schema } from "../store/schema.ts";
 import { together } from "../store/together.ts";
 import { wasTried } from "./retry-schedule.ts";
-import type { WebhookAnswer, WebhookCall } from "./webhook.ts";
+import type { WebhookCall } from "./webhook.ts";
+import type { WebhookAnswer } from "./webhook-answer.ts";
 
 /** How long rows are kept, ms, and what they may take together, bytes. */
 export const DELIVERY_AGE_LIMIT_MS = 30 * 24 * 3_600_000;

@@ -6,7 +6,8 @@ import type { Logger } from "pino";
 import type { Customers } from "../organisation/customers.ts";
 import type { OutboxTable, Schema } from "../store/schema.ts";
 import { judgeDelivery, wasTried } from "./retry-schedule.ts";
-import type { Webhook, WebhookAnswer } from "./webhook.ts";
+import type { Webhook } from "./webhook.ts";
+import type { WebhookAnswer } from "./webhook-answer.ts";
 
 /** Deliveries in flight: more wait in the store, and one organisation's slow customer cannot take all places. */
 const IN_FLIGHT_LIMIT = 256;

@@ -3,7 +3,8 @@ import type { Logger } from "pino";
 import type { Media } from "../media.ts";
 import type { Customers } from "../organisation/customers.ts";
 import { updateExtras } from "./update-extras.ts";
-import type { Webhook, WebhookAnswer } from "./webhook.ts";
+import type { Webhook } from "./webhook.ts";
+import type { WebhookAnswer } from "./webhook-answer.ts";
 import { updateBody, type WebhookSubject } from "./webhook-body.ts";
 import { newWebhookId } from "./webhook-signature.ts";
 

@@ -3,7 +3,7 @@
 import type { Dispatcher } from "undici";
 import { AddressRefused } from "./address-guard.ts";
 import type { Deadline } from "./deadline.ts";
-import type { WebhookAnswer } from "./webhook.ts";
+import type { WebhookAnswer } from "./webhook-answer.ts";
 import { NotConnected } from "./webhook-connections.ts";
 
 /** Most body bytes read from an answer before its connection is dropped (W10). */

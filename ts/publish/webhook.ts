@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { Resolve } from "./address-guard.ts";
 import { CustomerGate } from "./customer-gate.ts";
 import { Deadline } from "./deadline.ts";
+import type { WebhookAnswer } from "./webhook-answer.ts";
 import { createConnections } from "./webhook-connections.ts";
 import { Exchange } from "./webhook-exchange.ts";
 import { signatureHeaders } from "./webhook-signature.ts";
@@ -36,21 +37,6 @@ export interface WebhookCall {
     readonly attempt: number;
   };
 }
-
-/** `breaker_open`, `no_place`: the customer was not even tried (W25). */
-export type UnreachableCause = "deadline" | "connection" | "address_refused" | "breaker_open" | "no_place";
-
-export type WebhookAnswer =
-  | {
-      readonly outcome: "answered";
-      /** HTTP status; redirects are answers like any other. */
-      readonly status: number;
-      /** First line of a 403's plain text, at most 200 printable characters (W26); null when there is none. */
-      readonly reason: string | null;
-      /** The Retry-After header as it came, or null. */
-      readonly retryAfter: string | null;
-    }
-  | { readonly outcome: "unreachable"; readonly cause: UnreachableCause };
 
 /** Told of every call when its answer is known. Must not throw. */
 export type WebhookObserver = (call: WebhookCall, answer: WebhookAnswer, tookMs: number) => void;

@@ -6,7 +6,8 @@ import type { Customers } from "../organisation/customers.ts";
 import type { DeliveryTable, Schema } from "../store/schema.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
 import { UPDATE_FIELDS } from "./update-extras.ts";
-import type { Webhook, WebhookAnswer, WebhookCall } from "./webhook.ts";
+import type { Webhook, WebhookCall } from "./webhook.ts";
+import type { WebhookAnswer } from "./webhook-answer.ts";
 import { publishBody } from "./webhook-body.ts";
 import { newWebhookId } from "./webhook-signature.ts";
 

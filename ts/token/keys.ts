@@ -5,12 +5,8 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Schema, TokenKeyTable } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
+import { TOKEN_ALGORITHMS, type TokenAlgorithm } from "./algorithms.ts";
 import { purposeOf, rotateTokenKeys } from "./rotation.ts";
-
-/** The algorithms a web token may be signed with; nothing else is ever verified. EdDSA and Ed25519 are one algorithm by
- *  its older and its newer name (RFC 8037, RFC 9864). */
-export const TOKEN_ALGORITHMS = ["ES256", "RS256", "EdDSA", "Ed25519"] as const;
-export type TokenAlgorithm = (typeof TOKEN_ALGORITHMS)[number];
 
 export interface TokenKeys {
   readonly active: { readonly kid: string; readonly alg: TokenAlgorithm; readonly privateKey: CryptoKey };

@@ -4,7 +4,7 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair } from "jose";
 import type { Kysely } from "kysely";
 import type { Schema, TokenKeyTable } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
-import type { TokenAlgorithm } from "./keys.ts";
+import type { TokenAlgorithm } from "./algorithms.ts";
 
 const DAY_MS = 86_400_000;
 /** How long a key must have been shown before it signs: twice what a copy of the key set may be used. */

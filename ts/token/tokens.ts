@@ -3,7 +3,8 @@
 import { randomUUID } from "node:crypto";
 import { decodeJwt, errors, type JWK, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import { BadToken, type TokenFault } from "../errors.ts";
-import { TOKEN_ALGORITHMS, type TokenKeys } from "./keys.ts";
+import { TOKEN_ALGORITHMS } from "./algorithms.ts";
+import type { TokenKeys } from "./keys.ts";
 import type { Revocations } from "./revocations.ts";
 
 /** Validity when the caller names no `exp`, and the longest there is (T1), seconds. */
