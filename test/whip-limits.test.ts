@@ -40,6 +40,14 @@ describe("requests", () => {
     expect(await statusesOf(3, () => remove("203.0.113.7"))).toStrictEqual([404, 404, 429]);
   });
 
+  test("never keep anybody from saying goodbye", async () => {
+    await open({ HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND: "1" });
+    const { session } = await gateway.opened();
+    await statusesOf(6, () => gateway.call("DELETE", NO_SESSION));
+    expect((await gateway.call("DELETE", NO_SESSION)).status).toBe(429);
+    expect((await gateway.call("DELETE", session)).status).toBe(200);
+  });
+
   test("of one IPv6 network count as one address's", async () => {
     await open({ HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND: "1" });
     const peers = ["2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6", "2001:0db8:0001:0002::9", "2001:db8:1:2::a"];

@@ -61,7 +61,11 @@ export function whipSessionRoutes({ config, whip }: WhipSessionDeps): Hono {
     }
   });
 
-  routes.delete(session, limited, (c) => {
+  /** A goodbye is heard however many there are; guessing at sessions is limited. */
+  const limitedGuess: MiddlewareHandler = (c, next) =>
+    whip.has(c.req.param("session") ?? "") ? next() : limited(c, next);
+
+  routes.delete(session, limitedGuess, (c) => {
     if (!whip.end(c.req.param("session"))) throw unknownSession();
     return c.body(null, 200);
   });
