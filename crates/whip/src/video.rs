@@ -21,8 +21,12 @@ const KEYFRAME_PAUSE: Duration = Duration::from_millis(500);
 const FIRST_KEYFRAME_WAIT: Duration = Duration::from_millis(400);
 /// Requests without a keyframe after which a sender is taken not to react.
 const DEAF_AFTER: u32 = 8;
-/// A sender that never reacts is asked this seldom.
+/// A sender that does not react is asked this seldom, and only when a keyframe is needed.
 const DEAF_PAUSE: Duration = Duration::from_secs(10);
+/// Groups in a row that ended no sooner for being asked, after which a sender is left to its own rhythm.
+const OWN_RHYTHM_AFTER: u8 = 3;
+/// Requests that go out before even a far sender's keyframe is here.
+const REACTION_PLIS: u32 = 2;
 
 /// The picture.
 pub(crate) struct VideoTrack {
@@ -44,6 +48,8 @@ pub(crate) struct VideoTrack {
     has_lost_reference: bool,
     last_pli: Option<Instant>,
     unanswered_plis: u32,
+    /// Groups in a row whose keyframe did not come for being asked for.
+    unhurried_groups: u8,
     is_keyframe_wanted: bool,
     plis: u64,
 }
@@ -72,6 +78,7 @@ impl VideoTrack {
             has_lost_reference: false,
             last_pli: None,
             unanswered_plis: 0,
+            unhurried_groups: 0,
             is_keyframe_wanted: false,
             plis: 0,
         }
@@ -274,6 +281,11 @@ impl VideoTrack {
             return;
         }
         if unit.is_keyframe {
+            self.unhurried_groups = match self.unanswered_plis {
+                0 => self.unhurried_groups,
+                1..=REACTION_PLIS => 0,
+                _ => self.unhurried_groups.saturating_add(1),
+            };
             self.unanswered_plis = 0;
             self.has_lost_reference = false;
         } else if self.has_lost_reference {
@@ -337,13 +349,16 @@ impl VideoTrack {
         let target = self.target(now).filter(|_| self.can_ask_keyframe)?;
         let first = target.first_packet?;
         let is_shown = self.shown().is_some_and(|shown| shown.rid == target.rid);
+        let is_deaf = self.unanswered_plis >= DEAF_AFTER;
         let due = match target.receiver.meter.last_keyframe() {
             _ if self.is_keyframe_wanted => first,
             None => first + FIRST_KEYFRAME_WAIT,
             Some(_) if target.awaits_keyframe() || !is_shown => first,
+            // Asking changes nothing: OBS and FFmpeg keep the rhythm they are set to.
+            Some(_) if is_deaf || self.unhurried_groups >= OWN_RHYTHM_AFTER => return None,
             Some(last) => last + KEYFRAME_AGE,
         };
-        let pause = if self.unanswered_plis >= DEAF_AFTER { DEAF_PAUSE } else { KEYFRAME_PAUSE };
+        let pause = if is_deaf { DEAF_PAUSE } else { KEYFRAME_PAUSE };
         Some(self.last_pli.map_or(due, |last| due.max(last + pause)))
     }
 }
