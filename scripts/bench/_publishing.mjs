@@ -49,6 +49,7 @@ export async function openPublishing(
       dev: true,
       upstreamPush: [],
       duplicate: "reject_if_active",
+      maxBitrateKbps: { all: 0, trial: 0 },
       ...settings,
     },
   });

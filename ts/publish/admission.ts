@@ -108,6 +108,8 @@ export function createAdmission(deps: AdmissionDeps): {
     const field = alsoReservedField(request.arguments, customer.settings);
     if (field !== null) return denied("reserved_field", `Custom arguments must not contain ${field}`);
 
+    const limit = customer.settings.max_bitrate_kbps;
+    const maxBitrateKbps = bitrateLimitOf(settings.maxBitrateKbps, found.plan, limit);
     // A customer that is asked counts on the end event, and that one could not be kept.
     if ((deps.storeProblem?.() ?? null) !== null) return denied("store_unavailable");
 
@@ -131,8 +133,6 @@ export function createAdmission(deps: AdmissionDeps): {
       if (accepted.outcome === "denied") return accepted;
       const upstreams = [...configured.map(upstreamOf("deployment")), ...accepted.upstreams.map(upstreamOf("stream"))];
       allowed = intent.clientId;
-      const limit = customer.settings.max_bitrate_kbps;
-      const maxBitrateKbps = bitrateLimitOf(settings.maxBitrateKbps, found.plan, limit);
       return { outcome: "allowed", clientId: allowed, intent, upstreams, maxBitrateKbps, acceptedAt: clock.now() };
     } finally {
       if (allowed === null) names.release(check.name);
