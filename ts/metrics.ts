@@ -126,7 +126,8 @@ export function createMetrics(): Metrics {
       ended.bytesOut += bytesOut;
     },
     countUpstreamLost: () => losses.inc(),
-    watchPublishing({ load, outbox, live }) {
+    watchPublishing({ load, outbox, live: measure }) {
+      const live = oncePerTurn(measure);
       const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
         new Gauge({
           name,
@@ -181,5 +182,19 @@ export function createMetrics(): Metrics {
         },
       });
     },
+  };
+}
+
+/** All metrics of a scrape are collected in one turn of the event loop: what several of them tell is measured once. */
+function oncePerTurn<T>(measure: () => T): () => T {
+  let known: { readonly value: T } | null = null;
+  return () => {
+    if (known === null) {
+      known = { value: measure() };
+      setImmediate(() => {
+        known = null;
+      });
+    }
+    return known.value;
   };
 }

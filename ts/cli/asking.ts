@@ -1,6 +1,7 @@
 // Commands that ask a running service through its management API: where it is, with which key, and what it said.
 import { loadConfig, readApiKey } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
+import { storeFlags } from "./at-store.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 
 /** How long the service may take to answer, ms: a webhook's deadline and a little. */
@@ -11,8 +12,8 @@ const EVERYWHERE = ["0.0.0.0", "::", ""];
 /** Flags of every command that asks, as cleye takes them. */
 export const askingFlags = {
   url: { type: String, description: "address of the service; default: this machine, at the configured http.port" },
-  config: { type: String, description: "configuration file; default: headgate.toml in the data directory" },
-  json: { type: Boolean, description: "print JSON" },
+  config: storeFlags.config,
+  json: storeFlags.json,
 } as const;
 
 /** The service said no, or nothing. */

@@ -171,10 +171,15 @@ function requireKnown(
   if (verb.words === "" && extra !== undefined) throw new ConfigInvalid(`${name} takes no further word: ${extra}`);
   for (const [flag, value] of Object.entries(parsed.flags)) {
     // A setting without a value says "on"; what these mean without one nobody knows.
-    const mayBeEmpty = isSetting(flag) || flag === "reason";
-    if (value === "" && !mayBeEmpty) throw new ConfigInvalid(`--${kebab(flag)} needs a value`);
+    if (value === "" && !isSetting(flag) && !isDefault(verb, flag, value))
+      throw new ConfigInvalid(`--${kebab(flag)} needs a value`);
     if (Number.isNaN(value)) throw new ConfigInvalid(`--${kebab(flag)} must be a number`);
   }
+}
+
+function isDefault(verb: Verb, flag: string, value: string): boolean {
+  const declared = verb.flags[flag];
+  return typeof declared === "object" && "default" in declared && declared.default === value;
 }
 
 const kebab = (flag: string) => flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);

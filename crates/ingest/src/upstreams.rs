@@ -173,6 +173,7 @@ impl UpstreamRecord {
 
     fn status(&self) -> UpstreamStatus {
         let course = lock(&self.course);
+        let (bytes_out, dropped_frames) = self.delivery.so_far();
         UpstreamStatus {
             id: self.id,
             url: self.upstream.url.tc_url(),
@@ -180,8 +181,8 @@ impl UpstreamRecord {
             state: course.state,
             since: course.since,
             last_error: course.last_error.clone(),
-            bytes_out: self.delivery.bytes_out.load(Ordering::Relaxed),
-            dropped_frames: self.delivery.dropped_frames.load(Ordering::Relaxed),
+            bytes_out,
+            dropped_frames,
             reconnects: course.acceptances.saturating_sub(1),
         }
     }

@@ -39,8 +39,8 @@ fn the_upstream_gets_every_frame_and_the_arguments_and_the_end() {
     assert_eq!((theirs.reason, theirs.bytes_in), (EndReason::Unpublished, ours.bytes_in));
 }
 
-#[test]
-fn a_lost_upstream_is_asked_for_anew_and_resumes_at_a_keyframe() {
+/// A publish that is pushed to another core under client id 7, fifteen pictures sent; and the number of its push.
+fn pushing_fifteen_pictures() -> (Core, Core, Peer, u64) {
     let (mut core, mut upstream) = (Core::start(1), Core::start(1));
     let port = upstream.port();
     let mut publisher = core.publisher("cam", 1, &[format!("rtmp://127.0.0.1:{port}/live/out")]);
@@ -51,13 +51,19 @@ fn a_lost_upstream_is_asked_for_anew_and_resumes_at_a_keyframe() {
     for n in 0..15 {
         publisher.send_frame(n, 10);
     }
+    (core, upstream, publisher, wanted.push)
+}
+
+#[test]
+fn a_lost_upstream_is_asked_for_anew_and_resumes_at_a_keyframe() {
+    let (mut core, mut upstream, mut publisher, first) = pushing_fifteen_pictures();
     while upstream.ingest.snapshot(7).is_some_and(|s| s.bytes_in < 15 * Peer::FRAME_BYTES) {
         publisher.step();
     }
     upstream.ingest.end(7, EndReason::Kicked, String::new());
     upstream.ended(7);
     let again = core.address_wanted();
-    assert_ne!(again.push, wanted.push);
+    assert_ne!(again.push, first);
     for n in 15..25 {
         publisher.send_frame(n, 10);
     }
@@ -72,16 +78,7 @@ fn a_lost_upstream_is_asked_for_anew_and_resumes_at_a_keyframe() {
 
 #[test]
 fn a_lost_upstream_never_gets_anything_twice_and_no_time_goes_back() {
-    let (mut core, mut upstream) = (Core::start(1), Core::start(1));
-    let port = upstream.port();
-    let mut publisher = core.publisher("cam", 1, &[format!("rtmp://127.0.0.1:{port}/live/out")]);
-    let wanted = core.address_wanted();
-    core.ingest.dial(wanted.push, vec![LOOPBACK]);
-    let request = upstream.request();
-    upstream.ingest.allow(request.request, 7, Vec::new());
-    for n in 0..15 {
-        publisher.send_frame(n, 10);
-    }
+    let (mut core, mut upstream, mut publisher, _) = pushing_fifteen_pictures();
     upstream.wait_for_time(7, 14 * 40);
     upstream.ingest.end(7, EndReason::Kicked, String::new());
     upstream.ended(7);
