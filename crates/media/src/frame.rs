@@ -133,6 +133,14 @@ impl Frame {
         self.codec.track()
     }
 
+    /// Whether this is the `onMetaData` message, of which only the newest counts.
+    #[must_use]
+    pub fn is_metadata(&self) -> bool {
+        /// An AMF0 string: marker 2, length, name.
+        const ON_METADATA: &[u8] = b"\x02\x00\x0aonMetaData";
+        self.codec == Codec::Amf0 && self.data.starts_with(ON_METADATA)
+    }
+
     /// Bytes that count as payload (W8 of the decisions): audio and video frames,
     /// not configurations (they are container headers in FLV) and not script data.
     #[must_use]

@@ -1,13 +1,15 @@
-//! The upstreams of one publish and how each does: written by the publish's worker, read by the gateway at any time.
-//! Not who dials them (`rtmp_push`).
+//! The upstreams of one publish and the state of each: written by the publish's worker, read by the gateway at any
+//! time. Not what connects to them (`session/rtmp_push.rs`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex};
+use std::time::{Instant, SystemTime};
 
 use headgate_media::Codec;
 
-use crate::upstream_url::UpstreamUrl;
+use super::lock::lock;
+use super::upstream_url::UpstreamUrl;
+use super::wall_time::wall_time;
 
 /// Upstreams of one publish, beyond which none is added while it is live: each costs a connection and a queue.
 const UPSTREAMS_LIMIT: usize = 32;
@@ -47,16 +49,16 @@ pub struct Upstream {
     pub source: UpstreamSource,
 }
 
-/// What a push is at.
+/// State of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamState {
-    /// From asking for the address to the upstream's consent.
+    /// From asking for the address to the upstream's Publish.Start.
     Connecting,
-    /// It takes the stream.
+    /// It is being sent to.
     Sending,
-    /// The next try comes after a pause.
+    /// The next attempt comes after a pause.
     Waiting,
-    /// The same, slowly: the upstream said no.
+    /// The same, slowly: the upstream refused.
     Refused,
 }
 
@@ -82,21 +84,21 @@ pub struct UpstreamStatus {
     pub url: String,
     /// Who wants it.
     pub source: UpstreamSource,
-    /// What its push is at.
+    /// State of its push.
     pub state: UpstreamState,
-    /// When it came to that.
+    /// When it entered that state.
     pub since: SystemTime,
-    /// Why it last stopped, in words; or what of the stream it does not say it takes.
+    /// Why it last stopped, in words; or which codec of the stream it does not list.
     pub last_error: Option<String>,
     /// Payload handed to it, over all its connections.
     pub bytes_out: u64,
     /// Frames it lost because it was slow.
     pub dropped_frames: u64,
-    /// How often it took the stream again after a loss.
+    /// How often it accepted the stream again after a loss.
     pub reconnects: u64,
 }
 
-/// What the gateway gets to hear when it adds an upstream to a running publish.
+/// What adding an upstream to a running publish led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddedUpstream {
     /// It is pushed there from now on, or was already.
@@ -135,64 +137,64 @@ pub(crate) struct UpstreamRecord {
     pub(crate) id: u64,
     pub(crate) upstream: Upstream,
     pub(crate) delivery: Arc<Delivery>,
-    course: Mutex<Course>,
+    progress: Mutex<Progress>,
 }
 
 #[derive(Debug)]
-struct Course {
+struct Progress {
     state: UpstreamState,
-    since: SystemTime,
+    since: Instant,
     last_error: Option<String>,
-    /// How often it took the stream.
+    /// How often it accepted the stream.
     acceptances: u64,
 }
 
 impl UpstreamRecord {
-    pub(crate) fn set_connecting(&self) {
-        lock(&self.course).enter(UpstreamState::Connecting);
+    pub(crate) fn set_connecting(&self, now: Instant) {
+        lock(&self.progress).enter(UpstreamState::Connecting, now);
     }
 
-    pub(crate) fn set_sending(&self) {
-        let mut course = lock(&self.course);
-        course.enter(UpstreamState::Sending);
-        course.acceptances += 1;
+    pub(crate) fn set_sending(&self, now: Instant) {
+        let mut progress = lock(&self.progress);
+        progress.enter(UpstreamState::Sending, now);
+        progress.acceptances += 1;
     }
 
-    pub(crate) fn set_failed(&self, state: UpstreamState, error: &str) {
-        let mut course = lock(&self.course);
-        course.enter(state);
-        course.last_error = Some(error.to_owned());
+    pub(crate) fn set_failed(&self, state: UpstreamState, error: &str, now: Instant) {
+        let mut progress = lock(&self.progress);
+        progress.enter(state, now);
+        progress.last_error = Some(error.to_owned());
     }
 
-    /// The upstream gets frames of a codec that its answer to connect does not list: it may do without them.
-    pub(crate) fn note_foreign(&self, codec: Codec) {
+    /// The upstream gets frames of a codec that its answer to connect does not list: it may not accept them.
+    pub(crate) fn note_unlisted(&self, codec: Codec) {
         let codec = codec.name();
-        let words = format!("The upstream does not list {codec} (fourCcList): it may not take it");
-        lock(&self.course).last_error = Some(words);
+        let words = format!("The upstream does not list {codec} (fourCcList): it may not accept it");
+        lock(&self.progress).last_error = Some(words);
     }
 
-    fn status(&self) -> UpstreamStatus {
-        let course = lock(&self.course);
+    fn status(&self, now: Instant, wall: SystemTime) -> UpstreamStatus {
+        let progress = lock(&self.progress);
         let (bytes_out, dropped_frames) = self.delivery.so_far();
         UpstreamStatus {
             id: self.id,
             url: self.upstream.url.tc_url(),
             source: self.upstream.source,
-            state: course.state,
-            since: course.since,
-            last_error: course.last_error.clone(),
+            state: progress.state,
+            since: wall_time(progress.since, now, wall),
+            last_error: progress.last_error.clone(),
             bytes_out,
             dropped_frames,
-            reconnects: course.acceptances.saturating_sub(1),
+            reconnects: progress.acceptances.saturating_sub(1),
         }
     }
 }
 
-impl Course {
-    fn enter(&mut self, state: UpstreamState) {
+impl Progress {
+    fn enter(&mut self, state: UpstreamState, now: Instant) {
         if self.state != state {
             self.state = state;
-            self.since = SystemTime::now();
+            self.since = now;
         }
     }
 }
@@ -209,12 +211,16 @@ struct List {
 
 impl Upstreams {
     /// One the publish starts with.
-    pub(crate) fn open(&self, upstream: Upstream) -> Arc<UpstreamRecord> {
-        lock(&self.0).open(upstream)
+    pub(crate) fn open(&self, upstream: Upstream, now: Instant) -> Arc<UpstreamRecord> {
+        lock(&self.0).open(upstream, now)
     }
 
     /// One more while it runs; none when it is there already. `Err`: there are too many.
-    pub(crate) fn add(&self, upstream: Upstream) -> Result<Option<Arc<UpstreamRecord>>, ()> {
+    pub(crate) fn add(
+        &self,
+        upstream: Upstream,
+        now: Instant,
+    ) -> Result<Option<Arc<UpstreamRecord>>, ()> {
         let mut list = lock(&self.0);
         if list.records.iter().any(|record| record.upstream.url == upstream.url) {
             return Ok(None);
@@ -222,7 +228,7 @@ impl Upstreams {
         if list.records.len() >= UPSTREAMS_LIMIT {
             return Err(());
         }
-        Ok(Some(list.open(upstream)))
+        Ok(Some(list.open(upstream, now)))
     }
 
     /// Forgets the first one that `url` means, as it was given or as it is shown.
@@ -237,21 +243,21 @@ impl Upstreams {
         Some(list.records.remove(at).id)
     }
 
-    pub(crate) fn status(&self) -> Vec<UpstreamStatus> {
-        lock(&self.0).records.iter().map(|record| record.status()).collect()
+    pub(crate) fn status(&self, now: Instant, wall: SystemTime) -> Vec<UpstreamStatus> {
+        lock(&self.0).records.iter().map(|record| record.status(now, wall)).collect()
     }
 }
 
 impl List {
-    fn open(&mut self, upstream: Upstream) -> Arc<UpstreamRecord> {
+    fn open(&mut self, upstream: Upstream, now: Instant) -> Arc<UpstreamRecord> {
         self.opened += 1;
         let record = Arc::new(UpstreamRecord {
             id: self.opened,
             upstream,
             delivery: Arc::default(),
-            course: Mutex::new(Course {
+            progress: Mutex::new(Progress {
                 state: UpstreamState::Connecting,
-                since: SystemTime::now(),
+                since: now,
                 last_error: None,
                 acceptances: 0,
             }),
@@ -261,14 +267,17 @@ impl List {
     }
 }
 
-/// Every change under these locks is whole before anything can panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn now() -> Instant {
+        Instant::now()
+    }
+
+    fn status(upstreams: &Upstreams) -> Vec<UpstreamStatus> {
+        upstreams.status(now(), SystemTime::now())
+    }
 
     fn upstream(url: &str) -> Upstream {
         let url = UpstreamUrl::parse(url).expect("valid");
@@ -278,20 +287,20 @@ mod tests {
     #[test]
     fn the_same_address_is_pushed_to_once_and_removed_by_either_of_its_names() {
         let upstreams = Upstreams::default();
-        upstreams.open(upstream("rtmp://a/live/key"));
-        assert!(upstreams.add(upstream("rtmp://a/live/key")).expect("room").is_none());
-        assert!(upstreams.add(upstream("rtmp://a:1935/live/other?k=1")).expect("room").is_some());
+        upstreams.open(upstream("rtmp://a/live/key"), now());
+        assert!(upstreams.add(upstream("rtmp://a/live/key"), now()).expect("room").is_none());
+        assert!(upstreams.add(upstream("rtmp://a:1935/live/other?k=1"), now()).expect("room").is_some());
         assert_eq!(upstreams.remove("rtmp://a/live/nobody"), None);
         assert_eq!(upstreams.remove("rtmp://a:1935/live/other?k=1"), Some(2));
         assert_eq!(upstreams.remove("rtmp://a:1935/live"), Some(1));
-        assert!(upstreams.status().is_empty());
+        assert!(status(&upstreams).is_empty());
     }
 
     #[test]
     fn what_is_shown_holds_neither_key_nor_credentials() {
         let upstreams = Upstreams::default();
-        upstreams.open(upstream("rtmps://me:word@host/live/key?token=1"));
-        let shown = format!("{:?}", upstreams.status());
+        upstreams.open(upstream("rtmps://me:word@host/live/key?token=1"), now());
+        let shown = format!("{:?}", status(&upstreams));
         assert!(shown.contains("rtmps://host:443/live"), "{shown}");
         for secret in ["me", "word", "key", "token"] {
             assert!(
@@ -304,21 +313,21 @@ mod tests {
     fn there_is_an_end_to_adding() {
         let upstreams = Upstreams::default();
         for n in 0..UPSTREAMS_LIMIT {
-            upstreams.add(upstream(&format!("rtmp://a/live/{n}"))).expect("room");
+            upstreams.add(upstream(&format!("rtmp://a/live/{n}")), now()).expect("room");
         }
-        assert!(upstreams.add(upstream("rtmp://a/live/more")).is_err());
+        assert!(upstreams.add(upstream("rtmp://a/live/more"), now()).is_err());
     }
 
     #[test]
-    fn a_loss_is_told_until_the_next_one_and_counted_once_it_is_made_good() {
+    fn a_loss_is_shown_until_the_next_one_and_counted_once_it_is_made_good() {
         let upstreams = Upstreams::default();
-        let record = upstreams.open(upstream("rtmp://a/live/key"));
-        record.set_sending();
-        record.set_failed(UpstreamState::Waiting, "closed");
-        record.set_connecting();
-        record.set_sending();
+        let record = upstreams.open(upstream("rtmp://a/live/key"), now());
+        record.set_sending(now());
+        record.set_failed(UpstreamState::Waiting, "closed", now());
+        record.set_connecting(now());
+        record.set_sending(now());
         record.delivery.add_out(10);
-        let [status] = &upstreams.status()[..] else { panic!("one") };
+        let [status] = &status(&upstreams)[..] else { panic!("one") };
         assert_eq!((status.state, status.reconnects), (UpstreamState::Sending, 1));
         assert_eq!((status.last_error.as_deref(), status.bytes_out), (Some("closed"), 10));
     }

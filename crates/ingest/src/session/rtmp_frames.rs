@@ -4,8 +4,8 @@ use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track, flv, opus};
 use headgate_rtmp::{MediaKind, MediaMessage};
 
-use crate::hub::SoundForm;
-use crate::rtmp_clock::RtmpClock;
+use super::effect::AudioForm;
+use super::rtmp_clock::RtmpClock;
 
 /// The clocks of a broadcaster's tracks.
 #[derive(Debug, Default)]
@@ -83,13 +83,13 @@ pub(crate) const fn wire_timestamp(frame: &Frame) -> u32 {
     frame.timestamp.as_millis() as u32
 }
 
-/// In which form a peer with this `fourCcList` takes the sound of a stream that comes as Opus.
-pub(crate) fn sound_form(four_cc_list: &[String]) -> SoundForm {
-    if takes_codec(four_cc_list, Codec::Opus) { SoundForm::Opus } else { SoundForm::Aac }
+/// In which form a peer with this `fourCcList` takes Opus audio.
+pub(crate) fn audio_form(four_cc_list: &[String]) -> AudioForm {
+    if takes_codec(four_cc_list, Codec::Opus) { AudioForm::Opus } else { AudioForm::Aac }
 }
 
-/// The codecs of pictures that a player with this `fourCcList` does not take: it gets the sound alone.
-pub(crate) fn foreign_pictures(four_cc_list: &[String]) -> Vec<Codec> {
+/// The video codecs that a player with this `fourCcList` does not take: it gets the audio alone.
+pub(crate) fn unlisted_video(four_cc_list: &[String]) -> Vec<Codec> {
     let mut codecs = vec![Codec::Hevc, Codec::Av1, Codec::Vp9];
     codecs.retain(|codec| !takes_codec(four_cc_list, *codec));
     codecs

@@ -1,4 +1,4 @@
-//! When an upstream is tried again. Pure.
+//! When an upstream is tried again.
 
 use std::time::Duration;
 

@@ -1,12 +1,14 @@
-//! The players of one publish and how each does: written by the workers they read at, read by the gateway at any time.
+//! The players of one publish: written by the workers they are connected to, read by the gateway at any time.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Instant, SystemTime};
 
-use crate::upstreams::Delivery;
+use super::lock::lock;
+use super::upstreams::Delivery;
+use super::wall_time::wall_time;
 
-/// Players that are told one by one; the sums count all of them.
+/// Players that are listed one by one; the sums count all of them.
 const LISTED_LIMIT: usize = 1_000;
 
 /// One player at one moment.
@@ -25,7 +27,7 @@ pub struct PlayerStatus {
 #[derive(Debug)]
 struct Player {
     address: IpAddr,
-    since: SystemTime,
+    since: Instant,
     /// Gone when the player has left.
     delivery: Weak<Delivery>,
 }
@@ -36,24 +38,23 @@ pub(crate) struct Players(Mutex<Vec<Player>>);
 
 impl Players {
     /// A player joins; it is listed for as long as somebody holds what it is counted in.
-    pub(crate) fn enter(&self, address: IpAddr) -> Arc<Delivery> {
+    pub(crate) fn enter(&self, address: IpAddr, since: Instant) -> Arc<Delivery> {
         let delivery = Arc::new(Delivery::default());
-        let mut players = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut players = lock(&self.0);
         // Whoever has left is swept out before the list grows.
         if players.len() == players.capacity() {
             players.retain(|player| player.delivery.strong_count() > 0);
         }
-        let since = SystemTime::now();
         players.push(Player { address, since, delivery: Arc::downgrade(&delivery) });
         delivery
     }
 
     /// The first thousand of them.
-    pub(crate) fn status(&self) -> Vec<PlayerStatus> {
-        let players = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn status(&self, now: Instant, wall: SystemTime) -> Vec<PlayerStatus> {
+        let players = lock(&self.0);
         let status = players.iter().filter_map(|player| {
             let (bytes_out, dropped_frames) = player.delivery.upgrade()?.so_far();
-            let Player { address, since, .. } = *player;
+            let (address, since) = (player.address, wall_time(player.since, now, wall));
             Some(PlayerStatus { address, since, bytes_out, dropped_frames })
         });
         status.take(LISTED_LIMIT).collect()
@@ -66,18 +67,18 @@ mod tests {
 
     #[test]
     fn players_are_listed_while_they_read_and_the_list_does_not_grow_with_those_who_left() {
-        let players = Players::default();
+        let (players, now) = (Players::default(), Instant::now());
         let address = IpAddr::from([192, 0, 2, 1]);
-        let staying = players.enter(address);
+        let staying = players.enter(address, now);
         for _ in 0..10_000 {
-            drop(players.enter(address));
+            drop(players.enter(address, now));
         }
         staying.add_out(20);
         staying.add_dropped(1);
-        let listed = players.status();
-        let told: Vec<_> =
+        let listed = players.status(now, SystemTime::now());
+        let counted: Vec<_> =
             listed.iter().map(|player| (player.bytes_out, player.dropped_frames)).collect();
-        assert_eq!(told, [(20, 1)]);
+        assert_eq!(counted, [(20, 1)]);
         assert!(players.0.lock().expect("nobody else").capacity() < 64);
     }
 }

@@ -1,4 +1,4 @@
-//! Where to join a live stream: its configurations and its cached GOP. Pure.
+//! Where to join a live stream: its configurations and its cached GOP.
 
 use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 
@@ -7,12 +7,12 @@ const GOP_BYTES_LIMIT: usize = 4 << 20;
 /// Media time one stream's GOP may span.
 const GOP_TIME_LIMIT_US: i64 = 8_000_000;
 
-/// Sound from before the first picture that a joiner still gets; of a stream without pictures, all it gets.
+/// Audio from before the first video frame that a joiner still gets; of a stream without video, all it gets.
 const PREROLL_LIMIT_US: i64 = 1_000_000;
 
 /// The newest configuration of each track and, when switched on, everything since the last keyframe.
 #[derive(Debug)]
-pub(crate) struct JoinPoint {
+pub(super) struct JoinPoint {
     metadata: Option<Frame>,
     video: Option<Frame>,
     /// AAC or MP3.
@@ -21,14 +21,14 @@ pub(crate) struct JoinPoint {
     gop: Vec<Frame>,
     gop_bytes: usize,
     caches_gop: bool,
-    has_picture: bool,
-    has_sound: bool,
+    has_video: bool,
+    has_audio: bool,
 }
 
 impl JoinPoint {
     /// An empty one; `caches_gop` false keeps configurations only.
     #[must_use]
-    pub(crate) fn new(caches_gop: bool) -> Self {
+    pub(super) fn new(caches_gop: bool) -> Self {
         Self {
             metadata: None,
             video: None,
@@ -37,31 +37,31 @@ impl JoinPoint {
             gop: Vec::new(),
             gop_bytes: 0,
             caches_gop,
-            has_picture: false,
-            has_sound: false,
+            has_video: false,
+            has_audio: false,
         }
     }
 
-    /// Takes note of a frame. False: it repeats what every subscriber already has and must not be passed on.
-    pub(crate) fn handle_frame(&mut self, frame: &Frame) -> bool {
-        self.has_sound |= frame.track() == Track::Audio;
+    /// Notes a frame. False: it repeats what every subscriber already has and must not be passed on.
+    pub(super) fn handle_frame(&mut self, frame: &Frame) -> bool {
+        self.has_audio |= frame.track() == Track::Audio;
         match frame.kind {
             FrameKind::Configuration => return self.handle_configuration(frame),
             FrameKind::Script => {
-                if is_metadata(frame) {
+                if frame.is_metadata() {
                     self.metadata = Some(frame.clone());
                 }
             }
             FrameKind::Keyframe => {
-                if self.has_picture {
+                if self.has_video {
                     self.clear();
                 }
-                self.has_picture = true;
+                self.has_video = true;
                 self.cache(frame);
             }
-            FrameKind::Audio if !self.has_picture => self.cache_preroll(frame),
+            FrameKind::Audio if !self.has_video => self.cache_preroll(frame),
             FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
-                if self.has_picture && !self.gop.is_empty() {
+                if self.has_video && !self.gop.is_empty() {
                     self.cache(frame);
                 }
             }
@@ -72,24 +72,28 @@ impl JoinPoint {
     /// What a joiner gets first: metadata, video and audio configuration, then the GOP. The headers go out at 0, as
     /// encoders send theirs: they hold from the start, whenever they were last heard, and FFmpeg's demuxer takes
     /// `onMetaData` at any other time for a track of its own.
-    pub(crate) fn burst(&self) -> impl Iterator<Item = Frame> + '_ {
-        let headers = [&self.metadata, &self.video, &self.opus, &self.audio].into_iter().flatten();
-        let headers = headers.map(|header| Frame { timestamp: Timestamp::ZERO, ..header.clone() });
-        headers.chain(self.gop.iter().cloned())
+    pub(super) fn burst(&self) -> impl Iterator<Item = Frame> + '_ {
+        self.headers().chain(self.gop.iter().cloned())
     }
 
-    /// The codec of the pictures of a stream that has had no sound.
-    pub(crate) fn only_pictures(&self) -> Option<Codec> {
-        self.video.as_ref().filter(|_| !self.has_sound).map(|header| header.codec)
+    /// The headers of [`JoinPoint::burst`] alone.
+    pub(super) fn headers(&self) -> impl Iterator<Item = Frame> + '_ {
+        let headers = [&self.metadata, &self.video, &self.opus, &self.audio].into_iter().flatten();
+        headers.map(|header| Frame { timestamp: Timestamp::ZERO, ..header.clone() })
+    }
+
+    /// The video codec of a stream that has had no audio.
+    pub(super) fn only_video(&self) -> Option<Codec> {
+        self.video.as_ref().filter(|_| !self.has_audio).map(|header| header.codec)
     }
 
     /// The Opus packets a joiner would get: a transcoder that starts now begins with them.
-    pub(crate) fn opus_packets(&self) -> impl Iterator<Item = Frame> + '_ {
+    pub(super) fn opus_packets(&self) -> impl Iterator<Item = Frame> + '_ {
         self.gop.iter().filter(|frame| frame.codec == Codec::Opus).cloned()
     }
 
-    /// The stream's AAC is made no longer: what is cached of it would be a torso for a joiner.
-    pub(crate) fn forget_aac(&mut self) {
+    /// The stream's AAC is made no longer: what is cached of it would be incomplete for a joiner.
+    pub(super) fn forget_aac(&mut self) {
         self.audio = None;
         self.forget_frames(Codec::Aac);
     }
@@ -150,11 +154,6 @@ impl JoinPoint {
     }
 }
 
-/// `onMetaData` as an AMF0 string: marker 2, length, name.
-fn is_metadata(frame: &Frame) -> bool {
-    frame.codec == Codec::Amf0 && frame.data.starts_with(b"\x02\x00\x0aonMetaData")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_eight_seconds_or_four_megabytes_is_cached_and_not_a_picture_more() {
+    fn a_group_of_eight_seconds_or_four_megabytes_is_cached_and_not_a_frame_more() {
         use FrameKind::{Inter, Keyframe};
         let seconds = |end: i64| [(Keyframe, 0, 9), (Inter, 4_000, 9), (Inter, end, 9)];
         assert_eq!((cached(seconds(8_000)), cached(seconds(8_001))), (3, 0));

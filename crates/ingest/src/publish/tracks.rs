@@ -2,35 +2,35 @@
 
 use headgate_media::{Codec, Frame, Track, aac::AudioSpecificConfig, h264};
 
-/// The picture of a publish.
+/// The video of a publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VideoTrack {
     /// How it is coded.
     pub codec: Codec,
-    /// Width and height in pixels, when its configuration tells us.
+    /// Width and height in pixels, when its configuration tells.
     pub size: Option<(u32, u32)>,
 }
 
-/// The sound of a publish, as its broadcaster sends it.
+/// The audio of a publish, as its broadcaster sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AudioTrack {
     /// How it is coded.
     pub codec: Codec,
-    /// Samples per second and channels, when its configuration tells us.
+    /// Samples per second and channels, when its configuration tells.
     pub form: Option<(u32, u8)>,
 }
 
 /// Both, as far as they have come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tracks {
-    /// The picture.
+    /// Video.
     pub video: Option<VideoTrack>,
-    /// The sound.
+    /// Audio.
     pub audio: Option<AudioTrack>,
 }
 
 impl Tracks {
-    /// Takes note of a configuration from the broadcaster.
+    /// Notes a configuration from the broadcaster.
     pub(crate) fn handle_configuration(&mut self, frame: &Frame) {
         let codec = frame.codec;
         match frame.track() {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn sound_and_size_are_read_where_they_are_told() {
+    fn audio_form_and_video_size_are_read_where_they_are_given() {
         let mut tracks = Tracks::default();
         tracks.handle_configuration(&configuration(Codec::Aac, &[0x12, 0x10]));
         assert_eq!(tracks.audio.and_then(|audio| audio.form), Some((44_100, 2)));

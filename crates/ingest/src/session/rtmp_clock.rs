@@ -1,4 +1,4 @@
-//! RTMP's 32-bit milliseconds extended to one 64-bit clock. Pure.
+//! RTMP's 32-bit milliseconds extended to one 64-bit clock.
 
 use headgate_media::Timestamp;
 

@@ -1,0 +1,83 @@
+//! Why a publish ended, and the one table of what each ending says on the wire.
+
+/// Why a publish session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EndReason {
+    /// The broadcaster said so: FCUnpublish, deleteStream or closeStream.
+    Unpublished,
+    /// The connection closed or broke without a word.
+    BroadcasterLeft,
+    /// Nothing was received for longer than the limit.
+    Silent,
+    /// The broadcaster sent what RTMP does not allow.
+    ProtocolError,
+    /// The broadcaster went past a limit.
+    LimitExceeded,
+    /// A new publish took the name over.
+    Replaced,
+    /// The customer answered an update with something other than 200.
+    RejectedByCustomer,
+    /// An operator ended it.
+    Kicked,
+    /// The service is stopping.
+    Shutdown,
+    /// ICE or DTLS did not complete.
+    HandshakeFailed,
+    /// Connected, but no usable media came in time.
+    NoMedia,
+    /// The publish's own stream_url refused it before it ever accepted it (R4).
+    UpstreamRefused,
+    /// A bug of ours; the session was given up, the process lives.
+    InternalError,
+}
+
+/// What an ending does to the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EndEffect {
+    /// See [`EndReason::code`].
+    pub(crate) code: &'static str,
+    /// `onStatus` code and description for a broadcaster that is still connected; `None` says nothing.
+    pub(crate) status: Option<(&'static str, &'static str)>,
+}
+
+impl EndReason {
+    /// Stable name: the gateway, its logs and the webhook's records use it.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        self.effect().code
+    }
+
+    /// The table of endings. Adding a reason makes the compiler ask for its row.
+    #[must_use]
+    pub(crate) const fn effect(self) -> EndEffect {
+        const fn row(
+            code: &'static str,
+            status: Option<(&'static str, &'static str)>,
+        ) -> EndEffect {
+            EndEffect { code, status }
+        }
+        match self {
+            Self::Unpublished => row("unpublished", None),
+            Self::BroadcasterLeft => row("broadcaster_left", None),
+            Self::Silent => row("silent", Some(("NetStream.Failed", "No media received"))),
+            Self::ProtocolError => row("protocol_error", None),
+            Self::LimitExceeded => {
+                row("limit_exceeded", Some(("NetStream.Failed", "A limit was exceeded")))
+            }
+            Self::Replaced => {
+                row("replaced", Some(("NetStream.Publish.BadName", "Replaced by a new publish")))
+            }
+            Self::RejectedByCustomer => {
+                row("rejected_by_customer", Some(("NetStream.Publish.Denied", "Publish ended")))
+            }
+            Self::Kicked => row("kicked", Some(("NetStream.Publish.Denied", "Publish ended"))),
+            Self::Shutdown => {
+                row("shutdown", Some(("NetStream.Failed", "The service is restarting")))
+            }
+            Self::HandshakeFailed => row("handshake_failed", None),
+            Self::NoMedia => row("no_media", None),
+            Self::UpstreamRefused => row("upstream_refused", None),
+            Self::InternalError => row("internal_error", None),
+        }
+    }
+}

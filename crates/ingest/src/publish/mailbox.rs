@@ -1,0 +1,163 @@
+//! What the core reports to the gateway. Workers put events in and wake it; the gateway drains.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::end_reason::EndReason;
+use super::lock::lock;
+use super::upstreams::UpstreamSource;
+
+/// Publish requests that may wait for the gateway; the next one is denied at once.
+const REQUESTS_LIMIT: usize = 10_000;
+
+/// A broadcaster reached `publish` and waits for `allow` or `deny`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishRequested {
+    /// The core's own handle of the question.
+    pub request: u64,
+    /// First segment of the path.
+    pub app: String,
+    /// Stream name without arguments, as sent.
+    pub name: Vec<u8>,
+    /// Bytes after the first `?`, as sent.
+    pub arguments: Option<Vec<u8>>,
+    /// The broadcaster.
+    pub address: IpAddr,
+}
+
+/// A publish that was allowed is over. Exactly one comes for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublishEnded {
+    /// As given with `allow`.
+    pub client_id: u64,
+    /// Why.
+    pub reason: EndReason,
+    /// Audio and video payload from the broadcaster.
+    pub bytes_in: u64,
+    /// The same measure, handed to all upstreams and players.
+    pub bytes_out: u64,
+}
+
+/// A push is about to connect and needs addresses that the gateway's guard has passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressWanted {
+    /// The core's own handle of the push.
+    pub push: u64,
+    /// Whose stream it carries.
+    pub client_id: u64,
+    /// Host of the upstream's URL.
+    pub host: String,
+    /// Port of the upstream's URL.
+    pub port: u16,
+    /// Who wants the upstream.
+    pub source: UpstreamSource,
+}
+
+/// A push started or stopped sending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamChanged {
+    /// Whose stream it carries.
+    pub client_id: u64,
+    /// Host and port; the rest of the URL is secret.
+    pub upstream: String,
+    /// True when it sends, false when it stopped or failed to start.
+    pub sending: bool,
+    /// Why it stopped; empty when it sends.
+    pub detail: String,
+}
+
+/// One thing the gateway must know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// See [`PublishRequested`].
+    PublishRequested(PublishRequested),
+    /// See [`PublishEnded`].
+    PublishEnded(PublishEnded),
+    /// See [`AddressWanted`].
+    AddressWanted(AddressWanted),
+    /// See [`UpstreamChanged`].
+    UpstreamChanged(UpstreamChanged),
+}
+
+type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// Shared by all workers; the gateway empties it.
+pub(crate) struct Mailbox {
+    state: Mutex<State>,
+    was_woken: AtomicBool,
+    wake: Wake,
+}
+
+#[derive(Default)]
+struct State {
+    events: Vec<Event>,
+    requests: usize,
+}
+
+impl Mailbox {
+    /// `wake` is called from any thread when something came after a drain; it must not block.
+    pub(crate) fn new(wake: Wake) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), was_woken: AtomicBool::new(false), wake })
+    }
+
+    /// Everything since the last drain, oldest first.
+    pub(crate) fn drain(&self) -> Vec<Event> {
+        self.was_woken.store(false, Ordering::Release);
+        let mut state = lock(&self.state);
+        state.requests = 0;
+        std::mem::take(&mut state.events)
+    }
+
+    /// Puts a request in; false when too many wait.
+    pub(crate) fn put_request(&self, request: PublishRequested) -> bool {
+        let mut state = lock(&self.state);
+        if state.requests >= REQUESTS_LIMIT {
+            return false;
+        }
+        state.requests += 1;
+        state.events.push(Event::PublishRequested(request));
+        drop(state);
+        self.wake();
+        true
+    }
+
+    /// Puts anything else in; bounded by the number of running publishes and their pushes.
+    pub(crate) fn put(&self, event: Event) {
+        lock(&self.state).events.push(event);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if !self.was_woken.swap(true, Ordering::AcqRel) {
+            (self.wake)();
+        }
+    }
+}
+
+impl std::fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mailbox")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_past_the_limit_is_not_taken_until_the_gateway_has_drained() {
+        let mailbox = Mailbox::new(Box::new(|| {}));
+        let request = |request| PublishRequested {
+            request,
+            app: "live".into(),
+            name: b"cam".to_vec(),
+            arguments: None,
+            address: IpAddr::from([192, 0, 2, 1]),
+        };
+        assert!((0..REQUESTS_LIMIT as u64).all(|n| mailbox.put_request(request(n))));
+        assert!(!mailbox.put_request(request(0)));
+        assert_eq!(mailbox.drain().len(), REQUESTS_LIMIT);
+        assert!(mailbox.put_request(request(0)));
+    }
+}

@@ -1,0 +1,166 @@
+//! The one record of a running publish. Its worker writes it, the gateway reads it at any time; everything else that
+//! knows the publish (names, sessions, streams, routes) is an index that leads here.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime};
+
+use headgate_media::Frame;
+
+use super::lock::lock;
+use super::players::Players;
+use super::tracks::Tracks;
+use super::upstreams::{UpstreamStatus, Upstreams};
+use super::whip_record::WhipRecord;
+
+/// One live stream, over all workers and for the life of the process: its publish's number in the registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct StreamId(pub(crate) u64);
+
+/// A publish that was allowed and has not been reported as ended.
+#[derive(Debug)]
+pub(crate) struct PublishRecord {
+    /// Issued by the gateway.
+    pub(crate) client_id: u64,
+    /// How workers name its stream to each other.
+    pub(crate) stream: StreamId,
+    /// The media worker it lives on, for life.
+    pub(crate) worker: usize,
+    /// Where it is pushed.
+    pub(crate) upstreams: Upstreams,
+    /// Who plays it.
+    pub(crate) players: Players,
+    /// What the gateway may ask of a WHIP publish; `None` for RTMP.
+    pub(crate) whip: Option<WhipRecord>,
+    started: Instant,
+    timestamp_ms: AtomicI64,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+    received_bytes: AtomicU64,
+    last_input_ms: AtomicU64,
+    subscribers: AtomicI64,
+    dropped_frames: AtomicU64,
+    /// Read from configurations, of which few pass.
+    tracks: Mutex<Tracks>,
+    transcoder_error: Mutex<Option<String>>,
+}
+
+/// Counters and state of a publish session at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishSnapshot {
+    /// Newest frame's timestamp in milliseconds, never negative.
+    pub timestamp_ms: i64,
+    /// Audio and video payload from the broadcaster (W8).
+    pub bytes_in: u64,
+    /// The same measure, handed to all upstreams and players.
+    pub bytes_out: u64,
+    /// Everything the broadcaster's connection brought, metadata and protocol included: what a bitrate limit counts.
+    pub received_bytes: u64,
+    /// Since anything arrived from the broadcaster.
+    pub silent: Duration,
+    /// Upstreams and players reading now, over all workers.
+    pub subscribers: u64,
+    /// Frames that slow subscribers lost, summed over them.
+    pub dropped_frames: u64,
+    /// What it carries.
+    pub tracks: Tracks,
+    /// Where it is pushed.
+    pub upstreams: Vec<UpstreamStatus>,
+    /// Why its audio is not transcoded to AAC although someone needs that; `None` when all is well.
+    pub transcoder_error: Option<String>,
+}
+
+impl PublishRecord {
+    /// A publish allowed at `now`.
+    #[must_use]
+    pub(crate) fn new(
+        client_id: u64,
+        stream: StreamId,
+        worker: usize,
+        whip: Option<WhipRecord>,
+        now: Instant,
+    ) -> Self {
+        Self {
+            client_id,
+            stream,
+            worker,
+            upstreams: Upstreams::default(),
+            players: Players::default(),
+            whip,
+            started: now,
+            timestamp_ms: AtomicI64::new(0),
+            bytes_in: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+            received_bytes: AtomicU64::new(0),
+            last_input_ms: AtomicU64::new(0),
+            subscribers: AtomicI64::new(0),
+            dropped_frames: AtomicU64::new(0),
+            tracks: Mutex::default(),
+            transcoder_error: Mutex::default(),
+        }
+    }
+
+    /// Bytes of any kind came from the broadcaster.
+    pub(crate) fn note_input(&self, bytes: usize, now: Instant) {
+        self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let since = now.saturating_duration_since(self.started);
+        let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        self.last_input_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// Audio or video payload came in a frame of this time.
+    pub(crate) fn add_in(&self, bytes: u64, timestamp_ms: i64) {
+        self.bytes_in.fetch_add(bytes, Ordering::Relaxed);
+        self.timestamp_ms.fetch_max(timestamp_ms, Ordering::Relaxed);
+    }
+
+    /// Payload handed to one subscriber.
+    pub(crate) fn add_out(&self, bytes: u64) {
+        self.bytes_out.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Frames one slow subscriber lost.
+    pub(crate) fn add_dropped(&self, frames: u64) {
+        self.dropped_frames.fetch_add(frames, Ordering::Relaxed);
+    }
+
+    /// A subscriber came (+1) or went (-1).
+    pub(crate) fn add_subscribers(&self, change: i64) {
+        self.subscribers.fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// The broadcaster sent a decoder configuration.
+    pub(crate) fn note_configuration(&self, frame: &Frame) {
+        lock(&self.tracks).handle_configuration(frame);
+    }
+
+    /// The stream's audio cannot be transcoded, in words; `None` when it is again.
+    pub(crate) fn set_transcoder_error(&self, error: Option<String>) {
+        *lock(&self.transcoder_error) = error;
+    }
+
+    /// Payload bytes in and out so far.
+    #[must_use]
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        (self.bytes_in.load(Ordering::Relaxed), self.bytes_out.load(Ordering::Relaxed))
+    }
+
+    /// Everything, at `now`, which the wall clock calls `wall`.
+    #[must_use]
+    pub(crate) fn snapshot(&self, now: Instant, wall: SystemTime) -> PublishSnapshot {
+        let (bytes_in, bytes_out) = self.bytes();
+        let last_input = Duration::from_millis(self.last_input_ms.load(Ordering::Relaxed));
+        PublishSnapshot {
+            timestamp_ms: self.timestamp_ms.load(Ordering::Relaxed).max(0),
+            bytes_in,
+            bytes_out,
+            received_bytes: self.received_bytes.load(Ordering::Relaxed),
+            silent: now.saturating_duration_since(self.started).saturating_sub(last_input),
+            subscribers: u64::try_from(self.subscribers.load(Ordering::Relaxed)).unwrap_or(0),
+            dropped_frames: self.dropped_frames.load(Ordering::Relaxed),
+            tracks: *lock(&self.tracks),
+            upstreams: self.upstreams.status(now, wall),
+            transcoder_error: lock(&self.transcoder_error).clone(),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What a WHIP publish adds to its record: the two halves of its ICE session, whether it is connected, diagnostics.
+
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use headgate_whip::sdp::{Offer, OfferError, read_fragment, write_fragment};
+use headgate_whip::{Credentials, Diagnostics, Identity};
+
+use super::lock::lock;
+
+/// Pause between two ICE restarts of one session.
+const RESTART_PAUSE: Duration = Duration::from_secs(2);
+
+/// What a fragment led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhipPatched {
+    /// Candidates of the running ICE session: nothing to answer.
+    Added,
+    /// A new ICE session, and our half of it (`application/trickle-ice-sdpfrag`).
+    Restarted(String),
+}
+
+/// Why a fragment led to nothing; the ICE session stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum WhipPatchError {
+    /// There is no such session (any more).
+    #[error("It has ended or never was")]
+    Unknown,
+    /// It is no fragment.
+    #[error("The fragment is not valid")]
+    Malformed(OfferError),
+    /// A restart changes user name and password.
+    #[error("An ICE restart must change both ice-ufrag and ice-pwd")]
+    HalfRestart,
+    /// One restart follows the other.
+    #[error("ICE was restarted a moment ago")]
+    TooSoon,
+    /// No randomness for new credentials.
+    #[error(transparent)]
+    Identity(#[from] headgate_whip::IdentityError),
+}
+
+/// A restart that the session must follow: it answers to these credentials, too.
+#[derive(Debug)]
+pub(crate) struct IceRestart {
+    pub(crate) ufrag: String,
+    pub(crate) password: String,
+    /// For the client.
+    pub(crate) answer: String,
+}
+
+/// The WHIP part of a publish's record.
+#[derive(Debug)]
+pub(crate) struct WhipRecord {
+    offer: Offer,
+    candidates: Vec<SocketAddr>,
+    client: Mutex<ClientIce>,
+    is_connected: AtomicBool,
+    diagnostics: Mutex<Option<Diagnostics>>,
+}
+
+/// The client's half of the running ICE session.
+#[derive(Debug)]
+struct ClientIce {
+    ufrag: String,
+    password: String,
+    restarted_at: Option<Instant>,
+}
+
+impl WhipRecord {
+    /// A session for `offer`, whose answer named `candidates`.
+    pub(crate) fn new(offer: Offer, candidates: Vec<SocketAddr>) -> Self {
+        let (ufrag, password) = (offer.ufrag.clone(), offer.pwd.clone());
+        let client = Mutex::new(ClientIce { ufrag, password, restarted_at: None });
+        let (is_connected, diagnostics) = (AtomicBool::new(false), Mutex::default());
+        Self { offer, candidates, client, is_connected, diagnostics }
+    }
+
+    /// Takes a trickled fragment (RFC 9725 4.3): its credentials tell whether it adds candidates (`None`) or restarts
+    /// ICE.
+    pub(crate) fn patch(
+        &self,
+        fragment: &str,
+        identity: &Identity,
+        now: Instant,
+    ) -> Result<Option<IceRestart>, WhipPatchError> {
+        let fragment = read_fragment(fragment).map_err(WhipPatchError::Malformed)?;
+        let mut client = lock(&self.client);
+        match (client.ufrag == fragment.ufrag, client.password == fragment.pwd) {
+            // ICE-lite sends no checks: the client's own tell where it is.
+            (true, true) => return Ok(None),
+            (false, false) => {}
+            (true, false) | (false, true) => return Err(WhipPatchError::HalfRestart),
+        }
+        if client.restarted_at.is_some_and(|at| now < at + RESTART_PAUSE) {
+            return Err(WhipPatchError::TooSoon);
+        }
+        let Credentials { ufrag, password, .. } = Credentials::generate(identity)?;
+        let answer = write_fragment(&self.offer, &ufrag, &password, &self.candidates);
+        *client = ClientIce {
+            ufrag: fragment.ufrag,
+            password: fragment.pwd,
+            restarted_at: Some(now),
+        };
+        Ok(Some(IceRestart { ufrag, password, answer }))
+    }
+
+    /// ICE and DTLS are done: media may come.
+    pub(crate) fn set_connected(&self) {
+        self.is_connected.store(true, Ordering::Release);
+    }
+
+    /// Whether ICE and DTLS are done.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.is_connected.load(Ordering::Acquire)
+    }
+
+    /// The newest diagnostics of the session.
+    pub(crate) fn put_diagnostics(&self, diagnostics: Diagnostics) {
+        *lock(&self.diagnostics) = Some(diagnostics);
+    }
+
+    /// Not older than two seconds; `None` before the first second.
+    pub(crate) fn diagnostics(&self) -> Option<Diagnostics> {
+        lock(&self.diagnostics).clone()
+    }
+}

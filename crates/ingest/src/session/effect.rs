@@ -1,0 +1,94 @@
+//! What a session wants of the switchboard it belongs to. A session is handed bytes and time and pushes its effects, in
+//! order, to the list it is given; it never calls back.
+
+use std::net::SocketAddr;
+
+use headgate_media::{Codec, Frame, Timestamp};
+use headgate_rtmp::Target;
+use headgate_whip::Path;
+
+use crate::publish::end_reason::EndReason;
+use crate::publish::mailbox::UpstreamChanged;
+
+/// One thing that a session wants done.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// A broadcaster reached `publish`: the gateway decides. Answered by `allow` or `deny`.
+    Ask(Target),
+    /// A frame of the stream that this session publishes.
+    Publish(Frame),
+    /// The publish is over; the connection goes on until its last words are written.
+    EndPublish(EndReason),
+    /// A player wants a stream by its name. Answered by `accept_play` or `refuse_play`.
+    Play {
+        /// Stream name without arguments.
+        name: Vec<u8>,
+        /// In which form it takes Opus audio.
+        form: AudioForm,
+        /// Codecs that it does not take.
+        left_out: Vec<Codec>,
+    },
+    /// A push wants the frames of its stream, none up to `after` again.
+    Read {
+        /// In which form its upstream takes Opus audio.
+        form: AudioForm,
+        /// Decode time of the newest frame that the upstream has.
+        after: Option<Timestamp>,
+    },
+    /// The reader has learnt in which form its peer takes Opus audio.
+    DecideForm(AudioForm),
+    /// No more frames, please; those that wait are dropped.
+    StopReading,
+    /// The gateway resolves a push's host. Answered by `handle_addresses`.
+    Resolve {
+        /// Name or address literal.
+        host: String,
+        /// Port of the upstream's URL.
+        port: u16,
+    },
+    /// A connection to an upstream. Answered by `handle_connected` or `handle_connect_failed`.
+    Connect {
+        /// Where to.
+        address: SocketAddr,
+        /// Over TLS, with a certificate for this host.
+        tls_host: Option<String>,
+    },
+    /// The connection to the upstream is given up at once.
+    Disconnect,
+    /// The socket is to be read although too few bytes may wait for it to say so.
+    ReadSocket,
+    /// News of an upstream for the operator.
+    Report(UpstreamChanged),
+    /// The publish's own upstream refused it before it ever accepted: the publish ends (R4).
+    RefusePublish,
+    /// A datagram for the client.
+    Send(Path, Vec<u8>),
+    /// Datagrams from this path belong to this session.
+    Route(Path),
+    /// They no longer do.
+    Unroute(Path),
+    /// The session is over; a publish on it ends for this reason.
+    Close(EndReason),
+}
+
+/// In which form a subscriber takes the audio of a stream that comes as Opus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AudioForm {
+    /// Not known yet: both are kept for it, and nothing is transcoded on its account.
+    Undecided,
+    /// As it comes.
+    Opus,
+    /// Transcoded.
+    Aac,
+}
+
+impl AudioForm {
+    /// Whether a frame is for such a subscriber; `has_opus`: the stream's AAC, if any, is transcoded.
+    pub(crate) const fn takes(self, codec: Codec, has_opus: bool) -> bool {
+        match (self, codec) {
+            (Self::Aac, Codec::Opus) => false,
+            (Self::Opus, Codec::Aac) => !has_opus,
+            (Self::Undecided | Self::Opus | Self::Aac, _) => true,
+        }
+    }
+}

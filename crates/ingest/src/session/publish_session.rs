@@ -1,0 +1,157 @@
+//! The broadcaster's side of one publish: what counts as media, and when silence ends it. Not the wire.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use headgate_media::{Frame, FrameKind};
+
+use crate::publish::record::PublishRecord;
+
+/// How long a broadcaster may take to send its first media (W19).
+pub(crate) const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(20);
+/// How long a live broadcaster may be silent (W19).
+pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(15);
+/// Bytes of a decoder configuration: real ones have tens to hundreds; each is kept for joiners and in every queue.
+pub(crate) const CONFIGURATION_BYTES_LIMIT: usize = 64 * 1024;
+/// New configurations that a publish may have in a second, on average over [`CONFIGURATION_WINDOW`]: each makes every
+/// decoder behind it start over. An encoder that adapts its resolution sends one in several seconds.
+const CONFIGURATIONS_PER_SECOND_LIMIT: u32 = 4;
+/// Window of that average, and so the burst that is let through.
+const CONFIGURATION_WINDOW: Duration = Duration::from_secs(10);
+
+/// A publish that was allowed and has not ended.
+#[derive(Debug)]
+pub(crate) struct PublishSession {
+    record: Arc<PublishRecord>,
+    last_input: Instant,
+    has_media: bool,
+    configurations: u32,
+    window_from: Instant,
+}
+
+/// The broadcaster went past a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LimitExceeded;
+
+impl PublishSession {
+    /// A publish allowed at `now`.
+    #[must_use]
+    pub(crate) const fn new(record: Arc<PublishRecord>, now: Instant) -> Self {
+        Self { record, last_input: now, has_media: false, configurations: 0, window_from: now }
+    }
+
+    /// The publish's record.
+    pub(crate) const fn record(&self) -> &Arc<PublishRecord> {
+        &self.record
+    }
+
+    /// Audio and video payload so far.
+    pub(crate) fn bytes_in(&self) -> u64 {
+        self.record.bytes().0
+    }
+
+    /// Bytes came from the broadcaster, whatever they were.
+    pub(crate) fn handle_input(&mut self, bytes: usize, now: Instant) {
+        self.last_input = now;
+        self.record.note_input(bytes, now);
+    }
+
+    /// A frame came from the broadcaster.
+    pub(crate) fn handle_frame(&mut self, frame: &Frame, now: Instant) -> Result<(), LimitExceeded> {
+        match frame.kind {
+            FrameKind::Configuration => {
+                self.count_configuration(frame, now)?;
+                self.record.note_configuration(frame);
+            }
+            FrameKind::Script => {}
+            FrameKind::Keyframe
+            | FrameKind::Inter
+            | FrameKind::Disposable
+            | FrameKind::Audio => {
+                self.has_media = true;
+                self.record.add_in(frame.payload_bytes(), frame.timestamp.as_millis());
+            }
+        }
+        Ok(())
+    }
+
+    /// When the session ends as [`crate::EndReason::Silent`] unless something arrives.
+    #[must_use]
+    pub(crate) fn silence_deadline(&self) -> Instant {
+        self.last_input + if self.has_media { SILENCE_LIMIT } else { FIRST_MEDIA_LIMIT }
+    }
+
+    fn count_configuration(&mut self, frame: &Frame, now: Instant) -> Result<(), LimitExceeded> {
+        if now >= self.window_from + CONFIGURATION_WINDOW {
+            (self.configurations, self.window_from) = (0, now);
+        }
+        self.configurations += 1;
+        let window_s = u32::try_from(CONFIGURATION_WINDOW.as_secs()).unwrap_or(1);
+        let is_within = self.configurations <= CONFIGURATIONS_PER_SECOND_LIMIT * window_s;
+        (is_within && frame.data.len() <= CONFIGURATION_BYTES_LIMIT).then_some(()).ok_or(LimitExceeded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::publish::record::StreamId;
+    use bytes::Bytes;
+    use headgate_media::{Codec, Timestamp};
+    use std::time::SystemTime;
+
+    fn frame(kind: FrameKind, millis: i64) -> Frame {
+        let (codec, timestamp) = (Codec::H264, Timestamp::from_millis(millis));
+        Frame { codec, kind, timestamp, composition_ms: 0, data: Bytes::from_static(b"12345") }
+    }
+
+    fn session(now: Instant) -> PublishSession {
+        PublishSession::new(Arc::new(PublishRecord::new(1, StreamId(0), 0, None, now)), now)
+    }
+
+    #[test]
+    fn video_and_audio_count_as_media_and_configurations_do_not() {
+        let now = Instant::now();
+        let mut session = session(now);
+        for (kind, millis) in
+            [(FrameKind::Configuration, 0), (FrameKind::Keyframe, 40), (FrameKind::Inter, 20)]
+        {
+            session.handle_frame(&frame(kind, millis), now).expect("within the limits");
+        }
+        let snapshot = session.record.snapshot(now, SystemTime::now());
+        assert_eq!((snapshot.bytes_in, snapshot.timestamp_ms), (10, 40));
+    }
+
+    #[test]
+    fn silence_is_longer_before_the_first_media() {
+        let now = Instant::now();
+        let mut session = session(now);
+        assert_eq!(session.silence_deadline(), now + FIRST_MEDIA_LIMIT);
+        session.handle_frame(&frame(FrameKind::Keyframe, 0), now).expect("within the limits");
+        session.handle_input(7, now + Duration::from_secs(3));
+        assert_eq!(session.silence_deadline(), now + Duration::from_secs(3) + SILENCE_LIMIT);
+        let later = now + Duration::from_secs(5);
+        let snapshot = session.record.snapshot(later, SystemTime::now());
+        assert_eq!((snapshot.silent, snapshot.received_bytes), (Duration::from_secs(2), 7));
+    }
+
+    #[test]
+    fn configurations_past_forty_in_ten_seconds_or_64_kib_are_refused() {
+        let now = Instant::now();
+        let mut session = session(now);
+        let configuration = frame(FrameKind::Configuration, 0);
+        for n in 0..80 {
+            let at = now + Duration::from_secs(n / 40 * 10);
+            assert_eq!(session.handle_frame(&configuration, at), Ok(()), "{n}");
+        }
+        let last = now + Duration::from_secs(19);
+        assert_eq!(session.handle_frame(&configuration, last), Err(LimitExceeded));
+        for (length, want) in
+            [(CONFIGURATION_BYTES_LIMIT, Ok(())), (CONFIGURATION_BYTES_LIMIT + 1, Err(LimitExceeded))]
+        {
+            let data = Bytes::from(vec![0; length]);
+            let large = Frame { data, ..configuration.clone() };
+            assert_eq!(super::tests::session(now).handle_frame(&large, now), want);
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! One stream on its way to one upstream: asks for the address, connects, sends, and tries again. The protocol is
+//! `headgate_rtmp`'s, the socket the reactor's.
+
+mod connecting;
+mod talking;
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use headgate_media::Timestamp;
+use headgate_rtmp::{ClientSession, ConnectArguments, Output};
+
+use super::effect::{AudioForm, Effect};
+use super::retry::Retry;
+use super::silence::Silence;
+use crate::publish::end_reason::EndReason;
+use crate::publish::mailbox::UpstreamChanged;
+use crate::publish::upstream_url::UpstreamUrl;
+use crate::publish::upstreams::{UpstreamRecord, UpstreamSource, UpstreamState};
+
+/// An upstream that takes no byte for so long is lost.
+const STALL_LIMIT: Duration = Duration::from_secs(10);
+/// Redirects that are followed in a row.
+const REDIRECTS_LIMIT: u8 = 3;
+/// What the upstream gets to read our goodbye.
+const CLOSING_LIMIT: Duration = Duration::from_secs(2);
+
+enum State {
+    /// The gateway resolves the host.
+    Resolving { until: Instant },
+    Connecting { until: Instant },
+    Talking { session: Box<ClientSession>, ready_since: Option<Instant> },
+    Closing { session: Box<ClientSession>, until: Instant },
+    Pausing { until: Instant },
+}
+
+/// A push of one stream to one upstream.
+///
+/// The owner calls [`RtmpPush::start`] once, carries out the effects of every call in order, and answers
+/// [`Effect::Resolve`] by [`RtmpPush::handle_addresses`] and [`Effect::Connect`] by [`RtmpPush::handle_connected`] or
+/// [`RtmpPush::handle_connect_failed`]. Input is handled as for [`super::rtmp_server::RtmpServer`]. While
+/// [`RtmpPush::takes_frames`], frames go to [`RtmpPush::write_frame`]; behind the last one
+/// [`RtmpPush::finish`]. [`RtmpPush::handle_stream_ended`] comes when the publisher is gone,
+/// [`RtmpPush::handle_stream_closed`] when the time to drain is over. It is over once it pushed [`Effect::Close`].
+pub(crate) struct RtmpPush {
+    client_id: u64,
+    /// Where to, and what the gateway sees of it.
+    record: Arc<UpstreamRecord>,
+    /// What the broadcaster adds to its own upstream's connect command (AMF0).
+    connect_info: Bytes,
+    /// Whether silence is added while the stream has no audio (R5).
+    adds_silence: bool,
+    was_accepted: bool,
+    /// The publisher is there.
+    is_live: bool,
+    /// It has a queue on its stream.
+    reads: bool,
+    /// Frames waited in that queue when the publisher left.
+    has_backlog: bool,
+    /// Decode time of the newest frame that the upstream was handed, over all connections.
+    sent: Option<Timestamp>,
+    /// While the stream has no audio of its own; anew for each connection.
+    silence: Option<Silence>,
+    addresses: VecDeque<IpAddr>,
+    /// Where the running connection leads.
+    address: Option<IpAddr>,
+    /// What the upstream asked for on the next connection (authentication).
+    arguments: ConnectArguments,
+    /// Where the upstream sent us, and how often it did; the next attempt begins at its own URL again.
+    redirect: Option<UpstreamUrl>,
+    redirects: u8,
+    retry: Retry,
+    seed: u64,
+    draws: u64,
+    last_progress: Instant,
+    state: State,
+}
+
+/// Why a connection to the upstream was given up.
+struct Failure {
+    detail: String,
+    is_refusal: bool,
+    next: Next,
+}
+
+/// What follows when a connection was given up.
+enum Next {
+    /// A pause, then another attempt.
+    Pause,
+    /// The same address at once, with what the upstream asked for.
+    Reconnect(ConnectArguments),
+    /// The address that the upstream named.
+    Follow(Box<UpstreamUrl>),
+}
+
+impl Failure {
+    fn lost(detail: impl Into<String>) -> Self {
+        Self { detail: detail.into(), is_refusal: false, next: Next::Pause }
+    }
+}
+
+impl RtmpPush {
+    /// A push of a live stream; `seed` is random.
+    pub(crate) fn new(
+        client_id: u64,
+        record: Arc<UpstreamRecord>,
+        connect_info: Bytes,
+        adds_silence: bool,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
+        Self {
+            client_id,
+            record,
+            connect_info,
+            adds_silence,
+            was_accepted: false,
+            is_live: true,
+            reads: false,
+            has_backlog: false,
+            sent: None,
+            silence: None,
+            addresses: VecDeque::new(),
+            address: None,
+            arguments: ConnectArguments::default(),
+            redirect: None,
+            redirects: 0,
+            retry: Retry::default(),
+            seed,
+            draws: 0,
+            last_progress: now,
+            state: State::Pausing { until: now },
+        }
+    }
+
+    /// The stream's frames wait for the upstream from here on, and its address is asked for.
+    pub(crate) fn start(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        self.read(AudioForm::Undecided, effects);
+        self.resolve(now, effects);
+    }
+
+    /// What the gateway sees of the upstream.
+    pub(crate) const fn record(&self) -> &Arc<UpstreamRecord> {
+        &self.record
+    }
+
+    /// The upstream is to have the stream no longer: says goodbye if it was accepted.
+    pub(crate) fn leave(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        if self.takes_frames() {
+            self.close(now, effects);
+        } else if !matches!(self.state, State::Closing { .. }) {
+            effects.push(Effect::Close(EndReason::Unpublished));
+        }
+    }
+
+    /// The publisher is gone; `has_backlog`: frames still wait in this push's queue.
+    pub(crate) fn handle_stream_ended(&mut self, has_backlog: bool, effects: &mut Vec<Effect>) {
+        (self.is_live, self.has_backlog) = (false, has_backlog);
+        if self.is_done() && !self.takes_frames() && !matches!(self.state, State::Closing { .. }) {
+            effects.push(Effect::Close(EndReason::Unpublished));
+        }
+    }
+
+    /// The stream's time to drain is over: what still waits is gone.
+    pub(crate) fn handle_stream_closed(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        (self.is_live, self.reads, self.has_backlog) = (false, false, false);
+        self.leave(now, effects);
+    }
+
+    /// Whether frames may be written: the upstream accepted the stream.
+    pub(crate) const fn takes_frames(&self) -> bool {
+        matches!(self.state, State::Talking { ready_since: Some(_), .. })
+    }
+
+    /// When [`RtmpPush::handle_timeout`] has something to do.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match &self.state {
+            State::Resolving { until }
+            | State::Connecting { until }
+            | State::Closing { until, .. }
+            | State::Pausing { until } => Some(*until),
+            State::Talking { session, .. } => {
+                let stall = (!session.output().is_empty()).then(|| self.last_progress + STALL_LIMIT);
+                [session.poll_timeout(), stall].into_iter().flatten().min()
+            }
+        }
+    }
+
+    /// Time has passed.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        if self.deadline().is_none_or(|at| now < at) {
+            return;
+        }
+        match &mut self.state {
+            State::Resolving { .. } => {
+                self.fail(&Failure::lost("the name was not resolved in time"), now, effects);
+            }
+            State::Connecting { .. } => self.connect_next(now, effects),
+            State::Closing { .. } => effects.push(Effect::Close(EndReason::Unpublished)),
+            State::Pausing { .. } => self.resolve(now, effects),
+            State::Talking { session, .. } => {
+                let is_stalled =
+                    !session.output().is_empty() && now >= self.last_progress + STALL_LIMIT;
+                let failure = if is_stalled {
+                    Some(Failure::lost("the upstream takes no more bytes"))
+                } else {
+                    session.handle_timeout(now).err().map(|error| Failure::lost(error.to_string()))
+                };
+                if let Some(failure) = failure {
+                    self.fail(&failure, now, effects);
+                }
+            }
+        }
+    }
+
+    /// The socket took bytes, or there were none to take.
+    pub(crate) const fn handle_written(&mut self, now: Instant) {
+        self.last_progress = now;
+    }
+
+    /// Reads slower than the stream runs, for too long.
+    pub(crate) fn handle_too_slow(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        self.fail(&Failure::lost("the upstream reads too slowly"), now, effects);
+    }
+
+    /// Bytes to write; `None` without a connection.
+    pub(crate) fn output_mut(&mut self) -> Option<&mut Output> {
+        match &mut self.state {
+            State::Talking { session, .. } | State::Closing { session, .. } => {
+                Some(session.output_mut())
+            }
+            State::Resolving { .. } | State::Connecting { .. } | State::Pausing { .. } => None,
+        }
+    }
+
+    /// Everything is said: the socket's sending side closes once the output is written.
+    pub(crate) const fn is_closing(&self) -> bool {
+        matches!(self.state, State::Closing { .. })
+    }
+
+    /// Where the connection leads: to the upstream's own URL, or where the upstream sent us.
+    fn target(&self) -> &UpstreamUrl {
+        self.redirect.as_ref().unwrap_or(&self.record.upstream.url)
+    }
+
+    fn read(&mut self, form: AudioForm, effects: &mut Vec<Effect>) {
+        self.reads = true;
+        effects.push(Effect::Read { form, after: self.sent });
+    }
+
+    fn stop_reading(&mut self, effects: &mut Vec<Effect>) {
+        if std::mem::take(&mut self.reads) {
+            effects.push(Effect::StopReading);
+        }
+    }
+
+    /// The stream is over and nothing of it waits for the upstream any more. What does wait has the stream's time to
+    /// drain, wherever the upstream redirects us meanwhile.
+    const fn is_done(&self) -> bool {
+        !self.is_live && !(self.reads && self.has_backlog)
+    }
+
+    /// The stream is over and everything is handed out: says goodbye.
+    fn close(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        let talking = std::mem::replace(&mut self.state, State::Pausing { until: now });
+        if let State::Talking { mut session, .. } = talking {
+            session.end();
+            self.state = State::Closing { session, until: now + CLOSING_LIMIT };
+        }
+        self.stop_reading(effects);
+    }
+
+    fn fail(&mut self, failure: &Failure, now: Instant, effects: &mut Vec<Effect>) {
+        // Until the upstream accepts, nothing has been sent: what waits goes on waiting over redirects.
+        let was_talking = self.takes_frames();
+        if was_talking || matches!(failure.next, Next::Pause) {
+            self.stop_reading(effects);
+        }
+        effects.push(Effect::Disconnect);
+        if self.is_done() {
+            effects.push(Effect::Close(EndReason::Unpublished));
+            return;
+        }
+        match (&failure.next, self.address) {
+            (Next::Reconnect(arguments), Some(address)) => {
+                self.arguments = arguments.clone();
+                self.addresses = VecDeque::from([address]);
+                self.connect_next(now, effects);
+                return;
+            }
+            (Next::Follow(url), _) if self.redirects < REDIRECTS_LIMIT => {
+                self.redirects += 1;
+                self.arguments = ConnectArguments::default();
+                // The gateway's guard is asked about the new host; our credentials are not for it.
+                self.redirect = Some((**url).clone());
+                self.resolve(now, effects);
+                return;
+            }
+            (Next::Pause | Next::Reconnect(_) | Next::Follow(_), _) => {}
+        }
+        self.stop_reading(effects);
+        self.arguments = ConnectArguments::default();
+        self.redirect = None;
+        self.redirects = 0;
+        self.report_failure(failure, now, effects);
+        let is_own = self.record.upstream.source == UpstreamSource::Own;
+        if failure.is_refusal && is_own && !self.was_accepted {
+            effects.push(Effect::RefusePublish);
+            effects.push(Effect::Close(EndReason::UpstreamRefused));
+            return;
+        }
+        let random = self.random();
+        self.state = State::Pausing { until: now + self.retry.pause(failure.is_refusal, random) };
+    }
+
+    fn report_failure(&self, failure: &Failure, now: Instant, effects: &mut Vec<Effect>) {
+        let url = &self.record.upstream.url;
+        let detail = url.conceal(&failure.detail);
+        let state =
+            if failure.is_refusal { UpstreamState::Refused } else { UpstreamState::Waiting };
+        self.record.set_failed(state, &detail, now);
+        effects.push(Effect::Report(UpstreamChanged {
+            client_id: self.client_id,
+            upstream: url.to_string(),
+            sending: false,
+            detail,
+        }));
+    }
+
+    /// 64 bits that nobody who does not know the seed can predict.
+    fn random(&mut self) -> u64 {
+        self.draws += 1;
+        let mut hasher = DefaultHasher::new();
+        (self.seed, self.draws).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! The way to an upstream: its address from the gateway, then the connection, address by address.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use headgate_rtmp::{ClientConfig, ClientRole, ClientSession, Limits, OUR_FOUR_CCS};
+
+use super::{Effect, Failure, RtmpPush, State};
+
+/// The gateway resolves a name within this.
+const ADDRESS_LIMIT: Duration = Duration::from_secs(10);
+/// TCP connect, per address.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+impl RtmpPush {
+    /// Asks the gateway where the upstream is: the name may have moved, and the address guard decides anew.
+    pub(super) fn resolve(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        let target = self.target();
+        let (host, port) = (target.host.clone(), target.port);
+        self.record.set_connecting(now);
+        self.state = State::Resolving { until: now + ADDRESS_LIMIT };
+        effects.push(Effect::Resolve { host, port });
+    }
+
+    /// The gateway's answer to [`Effect::Resolve`].
+    pub(crate) fn handle_addresses(
+        &mut self,
+        addresses: Vec<IpAddr>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        if matches!(self.state, State::Resolving { .. }) {
+            self.addresses = addresses.into();
+            self.connect_next(now, effects);
+        }
+    }
+
+    pub(super) fn connect_next(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        let Some(address) = self.addresses.pop_front() else {
+            self.fail(&Failure::lost("cannot connect"), now, effects);
+            return;
+        };
+        self.address = Some(address);
+        self.state = State::Connecting { until: now + CONNECT_LIMIT };
+        let target = self.target();
+        let tls_host = target.is_tls.then(|| target.host.clone());
+        effects.push(Effect::Connect { address: SocketAddr::new(address, target.port), tls_host });
+    }
+
+    /// The connection could not be made. `fault`: no other address would help, and why.
+    pub(crate) fn handle_connect_failed(
+        &mut self,
+        fault: Option<&str>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        match fault {
+            _ if !matches!(self.state, State::Connecting { .. }) => {}
+            Some(fault) => self.fail(&Failure::lost(fault), now, effects),
+            None => self.connect_next(now, effects),
+        }
+    }
+
+    /// The connection is there: RTMP begins.
+    pub(crate) fn handle_connected(&mut self, now: Instant) {
+        if !matches!(self.state, State::Connecting { .. }) {
+            return;
+        }
+        let seed = self.random().to_ne_bytes();
+        let target = self.target();
+        let config = ClientConfig {
+            role: ClientRole::Publish,
+            app: target.app.clone(),
+            tc_url: target.tc_url(),
+            name: target.name.clone().into_bytes(),
+            credentials: target.credentials.clone(),
+            arguments: self.arguments.clone(),
+            seed,
+            limits: Limits::default(),
+            four_cc_list: OUR_FOUR_CCS.map(str::to_owned).to_vec(),
+            connect_info: self.connect_info.clone(),
+        };
+        let session = Box::new(ClientSession::new(config, now));
+        self.last_progress = now;
+        self.state = State::Talking { session, ready_since: None };
+    }
+}

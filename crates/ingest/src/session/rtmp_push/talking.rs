@@ -1,0 +1,168 @@
+//! A push that is connected: what the upstream says, and the frames it gets.
+
+use std::time::Instant;
+
+use headgate_media::{Frame, FrameKind};
+use headgate_rtmp::ClientEvent;
+
+use super::{Effect, Failure, Next, RtmpPush, State};
+use crate::publish::end_reason::EndReason;
+use crate::publish::mailbox::UpstreamChanged;
+use crate::publish::upstream_url::UpstreamUrl;
+use crate::session::frame_writer::write_to_upstream;
+use crate::session::retry::GOOD_SENDING;
+use crate::session::rtmp_frames::{audio_form, takes_codec};
+use crate::session::silence::Silence;
+
+impl RtmpPush {
+    /// A new turn of the worker: the session may do a turn's work again.
+    pub(crate) fn begin_turn(&mut self) {
+        if let State::Talking { session, .. } = &mut self.state {
+            session.begin_turn();
+        }
+    }
+
+    /// Bytes that were read are still to be handled: `handle_input` with none does so.
+    pub(crate) fn has_unread_input(&self) -> bool {
+        matches!(&self.state, State::Talking { session, .. } if session.has_unread_input())
+    }
+
+    /// Bytes from the upstream.
+    pub(crate) fn handle_input(&mut self, input: &[u8], now: Instant, effects: &mut Vec<Effect>) {
+        // While closing, what still comes is dropped.
+        let State::Talking { session, .. } = &mut self.state else { return };
+        let outcome = session.handle_input(input, now);
+        // What the upstream said before the error is the better reason.
+        if self.handle_events(now, effects).is_continue()
+            && let Err(error) = outcome
+        {
+            self.fail(&Failure::lost(error.to_string()), now, effects);
+        }
+    }
+
+    /// The upstream closed, or the connection broke; `fault`: why TLS failed.
+    pub(crate) fn handle_closed(
+        &mut self,
+        fault: Option<&str>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        match &self.state {
+            State::Talking { .. } => {
+                let failure = match fault {
+                    Some(fault) => Failure::lost(format!("TLS: {fault}")),
+                    None => Failure::lost("closed by the upstream"),
+                };
+                self.fail(&failure, now, effects);
+            }
+            State::Closing { .. } => effects.push(Effect::Close(EndReason::Unpublished)),
+            State::Resolving { .. } | State::Connecting { .. } | State::Pausing { .. } => {}
+        }
+    }
+
+    /// The next frame of the stream.
+    pub(crate) fn write_frame(&mut self, frame: &Frame, now: Instant) {
+        let State::Talking { session, ready_since: Some(since) } = &mut self.state else { return };
+        if now >= *since + GOOD_SENDING {
+            self.retry.reset();
+        }
+        if frame.kind != FrameKind::Configuration {
+            self.sent = self.sent.max(Some(frame.timestamp));
+        } else if !takes_codec(session.four_cc_list(), frame.codec) {
+            self.record.note_unlisted(frame.codec);
+        }
+        let Some(silence) = &mut self.silence else {
+            return write_to_upstream(session, frame);
+        };
+        let write = |frame: &Frame| write_to_upstream(session, frame);
+        if !silence.handle_frame(frame, now, write) {
+            self.silence = None;
+        }
+    }
+
+    /// The stream has ended and every frame is written.
+    pub(crate) fn finish(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        self.close(now, effects);
+    }
+
+    /// Breaks when the connection was given up.
+    fn handle_events(&mut self, now: Instant, effects: &mut Vec<Effect>) -> std::ops::ControlFlow<()> {
+        loop {
+            let State::Talking { session, .. } = &mut self.state else {
+                return std::ops::ControlFlow::Break(());
+            };
+            let Some(event) = session.poll_event() else {
+                return std::ops::ControlFlow::Continue(());
+            };
+            if let Some(failure) = self.handle_event(event, now, effects) {
+                self.fail(&failure, now, effects);
+                return std::ops::ControlFlow::Break(());
+            }
+        }
+    }
+
+    fn handle_event(
+        &mut self,
+        event: ClientEvent,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Failure> {
+        match event {
+            ClientEvent::Ready => {
+                self.handle_accepted(now, effects);
+                None
+            }
+            ClientEvent::Refused { code, description, kind } => Some(Failure {
+                detail: format!("{code}: {description}"),
+                is_refusal: kind.is_fatal(),
+                next: Next::Pause,
+            }),
+            ClientEvent::Reconnect { arguments } => {
+                let next = Next::Reconnect(arguments);
+                Some(Failure { next, ..Failure::lost("asked for credentials") })
+            }
+            ClientEvent::Redirected { url } => {
+                let name = &self.record.upstream.url.name;
+                Some(match UpstreamUrl::parse(&format!("{url}/{name}")) {
+                    Some(url) => {
+                        let next = Next::Follow(Box::new(url));
+                        Failure { next, ..Failure::lost("redirected") }
+                    }
+                    None => Failure::lost("redirected to what is no RTMP address"),
+                })
+            }
+            ClientEvent::Ended { code, description } if description.is_empty() => {
+                Some(Failure::lost(code))
+            }
+            ClientEvent::Ended { code, description } => {
+                Some(Failure::lost(format!("{code}: {description}")))
+            }
+            ClientEvent::Close => Some(Failure::lost("closed")),
+            ClientEvent::Media(_) => None,
+        }
+    }
+
+    fn handle_accepted(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        let State::Talking { session, ready_since } = &mut self.state else { return };
+        *ready_since = Some(now);
+        let form = audio_form(session.four_cc_list());
+        self.was_accepted = true;
+        self.redirects = 0;
+        self.silence = self.adds_silence.then(Silence::default);
+        self.record.set_sending(now);
+        effects.push(Effect::Report(UpstreamChanged {
+            client_id: self.client_id,
+            upstream: self.record.upstream.url.to_string(),
+            sending: true,
+            detail: String::new(),
+        }));
+        if self.reads {
+            effects.push(Effect::DecideForm(form));
+        } else if self.is_live {
+            self.read(form, effects);
+        } else {
+            // It accepted a stream that is over by now.
+            self.close(now, effects);
+        }
+    }
+}

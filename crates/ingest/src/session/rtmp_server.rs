@@ -1,0 +1,355 @@
+//! A connection that came to the RTMP port: a broadcaster or a player. The protocol is `headgate_rtmp`'s, the socket
+//! the reactor's.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use headgate_media::{Codec, Frame, FrameKind, Track};
+use headgate_rtmp::{
+    Error, MediaMessage, Output, Refusal, ServerConfig, ServerEvent, ServerSession, Target,
+};
+
+use super::effect::Effect;
+use super::frame_writer::write_to_player;
+use super::publish_session::PublishSession;
+use super::receive_mark::ReceiveMark;
+use super::rtmp_frames::{TrackClocks, audio_form, unlisted_video};
+use crate::Denial;
+use crate::publish::end_reason::EndReason;
+use crate::publish::record::PublishRecord;
+
+/// The gateway's answer must come within this: its own deadline for the customer is shorter.
+const DECISION_LIMIT: Duration = Duration::from_secs(12);
+/// A refused or ended peer gets so long to read why.
+const CLOSING_LIMIT: Duration = Duration::from_secs(1);
+/// A live stream's headers are all there after this.
+const TRACKS_LIMIT: Duration = Duration::from_secs(2);
+/// A peer that takes no byte for so long is gone.
+const STALL_LIMIT: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+enum Role {
+    /// Has not said what it wants.
+    Undecided,
+    /// Waits for the gateway.
+    Asking { until: Instant },
+    Publishing(Box<Publishing>),
+    /// Once the stream's tracks are known, it is checked whether the player takes any.
+    Playing { tracks_due: Option<Instant> },
+    /// Refused, ended or finished; only its output is left.
+    Over,
+}
+
+#[derive(Debug)]
+struct Publishing {
+    publish: PublishSession,
+    clocks: TrackClocks,
+    mark: ReceiveMark,
+    /// Payload bytes before a read that the mark's deadline asked for, between two messages.
+    overdue_at: Option<u64>,
+}
+
+/// One connection with its protocol session.
+///
+/// The owner, for each batch of input: [`RtmpServer::begin_turn`]; then, while [`RtmpServer::takes_input`], bytes to
+/// [`RtmpServer::handle_input`], first none at all if [`RtmpServer::has_unread_input`]; then [`RtmpServer::end_read`].
+/// At [`RtmpServer::deadline`]: [`RtmpServer::handle_timeout`]. When the socket took bytes of
+/// [`RtmpServer::output_mut`]: [`RtmpServer::handle_written`]; when it is gone: [`RtmpServer::handle_closed`].
+/// After each call the effects are carried out in order. It is over once it pushed [`Effect::Close`], and then it is
+/// called no more.
+#[derive(Debug)]
+pub(crate) struct RtmpServer {
+    session: ServerSession,
+    peer: IpAddr,
+    role: Role,
+    closing_until: Option<Instant>,
+    /// When the peer last took bytes, or had none to take.
+    last_progress: Instant,
+}
+
+impl RtmpServer {
+    /// A connection accepted at `now`; `seed` is random.
+    pub(crate) fn new(peer: IpAddr, seed: u64, now: Instant) -> Self {
+        let config = ServerConfig { seed: seed.to_ne_bytes(), ..ServerConfig::default() };
+        let session = ServerSession::new(config, now);
+        Self { session, peer, role: Role::Undecided, closing_until: None, last_progress: now }
+    }
+
+    /// A new turn of the worker: the session may do a turn's work again.
+    pub(crate) fn begin_turn(&mut self) {
+        self.session.begin_turn();
+    }
+
+    /// Whether the socket may be read: not while a publish waits for its decision, so that the kernel holds the
+    /// broadcaster up.
+    pub(crate) fn takes_input(&self) -> bool {
+        self.session.takes_input()
+    }
+
+    /// Bytes that were read are still to be handled: `handle_input` with none does so.
+    pub(crate) fn has_unread_input(&self) -> bool {
+        self.session.has_unread_input()
+    }
+
+    /// Bytes from the peer.
+    pub(crate) fn handle_input(&mut self, input: &[u8], now: Instant, effects: &mut Vec<Effect>) {
+        if self.closing_until.is_some() {
+            // Whoever is refused may still send; reading it keeps our last words from being reset away.
+            return;
+        }
+        if let Role::Publishing(publishing) = &mut self.role {
+            publishing.publish.handle_input(input.len(), now);
+            publishing.mark.handle_read(now);
+        }
+        let outcome = self.session.handle_input(input, now);
+        // Events first even when the input ends in an error: what came before it counts.
+        self.handle_events(now, effects);
+        if let Err(error) = outcome {
+            effects.push(Effect::Close(reason_of(&error)));
+        }
+    }
+
+    /// The socket was read as far as this turn goes.
+    pub(crate) fn end_read(&mut self, now: Instant) {
+        if let Role::Publishing(publishing) = &mut self.role
+            && let Some(before) = publishing.overdue_at.take()
+            && publishing.publish.bytes_in() > before
+        {
+            publishing.mark.handle_late(now);
+        }
+    }
+
+    /// The peer closed, or the connection broke.
+    pub(crate) fn handle_closed(&mut self, effects: &mut Vec<Effect>) {
+        effects.push(Effect::Close(EndReason::BroadcasterLeft));
+    }
+
+    /// The socket took bytes, or there were none to take.
+    pub(crate) const fn handle_written(&mut self, now: Instant) {
+        self.last_progress = now;
+    }
+
+    /// The publish goes live.
+    pub(crate) fn allow(&mut self, record: Arc<PublishRecord>, now: Instant, effects: &mut Vec<Effect>) {
+        self.role = Role::Publishing(Box::new(Publishing {
+            publish: PublishSession::new(record, now),
+            clocks: TrackClocks::default(),
+            mark: ReceiveMark::new(now),
+            overdue_at: None,
+        }));
+        self.session.allow();
+        // What came while the question was open is read now.
+        effects.push(Effect::ReadSocket);
+    }
+
+    /// The publish is refused.
+    pub(crate) fn deny(
+        &mut self,
+        denial: Denial,
+        description: &str,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        let refusal = match denial {
+            Denial::Denied => Refusal::Denied,
+            Denial::BadName => Refusal::BadName,
+        };
+        self.session.deny(refusal, description);
+        self.role = Role::Over;
+        self.handle_events(now, effects);
+        effects.push(Effect::ReadSocket);
+    }
+
+    /// Ends a running publish as the table of endings says; the stream is ended by the caller.
+    pub(crate) fn end_publish(
+        &mut self,
+        reason: EndReason,
+        description: Option<&str>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        if let Some((code, words)) = reason.effect().status {
+            let description = description.filter(|given| !given.is_empty()).unwrap_or(words);
+            self.session.end_publish(code, description);
+        }
+        self.role = Role::Over;
+        self.handle_events(now, effects);
+    }
+
+    /// The player's stream is there: its frames follow.
+    pub(crate) fn accept_play(&mut self, now: Instant) {
+        self.session.accept_play();
+        self.role = Role::Playing { tracks_due: Some(now + TRACKS_LIMIT) };
+    }
+
+    /// There is no such stream.
+    pub(crate) fn refuse_play(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        self.session.refuse_play("No such stream");
+        self.role = Role::Over;
+        self.handle_events(now, effects);
+    }
+
+    /// Whether the check that some track is for this player is due: the owner then says which video codec the stream
+    /// has if it has nothing else and the player does not list it.
+    pub(crate) fn poll_track_check(&mut self, now: Instant) -> bool {
+        let Role::Playing { tracks_due } = &mut self.role else { return false };
+        tracks_due.take_if(|at| now >= *at).is_some()
+    }
+
+    /// The stream has nothing but video of a codec that the player does not list: it would wait for ever.
+    pub(crate) fn fail_play(&mut self, codec: Codec, now: Instant, effects: &mut Vec<Effect>) {
+        let codec = codec.name();
+        let description = format!("The stream is {codec} alone, which the player does not list");
+        self.session.fail_play(&description);
+        self.role = Role::Over;
+        effects.push(Effect::StopReading);
+        self.handle_events(now, effects);
+    }
+
+    /// The next frame of the stream that is played.
+    pub(crate) fn write_frame(&mut self, frame: &Frame) {
+        write_to_player(&mut self.session, frame);
+    }
+
+    /// The stream that is played has ended and every frame is written.
+    pub(crate) fn finish_play(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        self.session.end_play();
+        self.role = Role::Over;
+        effects.push(Effect::StopReading);
+        self.handle_events(now, effects);
+    }
+
+    /// When [`RtmpServer::handle_timeout`] has something to do.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let of_role = match &self.role {
+            Role::Asking { until } => Some(*until),
+            Role::Publishing(publishing) => {
+                let silence = publishing.publish.silence_deadline();
+                let mark = publishing.mark.deadline().filter(|_| publishing.overdue_at.is_none());
+                Some(mark.map_or(silence, |at| at.min(silence)))
+            }
+            Role::Playing { tracks_due } => *tracks_due,
+            Role::Undecided | Role::Over => None,
+        };
+        [self.session.poll_timeout(), of_role, self.closing_until, self.stall_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Time has passed.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
+        if is_due(self.closing_until) || is_due(self.stall_deadline()) {
+            effects.push(Effect::Close(EndReason::BroadcasterLeft));
+            return;
+        }
+        if let Err(error) = self.session.handle_timeout(now) {
+            effects.push(Effect::Close(reason_of(&error)));
+            return;
+        }
+        match &mut self.role {
+            Role::Asking { until } if now >= *until => {
+                self.deny(Denial::Denied, "No decision in time", now, effects);
+            }
+            Role::Publishing(publishing) => {
+                if now >= publishing.publish.silence_deadline() {
+                    effects.push(Effect::EndPublish(EndReason::Silent));
+                    self.end_publish(EndReason::Silent, None, now, effects);
+                } else if is_due(publishing.mark.deadline()) && publishing.overdue_at.is_none() {
+                    publishing.mark.handle_read(now);
+                    let is_between = self.session.missing_bytes() == 0;
+                    publishing.overdue_at = is_between.then(|| publishing.publish.bytes_in());
+                    effects.push(Effect::ReadSocket);
+                }
+            }
+            Role::Asking { .. } | Role::Playing { .. } | Role::Undecided | Role::Over => {}
+        }
+    }
+
+    /// Bytes that must wait in the socket before they are worth a read.
+    pub(crate) fn receive_mark(&self) -> usize {
+        match &self.role {
+            Role::Publishing(publishing) => publishing.mark.bytes(self.session.missing_bytes()),
+            Role::Undecided | Role::Asking { .. } | Role::Playing { .. } | Role::Over => 1,
+        }
+    }
+
+    /// Bytes to write.
+    pub(crate) const fn output_mut(&mut self) -> &mut Output {
+        self.session.output_mut()
+    }
+
+    /// Everything is said: the socket's sending side closes once the output is written.
+    pub(crate) const fn is_closing(&self) -> bool {
+        self.closing_until.is_some()
+    }
+
+    /// Where the peer is.
+    pub(crate) const fn peer(&self) -> IpAddr {
+        self.peer
+    }
+
+    fn stall_deadline(&self) -> Option<Instant> {
+        (!self.session.output().is_empty()).then(|| self.last_progress + STALL_LIMIT)
+    }
+
+    fn handle_events(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        while let Some(event) = self.session.poll_event() {
+            match event {
+                ServerEvent::PublishRequested(target) => {
+                    self.role = Role::Asking { until: now + DECISION_LIMIT };
+                    effects.push(Effect::Ask(target));
+                }
+                ServerEvent::PlayRequested(Target { name, .. }) => {
+                    let four_ccs = self.session.four_cc_list();
+                    let (form, left_out) = (audio_form(four_ccs), unlisted_video(four_ccs));
+                    effects.push(Effect::Play { name, form, left_out });
+                }
+                ServerEvent::Media(message) => self.handle_media(message, now, effects),
+                ServerEvent::PublishEnded => {
+                    self.role = Role::Over;
+                    effects.push(Effect::EndPublish(EndReason::Unpublished));
+                }
+                ServerEvent::PlayEnded => {
+                    self.role = Role::Over;
+                    effects.push(Effect::StopReading);
+                }
+                ServerEvent::Close => {
+                    self.closing_until.get_or_insert(now + CLOSING_LIMIT);
+                }
+            }
+        }
+    }
+
+    fn handle_media(&mut self, message: MediaMessage, now: Instant, effects: &mut Vec<Effect>) {
+        let Role::Publishing(publishing) = &mut self.role else { return };
+        let Publishing { publish, clocks, mark, .. } = &mut **publishing;
+        match clocks.read(message) {
+            Ok(Some(frame)) => {
+                if publish.handle_frame(&frame, now).is_err() {
+                    effects.push(Effect::EndPublish(EndReason::LimitExceeded));
+                    self.end_publish(EndReason::LimitExceeded, None, now, effects);
+                    return;
+                }
+                if frame.track() == Track::Video && frame.kind != FrameKind::Configuration {
+                    mark.handle_video_frame(frame.data.len(), now);
+                }
+                effects.extend(clocks.missing_configuration(&frame).map(Effect::Publish));
+                effects.push(Effect::Publish(frame));
+            }
+            Ok(None) => {}
+            Err(error) => {
+                self.session.end_publish("NetStream.Failed", &error.to_string());
+                self.role = Role::Over;
+                effects.push(Effect::EndPublish(EndReason::ProtocolError));
+            }
+        }
+    }
+}
+
+/// The peer's fault by its kind: past a limit, or against the protocol.
+fn reason_of(error: &Error) -> EndReason {
+    if error.is_limit() { EndReason::LimitExceeded } else { EndReason::ProtocolError }
+}

@@ -1,0 +1,212 @@
+//! A WHIP publish on its worker: the session of `headgate_whip` with its frames, its metadata and its end.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
+use headgate_rtmp::{encode_metadata_with, read_metadata};
+use headgate_whip::{Path, WhipEnd, WhipEvent, WhipSession};
+
+use super::effect::Effect;
+use super::publish_session::PublishSession;
+use crate::publish::end_reason::EndReason;
+
+/// How often the diagnostics in the publish's record are renewed.
+const DIAGNOSTICS_PAUSE: Duration = Duration::from_secs(1);
+
+/// What the gateway orders of a running WHIP session.
+#[derive(Debug)]
+pub(crate) enum WhipOrder {
+    /// Answer to these credentials, too.
+    RestartIce { ufrag: String, password: String },
+    /// Send the values to everyone who reads the stream (AMF0).
+    SendData(Bytes),
+    /// Ask the sender to stay below so many kbit/s; 0 is no limit.
+    LimitBitrate(u32),
+}
+
+/// One WHIP publish.
+///
+/// The owner hands datagrams to [`WhipPublisher::handle_datagram`] and, once for the whole batch, calls
+/// [`WhipPublisher::settle`], which pushes the effects of all of them; [`WhipPublisher::handle_timeout`] at
+/// [`WhipPublisher::deadline`], settled likewise. After [`Effect::EndPublish`] it goes on to say goodbye to the client
+/// until it pushes [`Effect::Close`].
+pub(crate) struct WhipPublisher {
+    session: Box<WhipSession>,
+    publish: PublishSession,
+    diagnostics_at: Instant,
+    /// The metadata the broadcaster sent last: players get it with the video's size.
+    custom_metadata: Option<Bytes>,
+    /// The newest frame's.
+    newest: Timestamp,
+    /// Why the publish ended, while the goodbye is on its way.
+    ended: Option<EndReason>,
+    /// Bytes that arrived since the last settling.
+    unsettled_bytes: usize,
+}
+
+impl WhipPublisher {
+    /// An answered offer, allowed at `now`.
+    pub(crate) const fn new(session: Box<WhipSession>, publish: PublishSession, now: Instant) -> Self {
+        Self {
+            session,
+            publish,
+            diagnostics_at: now,
+            custom_metadata: None,
+            newest: Timestamp::ZERO,
+            ended: None,
+            unsettled_bytes: 0,
+        }
+    }
+
+    /// When [`WhipPublisher::handle_timeout`] has something to do.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let session = self.session.poll_timeout();
+        match self.ended {
+            Some(_) => session,
+            None => session.map(|at| at.min(self.diagnostics_at + DIAGNOSTICS_PAUSE)),
+        }
+    }
+
+    /// A datagram of the client, opened in place.
+    pub(crate) fn handle_datagram(&mut self, source: Path, datagram: &mut [u8], now: Instant) {
+        self.unsettled_bytes += datagram.len();
+        self.session.handle_datagram(now, source, datagram);
+    }
+
+    /// Time has passed.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.session.handle_timeout(now);
+    }
+
+    /// Passes on what the calls since the last settling led to.
+    pub(crate) fn settle(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        if self.unsettled_bytes > 0 {
+            self.publish.handle_input(std::mem::take(&mut self.unsettled_bytes), now);
+        }
+        self.pass_frames(now, effects);
+        while let Some(event) = self.session.poll_event() {
+            match event {
+                WhipEvent::Proven(path) => effects.push(Effect::Route(path)),
+                WhipEvent::Forgotten(path) => effects.push(Effect::Unroute(path)),
+                WhipEvent::Connected => {
+                    if let Some(whip) = &self.publish.record().whip {
+                        whip.set_connected();
+                    }
+                }
+                WhipEvent::Ended(end) => {
+                    let reason = reason_of(end);
+                    effects.push(Effect::EndPublish(reason));
+                    self.end(reason, now, effects);
+                }
+            }
+        }
+        self.send_datagrams(effects);
+        if self.ended.is_none() && now >= self.diagnostics_at + DIAGNOSTICS_PAUSE {
+            self.diagnostics_at = now;
+            let diagnostics = self.session.diagnostics(now);
+            if let Some(whip) = &self.publish.record().whip {
+                whip.put_diagnostics(diagnostics);
+            }
+        }
+        self.finish(effects);
+    }
+
+    /// Says goodbye to the client; the publish is ended by the caller.
+    pub(crate) fn end(&mut self, reason: EndReason, now: Instant, effects: &mut Vec<Effect>) {
+        if self.ended.is_none() {
+            self.ended = Some(reason);
+            self.session.close(now);
+            self.send_datagrams(effects);
+            self.finish(effects);
+        }
+    }
+
+    /// Does what the gateway ordered.
+    pub(crate) fn handle_order(&mut self, order: WhipOrder, effects: &mut Vec<Effect>) {
+        match order {
+            WhipOrder::RestartIce { ufrag, password } => self.session.restart_ice(ufrag, password),
+            WhipOrder::SendData(data) => effects.push(Effect::Publish(self.data_frame(data))),
+            WhipOrder::LimitBitrate(kbps) => self.session.limit_bitrate(kbps),
+        }
+    }
+
+    /// Someone begins to read the stream: a keyframe would serve them.
+    pub(crate) fn want_keyframe(&mut self) {
+        self.session.want_keyframe();
+    }
+
+    /// Our halves of the STUN user names that lead here.
+    pub(crate) fn ufrags(&self) -> Vec<Vec<u8>> {
+        self.session.ufrags().map(|ufrag| ufrag.as_bytes().to_vec()).collect()
+    }
+
+    fn pass_frames(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        while let Some(frame) = self.session.poll_frame() {
+            if self.ended.is_some() {
+                continue;
+            }
+            if frame.kind == FrameKind::Configuration && frame.track() == Track::Video {
+                effects.push(Effect::Publish(self.metadata(frame.timestamp)));
+            }
+            if self.publish.handle_frame(&frame, now).is_err() {
+                effects.push(Effect::EndPublish(EndReason::LimitExceeded));
+                self.end(EndReason::LimitExceeded, now, effects);
+                continue;
+            }
+            self.newest = self.newest.max(frame.timestamp);
+            effects.push(Effect::Publish(frame));
+        }
+    }
+
+    fn send_datagrams(&mut self, effects: &mut Vec<Effect>) {
+        while let Some((path, datagram)) = self.session.poll_transmit() {
+            effects.push(Effect::Send(path, datagram));
+        }
+    }
+
+    fn finish(&self, effects: &mut Vec<Effect>) {
+        if let Some(reason) = self.ended.filter(|_| self.session.is_closed()) {
+            effects.push(Effect::Close(reason));
+        }
+    }
+
+    /// The video's size, known to players before they decode, and what the broadcaster added.
+    fn metadata(&self, timestamp: Timestamp) -> Frame {
+        /// FLV's codec id of H.264.
+        const AVC: f64 = 7.0;
+        let (width, height) = self.session.resolution().unwrap_or((0, 0));
+        let mut entries = vec![("videocodecid", AVC)];
+        if width > 0 {
+            entries.push(("width", f64::from(width)));
+            entries.push(("height", f64::from(height)));
+        }
+        let custom = self.custom_metadata.as_deref().unwrap_or_default();
+        script(encode_metadata_with(&entries, custom), timestamp)
+    }
+
+    /// The broadcaster's own data message. Its `onMetaData` goes out merged with ours, so that players keep both.
+    fn data_frame(&mut self, data: Bytes) -> Frame {
+        match read_metadata(&data) {
+            Some(custom) => {
+                self.custom_metadata = Some(custom);
+                self.metadata(self.newest)
+            }
+            None => script(data, self.newest),
+        }
+    }
+}
+
+fn script(data: Bytes, timestamp: Timestamp) -> Frame {
+    let (codec, kind) = (Codec::Amf0, FrameKind::Script);
+    Frame { codec, kind, timestamp, composition_ms: 0, data }
+}
+
+const fn reason_of(end: WhipEnd) -> EndReason {
+    match end {
+        WhipEnd::HandshakeFailed => EndReason::HandshakeFailed,
+        WhipEnd::Closed => EndReason::Unpublished,
+        WhipEnd::Lost => EndReason::Silent,
+        WhipEnd::NoMedia => EndReason::NoMedia,
+    }
+}

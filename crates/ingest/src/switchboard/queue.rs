@@ -1,0 +1,267 @@
+//! What waits for one subscriber: a bounded queue that loses to the next IDR.
+
+use std::collections::VecDeque;
+
+use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
+
+/// Media time that may wait for one subscriber beyond what it joined with.
+const QUEUE_TIME_LIMIT_US: i64 = 3_000_000;
+/// Bytes that may wait for one subscriber beyond what it joined with, of frames of any kind.
+const QUEUE_BYTES_LIMIT: usize = 4 << 20;
+/// Script frames that may wait: cue points of a few seconds; of `onMetaData` only the newest does.
+const SCRIPTS_LIMIT: usize = 32;
+
+/// Frames waiting for one subscriber, oldest first.
+///
+/// When full, video is dropped up to the newest keyframe in the queue, or all of it until the next keyframe comes;
+/// then the oldest audio. Script frames beyond their limit lose the oldest. Of configurations, those are dropped that a
+/// newer one of their track replaces before any frame of it.
+#[derive(Debug, Default)]
+pub(super) struct SubscriberQueue {
+    frames: VecDeque<Frame>,
+    bytes: usize,
+    /// Frames of the burst a joiner starts with that are still waiting; they do not count against the limits.
+    joined_with: usize,
+    joined_bytes: usize,
+    scripts: usize,
+    /// Waiting frames that are not audio.
+    not_audio: usize,
+    awaits_keyframe: bool,
+    has_video: bool,
+    /// Decode time of the first keyframe it got.
+    first_video: Option<Timestamp>,
+    dropped: u64,
+    /// Codecs that the subscriber does not take.
+    left_out: Vec<Codec>,
+    ended: bool,
+}
+
+impl SubscriberQueue {
+    /// A queue that starts with `burst`: configurations and the cached GOP. Without a keyframe in it, video starts at
+    /// the next one.
+    pub(super) fn new(burst: impl IntoIterator<Item = Frame>) -> Self {
+        let mut queue = Self { awaits_keyframe: true, ..Self::default() };
+        for frame in burst {
+            queue.admit(frame);
+        }
+        queue.joined_with = queue.frames.len();
+        queue.joined_bytes = queue.bytes;
+        queue.dropped = 0;
+        queue
+    }
+
+    /// Adds a frame, or drops it or older ones.
+    pub(super) fn push(&mut self, frame: &Frame) {
+        if self.left_out.contains(&frame.codec) {
+            return;
+        }
+        match frame.kind {
+            FrameKind::Configuration => self.drop_replaced_configuration(frame.track()),
+            FrameKind::Script => self.make_room_for_script(frame),
+            FrameKind::Keyframe
+            | FrameKind::Inter
+            | FrameKind::Disposable
+            | FrameKind::Audio => {}
+        }
+        self.admit(frame.clone());
+        if self.has_too_much(Track::Video) {
+            self.drop_to_keyframe();
+        }
+        while self.has_too_much(Track::Audio)
+            && self.drop_oldest(|frame| frame.kind == FrameKind::Audio)
+        {}
+    }
+
+    /// Frames of these codecs are not for the subscriber, neither those that wait nor those that will come.
+    pub(super) fn leave_out(&mut self, codecs: Vec<Codec>) {
+        self.forget(|frame| codecs.contains(&frame.codec));
+        self.has_video = self.frames.iter().any(|frame| is_video(frame.kind));
+        self.first_video = self.first_video.filter(|_| self.has_video);
+        self.left_out = codecs;
+    }
+
+    /// Whether frames of this codec are for the subscriber at all.
+    #[must_use]
+    pub(super) fn leaves_out(&self, codec: Codec) -> bool {
+        self.left_out.contains(&codec)
+    }
+
+    /// Takes out what the subscriber does not take; it was never meant for it, so it does not count as dropped.
+    pub(super) fn forget(&mut self, is_unwanted: impl Fn(&Frame) -> bool) {
+        self.retain(|_, frame| !is_unwanted(frame));
+    }
+
+    /// The next frame to send.
+    pub(super) fn pop(&mut self) -> Option<Frame> {
+        self.remove(0)
+    }
+
+    /// Nothing more will be pushed.
+    pub(super) const fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Ended and drained.
+    #[must_use]
+    pub(super) fn is_finished(&self) -> bool {
+        self.ended && self.frames.is_empty()
+    }
+
+    /// Nothing waits.
+    #[must_use]
+    pub(super) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Nothing waits but audio that the next video frame could take along.
+    #[must_use]
+    pub(super) fn holds_only_audio(&self) -> bool {
+        self.has_video && self.not_audio == 0 && !self.frames.is_empty()
+    }
+
+    /// The subscriber's video has begun, and `timestamp` lies before that.
+    #[must_use]
+    pub(super) fn is_before_first_video(&self, timestamp: Timestamp) -> bool {
+        self.first_video.is_some_and(|first| timestamp < first)
+    }
+
+    /// Frames dropped since the last call.
+    pub(super) fn poll_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
+    }
+
+    fn admit(&mut self, frame: Frame) {
+        match frame.kind {
+            FrameKind::Keyframe => {
+                self.awaits_keyframe = false;
+                self.has_video = true;
+                self.first_video.get_or_insert(frame.timestamp);
+            }
+            FrameKind::Inter | FrameKind::Disposable if self.awaits_keyframe => {
+                self.dropped += 1;
+                return;
+            }
+            FrameKind::Configuration
+            | FrameKind::Inter
+            | FrameKind::Disposable
+            | FrameKind::Audio
+            | FrameKind::Script => {}
+        }
+        self.bytes += frame.data.len();
+        self.scripts += usize::from(frame.kind == FrameKind::Script);
+        self.not_audio += usize::from(frame.track() != Track::Audio);
+        self.frames.push_back(frame);
+    }
+
+    /// Too many bytes in all, or too much media time of this track. Each track by itself: transcoded audio comes later
+    /// than its video, and perhaps much of it at once.
+    fn has_too_much(&self, track: Track) -> bool {
+        self.bytes - self.joined_bytes > QUEUE_BYTES_LIMIT
+            || self.waiting_us(track) > QUEUE_TIME_LIMIT_US
+    }
+
+    /// Media time between the first and the last frame of a track behind the joining burst.
+    fn waiting_us(&self, track: Track) -> i64 {
+        let of_track =
+            |frame: &&Frame| frame.track() == track && frame.kind != FrameKind::Configuration;
+        let micros = |frame: &Frame| Timestamp::as_micros(frame.timestamp);
+        let first = self.frames.range(self.joined_with..).find(of_track).map(micros);
+        let last = self.frames.range(self.joined_with..).rev().find(of_track).map(micros);
+        first.zip(last).map_or(0, |(first, last)| last - first)
+    }
+
+    fn drop_to_keyframe(&mut self) {
+        let newest = self.frames.iter().rposition(|frame| frame.kind == FrameKind::Keyframe);
+        // A keyframe that is already the first video frame would drop nothing: give that GOP up as well.
+        let keep_from =
+            newest.filter(|at| self.frames.iter().take(*at).any(|frame| is_video(frame.kind)));
+        self.awaits_keyframe = keep_from.is_none();
+        let keep_from = keep_from.unwrap_or(self.frames.len());
+        let before = self.frames.len();
+        self.retain(|position, frame| position >= keep_from || !is_video(frame.kind));
+        self.dropped += (before - self.frames.len()) as u64;
+        // What is left is short: it counts like any other from here on.
+        self.joined_with = 0;
+        self.joined_bytes = 0;
+        self.drop_replaced_configurations();
+    }
+
+    /// A configuration of this track is about to come: one that waits behind the track's last frame is never used.
+    fn drop_replaced_configuration(&mut self, track: Track) {
+        let newest = self.frames.iter().rposition(|frame| frame.track() == track);
+        if let Some(at) = newest
+            && self.frames.get(at).is_some_and(|frame| frame.kind == FrameKind::Configuration)
+        {
+            self.remove(at);
+        }
+    }
+
+    /// The same for all that wait, once the frames between them are gone.
+    fn drop_replaced_configurations(&mut self) {
+        for track in [Track::Video, Track::Audio] {
+            let mut is_replaced = false;
+            for at in (0..self.frames.len()).rev() {
+                let Some(frame) = self.frames.get(at).filter(|frame| frame.track() == track) else {
+                    continue;
+                };
+                let is_configuration = frame.kind == FrameKind::Configuration;
+                if is_configuration && is_replaced {
+                    self.remove(at);
+                }
+                is_replaced = is_configuration;
+            }
+        }
+    }
+
+    fn make_room_for_script(&mut self, frame: &Frame) {
+        if frame.is_metadata() {
+            self.drop_oldest(Frame::is_metadata);
+        }
+        if self.scripts >= SCRIPTS_LIMIT {
+            self.drop_oldest(|frame| frame.kind == FrameKind::Script);
+        }
+    }
+
+    fn drop_oldest(&mut self, which: impl Fn(&Frame) -> bool) -> bool {
+        let Some(at) = self.frames.iter().position(which) else { return false };
+        self.remove(at);
+        self.dropped += 1;
+        true
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Frame> {
+        let frame = self.frames.remove(at)?;
+        self.count_out(&frame, at < self.joined_with);
+        Some(frame)
+    }
+
+    fn retain(&mut self, keeps: impl Fn(usize, &Frame) -> bool) {
+        let joined_with = self.joined_with;
+        let frames = std::mem::take(&mut self.frames);
+        for (at, frame) in frames.into_iter().enumerate() {
+            if keeps(at, &frame) {
+                self.frames.push_back(frame);
+            } else {
+                self.count_out(&frame, at < joined_with);
+            }
+        }
+    }
+
+    fn count_out(&mut self, frame: &Frame, is_joined: bool) {
+        self.bytes -= frame.data.len();
+        self.scripts -= usize::from(frame.kind == FrameKind::Script);
+        self.not_audio -= usize::from(frame.track() != Track::Audio);
+        if is_joined {
+            self.joined_with -= 1;
+            self.joined_bytes -= frame.data.len();
+        }
+    }
+}
+
+const fn is_video(kind: FrameKind) -> bool {
+    matches!(kind, FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable)
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

@@ -1,0 +1,166 @@
+//! What a subscriber's queue keeps and drops.
+
+use super::*;
+use bytes::Bytes;
+
+fn frame(kind: FrameKind, millis: i64) -> Frame {
+    let codec = if kind == FrameKind::Audio { Codec::Aac } else { Codec::H264 };
+    let timestamp = Timestamp::from_millis(millis);
+    Frame { codec, kind, timestamp, composition_ms: 0, data: Bytes::from_static(&[0; 100]) }
+}
+
+fn drain(queue: &mut SubscriberQueue) -> Vec<(FrameKind, i64)> {
+    std::iter::from_fn(|| queue.pop()).map(|f| (f.kind, f.timestamp.as_millis())).collect()
+}
+
+#[test]
+fn video_starts_at_a_keyframe() {
+    let mut queue = SubscriberQueue::new([]);
+    for (kind, at) in [
+        (FrameKind::Inter, 0),
+        (FrameKind::Audio, 10),
+        (FrameKind::Keyframe, 40),
+        (FrameKind::Inter, 80),
+    ] {
+        queue.push(&frame(kind, at));
+    }
+    assert_eq!(
+        drain(&mut queue),
+        [(FrameKind::Audio, 10), (FrameKind::Keyframe, 40), (FrameKind::Inter, 80)]
+    );
+}
+
+#[test]
+fn a_full_queue_resumes_at_the_newest_keyframe_and_keeps_headers_and_audio() {
+    let mut queue = SubscriberQueue::new([frame(FrameKind::Configuration, 0)]);
+    for n in 0..76 {
+        let kind = if n % 25 == 0 { FrameKind::Keyframe } else { FrameKind::Inter };
+        queue.push(&frame(kind, n * 40));
+    }
+    queue.push(&frame(FrameKind::Audio, 3020));
+    queue.push(&frame(FrameKind::Inter, 3040));
+    let left = drain(&mut queue);
+    assert_eq!(
+        left,
+        [
+            (FrameKind::Configuration, 0),
+            (FrameKind::Keyframe, 3000),
+            (FrameKind::Audio, 3020),
+            (FrameKind::Inter, 3040)
+        ]
+    );
+    assert_eq!(queue.poll_dropped(), 75);
+}
+
+#[test]
+fn four_megabytes_may_wait_and_not_a_byte_more() {
+    let large = |millis, length| Frame {
+        data: Bytes::from(vec![0; length]),
+        ..frame(if millis == 0 { FrameKind::Keyframe } else { FrameKind::Inter }, millis)
+    };
+    for (length, left, dropped) in [(2 << 20, 2, 0), ((2 << 20) + 1, 0, 2)] {
+        let mut queue = SubscriberQueue::new([]);
+        queue.push(&large(0, 2 << 20));
+        queue.push(&large(40, length));
+        assert_eq!((drain(&mut queue).len(), queue.poll_dropped()), (left, dropped));
+    }
+}
+
+#[test]
+fn a_gop_longer_than_the_queue_is_given_up_until_the_next_keyframe() {
+    let mut queue = SubscriberQueue::new([]);
+    queue.push(&frame(FrameKind::Keyframe, 0));
+    for n in 1..100 {
+        queue.push(&frame(FrameKind::Inter, n * 40));
+    }
+    assert!(queue.is_empty());
+    queue.push(&frame(FrameKind::Keyframe, 4000));
+    assert_eq!(drain(&mut queue), [(FrameKind::Keyframe, 4000)]);
+}
+
+#[test]
+fn the_burst_a_player_joins_with_does_not_count_against_it() {
+    let burst = (0..200)
+        .map(|n| frame(if n == 0 { FrameKind::Keyframe } else { FrameKind::Inter }, n * 40));
+    let mut queue = SubscriberQueue::new(burst);
+    queue.push(&frame(FrameKind::Inter, 8000));
+    assert_eq!(queue.poll_dropped(), 0);
+    assert_eq!(drain(&mut queue).len(), 201);
+}
+
+#[test]
+fn audio_that_comes_late_does_not_make_the_queue_full() {
+    let mut queue = SubscriberQueue::new([]);
+    for (kind, at) in
+        [(FrameKind::Keyframe, 3400), (FrameKind::Audio, 0), (FrameKind::Inter, 3440)]
+    {
+        queue.push(&frame(kind, at));
+    }
+    assert_eq!(queue.poll_dropped(), 0);
+    assert_eq!(drain(&mut queue).len(), 3);
+}
+
+#[test]
+fn audio_that_comes_in_a_heap_costs_audio_and_no_video() {
+    let mut queue = SubscriberQueue::new([]);
+    queue.push(&frame(FrameKind::Keyframe, 4000));
+    for n in 0..200 {
+        queue.push(&frame(FrameKind::Audio, n * 21));
+    }
+    let left = drain(&mut queue);
+    assert_eq!(left.first(), Some(&(FrameKind::Keyframe, 4000)));
+    assert!((100..=145).contains(&left.len()), "{}", left.len());
+}
+
+#[test]
+fn audio_alone_is_bounded_too() {
+    let mut queue = SubscriberQueue::new([]);
+    for n in 0..1000 {
+        queue.push(&frame(FrameKind::Audio, n * 21));
+    }
+    assert!(drain(&mut queue).len() <= 145);
+}
+
+#[test]
+fn configurations_without_frames_between_them_do_not_pile_up() {
+    let mut queue = SubscriberQueue::new([]);
+    for n in 0..10_000 {
+        queue.push(&frame(FrameKind::Configuration, n));
+    }
+    assert_eq!(drain(&mut queue), [(FrameKind::Configuration, 9_999)]);
+}
+
+#[test]
+fn configurations_with_a_frame_between_each_count_like_frames_and_are_dropped_with_them() {
+    let mut queue = SubscriberQueue::new([]);
+    let large = |n| Frame {
+        data: Bytes::from(vec![0; 64 << 10]),
+        ..frame(FrameKind::Configuration, n)
+    };
+    for n in 0..1_000 {
+        queue.push(&large(n));
+        queue.push(&frame(FrameKind::Keyframe, n));
+        assert!(queue.bytes <= QUEUE_BYTES_LIMIT + (64 << 10), "{} bytes wait", queue.bytes);
+    }
+    let left = drain(&mut queue);
+    let newest = left.iter().rposition(|(kind, _)| *kind == FrameKind::Configuration);
+    assert_eq!(newest.and_then(|at| left.get(at)), Some(&(FrameKind::Configuration, 999)));
+}
+
+#[test]
+fn of_metadata_only_the_newest_waits_and_of_other_script_frames_the_newest_32() {
+    let script = |data: &'static [u8], millis| Frame {
+        codec: Codec::Amf0,
+        data: Bytes::from_static(data),
+        ..frame(FrameKind::Script, millis)
+    };
+    let mut queue = SubscriberQueue::new([]);
+    for n in 0..1_000 {
+        queue.push(&script(b"\x02\x00\x0aonMetaData", n));
+        queue.push(&script(b"\x02\x00\x0aonCuePoint", n));
+    }
+    let left = drain(&mut queue);
+    assert_eq!(left.len(), SCRIPTS_LIMIT);
+    assert_eq!(left.last(), Some(&(FrameKind::Script, 999)));
+    assert_eq!((queue.bytes, queue.scripts, queue.not_audio), (0, 0, 0));
+}
