@@ -1,6 +1,6 @@
-//! The driver: threads, sockets, timers, and the life of a publish. It carries; the gateway decides.
+//! The life of a publish and of its frames: threads, sockets, timers, live streams. It carries; the gateway decides.
 
-/// One line to standard error. `eprintln!` panics when the pipe behind it is full, and these lines are said when
+/// One line to standard error. `eprintln!` panics when the pipe behind it is full, and these lines are written when
 /// something is wrong already.
 macro_rules! say {
     ($($words:tt)*) => {{
@@ -9,199 +9,45 @@ macro_rules! say {
     }};
 }
 
-mod accepting;
-mod audio;
-mod directory;
-mod gathering;
-mod gop;
-mod hub;
-mod link;
-mod live;
-mod mailbox;
-mod players;
-mod ports;
-mod pump;
-mod queue;
-mod relay;
-mod retry;
-mod rtmp_clock;
-mod rtmp_frames;
-mod rtmp_push;
-mod rtmp_server;
-mod seat;
+mod publish;
+mod reactor;
 mod session;
-mod shared;
-mod silence;
-mod tls;
-mod tracks;
-mod udp;
-mod upstream_url;
-mod upstreams;
-mod whip_desk;
-mod whip_session;
-mod whip_tcp;
-mod worker;
+mod switchboard;
+mod transcoding;
+mod whip;
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::IpAddr;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
-pub use tls::TlsError;
-
-pub use mailbox::{AddressWanted, Event, PublishEnded, PublishRequested, UpstreamChanged};
-pub use players::PlayerStatus;
-pub use session::{EndReason, PublishSnapshot};
-pub use tracks::{AudioTrack, Tracks, VideoTrack};
-pub use upstream_url::UpstreamUrl;
-pub use upstreams::{AddedUpstream, Upstream, UpstreamSource, UpstreamState, UpstreamStatus};
-
-use headgate_whip::sdp::{AnswerSettings, read_offer, write_answer};
-use headgate_whip::{Credentials, Identity, WhipSession};
-
-use mailbox::Mailbox;
-use shared::{Command, Shared};
-use whip_desk::WhipDesks;
-use whip_session::WhipOpening;
-use worker::{Opened, Worker};
+use headgate_whip::Identity;
 
 pub use headgate_whip::sdp::OfferError;
 pub use headgate_whip::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics};
-pub use whip_desk::{WhipPatchError, WhipPatched, judge_fragment};
+pub use publish::end_reason::EndReason;
+pub use publish::mailbox::{
+    AddressWanted, Denial, Event, PublishEnded, PublishRequested, UpstreamChanged,
+};
+pub use publish::players::PlayerStatus;
+pub use publish::record::PublishSnapshot;
+pub use publish::tracks::{AudioTrack, Tracks, VideoTrack};
+pub use publish::upstream_url::UpstreamUrl;
+pub use publish::upstreams::{
+    AddedUpstream, Upstream, UpstreamSource, UpstreamState, UpstreamStatus,
+};
+pub use publish::whip_record::{WhipPatchError, WhipPatched};
+pub use reactor::config::{IngestConfig, RtmpTls, StartError};
+pub use reactor::tls::TlsError;
+pub use transcoding::ENCODERS_AHEAD;
+pub use whip::{ParsedOffer, WhipError, WhipPublish, parse_offer, validate_fragment};
 
-/// How to start the core.
-#[derive(Clone, Debug)]
-pub struct IngestConfig {
-    /// Where RTMP is served; port 0 takes any free one.
-    pub rtmp: SocketAddr,
-    /// RTMP over TLS beside it.
-    pub rtmp_tls: Option<RtmpTls>,
-    /// Authorities that upstreams' certificates are judged by beside the system's, PEM.
-    pub upstream_ca_pem: Option<String>,
-    /// UDP port of the first media worker, the next workers' follow; port 0 takes any free ones.
-    pub media: SocketAddr,
-    /// What answers name, the best first.
-    pub public_addresses: Vec<IpAddr>,
-    /// Threads that make AAC of Opus; at least one.
-    pub audio_workers: usize,
-    /// Media workers; at least one.
-    pub workers: usize,
-    /// Whether late players start with the cached GOP.
-    pub caches_gop: bool,
-    /// Whether pushes without sound get silence (R5).
-    pub pushes_silence: bool,
-}
-
-/// RTMP over TLS.
-#[derive(Clone)]
-pub struct RtmpTls {
-    /// Port 0 takes any free one.
-    pub address: SocketAddr,
-    /// Certificate chain, the own one first.
-    pub cert_pem: String,
-    /// Its private key.
-    pub key_pem: String,
-}
-
-/// The key does not print.
-impl std::fmt::Debug for RtmpTls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RtmpTls({})", self.address)
-    }
-}
-
-/// Why the core did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Another program has the port.
-    #[error("port {0} is taken")]
-    PortTaken(u16),
-    /// The system refused a socket, a poll or a thread.
-    #[error("cannot start the media core: {0}")]
-    Io(#[from] io::Error),
-    /// The certificate for RTMPS cannot be used.
-    #[error("cannot use the certificate for RTMPS: {0}")]
-    Tls(#[from] TlsError),
-    /// The media certificate could not be made.
-    #[error(transparent)]
-    Identity(#[from] headgate_whip::IdentityError),
-}
-
-impl StartError {
-    /// Stable name.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Self::PortTaken(_) => "port_taken",
-            Self::Io(_) => "io",
-            Self::Tls(_) => "tls",
-            Self::Identity(_) => "identity",
-        }
-    }
-}
-
-/// How a publish is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Denial {
-    /// The customer or a rule said no.
-    Denied,
-    /// The name is unknown, malformed or live already.
-    BadName,
-}
-
-/// A WHIP publish that the gateway allowed.
-#[derive(Clone, Debug)]
-pub struct WhipPublish {
-    /// Issued by the gateway.
-    pub client_id: u64,
-    /// Stream name without arguments.
-    pub name: Vec<u8>,
-    /// The client's offer.
-    pub offer: String,
-    /// Where it is pushed.
-    pub upstreams: Vec<Upstream>,
-    /// Stereo was asked for.
-    pub stereo: bool,
-    /// What a browser begins with, kbit/s.
-    pub start_bitrate_kbps: u32,
-    /// What it may rise to, kbit/s; 0 is no limit.
-    pub max_bitrate_kbps: u32,
-    /// AAC bitrate of a stereo sound, bit/s.
-    pub audio_bitrate: u32,
-    /// An AMF0 object that joins the connect command to `own_upstream`; empty for none.
-    pub connect_info: Vec<u8>,
-}
-
-/// Why a WHIP publish did not open.
-#[derive(Debug, thiserror::Error)]
-pub enum WhipError {
-    /// The offer is refused.
-    #[error(transparent)]
-    Offer(#[from] OfferError),
-    /// No randomness for its credentials.
-    #[error(transparent)]
-    Identity(#[from] headgate_whip::IdentityError),
-}
-
-/// What an offer has, judged before anyone is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OfferSummary {
-    /// There is sound.
-    pub has_audio: bool,
-    /// There is a picture.
-    pub has_video: bool,
-}
-
-/// Judges an offer without opening anything.
-///
-/// # Errors
-/// Why it is refused.
-pub fn judge_offer(offer: &str) -> Result<OfferSummary, OfferError> {
-    let offer = read_offer(offer)?;
-    Ok(OfferSummary { has_audio: offer.audio.is_some(), has_video: offer.video.is_some() })
-}
+use publish::mailbox::Mailbox;
+use publish::registry::Publishes;
+use reactor::Opened;
+use reactor::shared::{Command, Shared};
+use switchboard::message::Message;
 
 /// The running media core.
 pub struct Ingest {
@@ -210,11 +56,11 @@ pub struct Ingest {
     rtmp_port: u16,
     rtmp_tls_port: Option<u16>,
     media_ports: Vec<u16>,
+    small_receive_buffer: Option<usize>,
     public_addresses: Vec<IpAddr>,
     next_whip: AtomicUsize,
-    whips: Arc<WhipDesks>,
     audio_threads: Mutex<Vec<JoinHandle<()>>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    media_threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Ingest {
@@ -228,31 +74,30 @@ impl Ingest {
         wake: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self, StartError> {
         let identity = Identity::generate()?;
-        let Opened { shared, rtmp_port, rtmp_tls_port, media_ports, workers, audio_inboxes } =
-            Worker::open_all(config, Mailbox::new(wake))?;
-        let audio_threads = audio_inboxes.spawn(&shared)?;
-        // In this crate's own tests the codec is not optimised, and every one of them starts a core: what each made
-        // ahead would take the processor from the others.
-        if !cfg!(test) {
-            shared.audio.warm();
+        let opened = reactor::open(config, Publishes::new(Mailbox::new(wake)))?;
+        let Opened { shared, reactors, transcoding, .. } = opened;
+        let told = shared.clone();
+        let audio_threads = transcoding.spawn(Arc::new(move |worker, stream| {
+            told.tell(worker, Message::Transcoded(stream));
+        }))?;
+        shared.transcoders.warm();
+        let mut media_threads = Vec::new();
+        for reactor in reactors {
+            let name = format!("media-{}", reactor.index());
+            media_threads
+                .push(std::thread::Builder::new().name(name).spawn(move || reactor.run())?);
         }
-        let mut threads = Vec::new();
-        for worker in workers {
-            let name = format!("media-{}", worker.index());
-            threads.push(std::thread::Builder::new().name(name).spawn(move || worker.run())?);
-        }
-        let (public_addresses, next_whip) = (config.public_addresses.clone(), AtomicUsize::new(0));
         Ok(Self {
             shared,
             identity,
-            rtmp_port,
-            rtmp_tls_port,
-            media_ports,
-            public_addresses,
-            next_whip,
-            whips: Arc::default(),
+            rtmp_port: opened.rtmp_port,
+            rtmp_tls_port: opened.rtmp_tls_port,
+            media_ports: opened.media_ports,
+            small_receive_buffer: opened.small_receive_buffer,
+            public_addresses: config.public_addresses.clone(),
+            next_whip: AtomicUsize::new(0),
             audio_threads: Mutex::new(audio_threads),
-            threads: Mutex::new(threads),
+            media_threads: Mutex::new(media_threads),
         })
     }
 
@@ -282,99 +127,80 @@ impl Ingest {
         &self.media_ports
     }
 
-    /// Opens a WHIP publish that was allowed, and returns the answer. A [`PublishEnded`] follows in any case, also
-    /// after an error.
-    ///
-    /// # Errors
-    /// A refused offer, or no randomness.
-    pub fn open_whip(&self, publish: WhipPublish) -> Result<String, WhipError> {
-        let worker = self.next_whip.fetch_add(1, Ordering::Relaxed) % self.media_ports.len().max(1);
-        let now = Instant::now();
-        let slot = self.shared.mailbox.open_slot(publish.client_id, worker, now);
-        let offer = read_offer(&publish.offer)?;
-        let credentials = Credentials::generate(&self.identity)?;
-        let port = self.media_ports.get(worker).copied().unwrap_or_default();
-        let candidates: Vec<_> =
-            self.public_addresses.iter().map(|address| SocketAddr::new(*address, port)).collect();
-        let answer = write_answer(
-            &offer,
-            &AnswerSettings {
-                ufrag: &credentials.ufrag,
-                pwd: &credentials.password,
-                fingerprint: self.identity.fingerprint(),
-                candidates: &candidates,
-                session_id: publish.client_id,
-                start_bitrate_kbps: publish.start_bitrate_kbps,
-                max_bitrate_kbps: publish.max_bitrate_kbps,
-                stereo: publish.stereo,
-                audio_bitrate: None,
-            },
-        );
-        if offer.audio.is_some() {
-            self.shared.audio.warm();
-        }
-        let session = Box::new(WhipSession::new(
-            &self.identity,
-            &offer,
-            &credentials,
-            publish.max_bitrate_kbps,
-            now,
-        ));
-        let desk = self.whips.open(publish.client_id, worker, &offer, candidates);
-        let WhipPublish { name, upstreams, audio_bitrate, connect_info, .. } = publish;
-        let connect_info = connect_info.into();
-        let opening =
-            WhipOpening { session, desk, name, slot, upstreams, audio_bitrate, connect_info };
-        self.shared.send(worker, Command::OpenWhip(Box::new(opening)));
-        Ok(answer)
+    /// Bytes that the kernel buffers on each media port, when it grants fewer than asked for.
+    #[must_use]
+    pub const fn small_receive_buffer(&self) -> Option<usize> {
+        self.small_receive_buffer
+    }
+
+    /// Datagrams that the kernel dropped on the media ports because we did not read them in time; `None` where the
+    /// system does not say. Reads a file: not for a media worker.
+    #[must_use]
+    pub fn kernel_drops(&self) -> Option<u64> {
+        reactor::udp::kernel_drops(&self.media_ports)
+    }
+
+    /// RTMP connections that were closed at once because a limit was reached, and upstreams that were not dialled for
+    /// the same reason.
+    #[must_use]
+    pub fn refused_connections(&self) -> u64 {
+        self.shared.connections.refused()
     }
 
     /// Transcoders that run now.
     #[must_use]
     pub fn transcoders(&self) -> usize {
-        self.shared.audio.running()
+        self.shared.transcoders.running()
+    }
+
+    /// Transcoders that could not do their work, since the start.
+    #[must_use]
+    pub fn failed_transcoders(&self) -> u64 {
+        self.shared.transcoders.failed()
     }
 
     /// Everything the gateway must know since the last call, oldest first.
     #[must_use]
     pub fn drain(&self) -> Vec<Event> {
-        self.shared.mailbox.drain()
+        self.shared.publishes.mailbox().drain()
     }
 
     /// Answers a request: the publish goes live under `client_id` and is pushed to `upstreams`. A [`PublishEnded`]
     /// follows in any case, also when the broadcaster did not wait.
     pub fn allow(&self, request: u64, client_id: u64, upstreams: Vec<Upstream>) {
         let worker = self.shared.worker_of(request);
-        let slot = self.shared.mailbox.open_slot(client_id, worker, Instant::now());
-        self.shared.send(worker, Command::Allow { request, slot, upstreams });
+        let guard = self.shared.publishes.open(client_id, worker, None, Instant::now());
+        self.shared.tell(worker, Message::Allow { request, guard, upstreams });
     }
 
     /// Answers a request: refused, with a description the broadcaster sees.
     pub fn deny(&self, request: u64, denial: Denial, description: String) {
-        let command = Command::Deny { request, denial, description };
-        self.shared.send(self.shared.worker_of(request), command);
+        let message = Message::Deny { request, denial, description };
+        self.shared.tell(self.shared.worker_of(request), message);
     }
 
     /// Answers [`AddressWanted`]; no address means "not now".
     pub fn dial(&self, push: u64, addresses: Vec<IpAddr>) {
-        self.shared.send(self.shared.worker_of(push), Command::Dial { push, addresses });
+        self.shared.tell(self.shared.worker_of(push), Message::Dial { push, addresses });
     }
 
     /// Ends a running publish; `description` is shown to the broadcaster. Unknown client ids are ignored.
     pub fn end(&self, client_id: u64, reason: EndReason, description: String) {
-        if let Some(worker) = self.shared.mailbox.worker(client_id) {
-            self.shared.send(worker, Command::End { client_id, reason, description });
+        if let Some(record) = self.shared.publishes.find(client_id) {
+            let message = Message::End { stream: record.stream, reason, description };
+            self.shared.tell(record.worker, message);
         }
     }
 
     /// Pushes a running publish to one more upstream.
     pub fn add_upstream(&self, client_id: u64, upstream: Upstream) -> AddedUpstream {
-        let mailbox = &self.shared.mailbox;
-        let running = mailbox.counters(client_id).zip(mailbox.worker(client_id));
-        let Some((counters, worker)) = running else { return AddedUpstream::NotRunning };
-        match counters.upstreams.add(upstream) {
-            Ok(Some(record)) => {
-                self.shared.send(worker, Command::AddUpstream { client_id, record });
+        let Some(record) = self.shared.publishes.find(client_id) else {
+            return AddedUpstream::NotRunning;
+        };
+        match record.upstreams.add(upstream, Instant::now()) {
+            Ok(Some(upstream)) => {
+                let message = Message::AddUpstream { stream: record.stream, record: upstream };
+                self.shared.tell(record.worker, message);
                 AddedUpstream::Added
             }
             Ok(None) => AddedUpstream::Added,
@@ -385,25 +211,26 @@ impl Ingest {
     /// Takes an upstream from a running publish: the complete URL, or as a snapshot shows it. False when it has none
     /// like that.
     pub fn remove_upstream(&self, client_id: u64, url: &str) -> bool {
-        let mailbox = &self.shared.mailbox;
-        let running = mailbox.counters(client_id).zip(mailbox.worker(client_id));
-        let Some((counters, worker)) = running else { return false };
-        let Some(id) = counters.upstreams.remove(url) else { return false };
-        self.shared.send(worker, Command::RemoveUpstream { client_id, id });
+        let Some(record) = self.shared.publishes.find(client_id) else { return false };
+        let Some(id) = record.upstreams.remove(url) else { return false };
+        self.shared.tell(record.worker, Message::RemoveUpstream { stream: record.stream, id });
         true
     }
 
     /// The counters of a running publish.
     #[must_use]
     pub fn snapshot(&self, client_id: u64) -> Option<PublishSnapshot> {
-        Some(self.shared.mailbox.counters(client_id)?.snapshot(Instant::now()))
+        let record = self.shared.publishes.find(client_id)?;
+        Some(record.snapshot(Instant::now(), SystemTime::now()))
     }
 
     /// Who plays a running publish, the oldest first; none when it does not run.
     #[must_use]
     pub fn players(&self, client_id: u64) -> Vec<PlayerStatus> {
-        let counters = self.shared.mailbox.counters(client_id);
-        counters.map_or_else(Vec::new, |counters| counters.players.status())
+        let record = self.shared.publishes.find(client_id);
+        record.map_or_else(Vec::new, |record| {
+            record.players.status(Instant::now(), SystemTime::now())
+        })
     }
 
     /// Media workers that run.
@@ -418,20 +245,20 @@ impl Ingest {
         for worker in 0..self.shared.workers() {
             self.shared.send(worker, Command::Stop);
         }
-        for thread in taken(&self.threads) {
+        for thread in taken(&self.media_threads) {
             // A worker that panicked has said so on standard error and dropped its sessions.
             let _ = thread.join();
         }
-        self.shared.audio.stop();
+        self.shared.transcoders.stop();
         for thread in taken(&self.audio_threads) {
             let _ = thread.join();
         }
     }
 
-    /// The mailbox outlives the workers: what they said last is drained from here.
+    /// The mailbox outlives the workers: their last events are drained from here.
     pub fn drainer(&self) -> impl Fn() -> Vec<Event> + Send + Sync + 'static {
         let shared = self.shared.clone();
-        move || shared.mailbox.drain()
+        move || shared.publishes.mailbox().drain()
     }
 }
 

@@ -26,6 +26,15 @@ pub struct PublishRequested {
     pub address: IpAddr,
 }
 
+/// How a publish request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// The customer or a rule said no.
+    Denied,
+    /// The name is unknown, malformed or live already.
+    BadName,
+}
+
 /// A publish that was allowed is over. Exactly one comes for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublishEnded {

@@ -1,70 +1,85 @@
 //! Connections that come to the RTMP ports, dealt to the workers in turn.
 
-use std::io::ErrorKind;
-use std::net::IpAddr;
-use std::time::Duration;
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
 
-use mio::net::TcpStream;
+use mio::net::TcpListener;
+use mio::{Interest, Registry};
 
-use crate::rtmp_server::ServerConnection;
-use crate::seat::Entry;
-use crate::shared::Command;
-use crate::worker::{Timer, Worker};
+use super::config::{IngestConfig, StartError};
+use super::cycle::{LISTENER, TLS_LISTENER};
+use super::ports::listen;
+use super::shared::{Accepted, Shared};
 
 /// Pause before accepting again when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-impl Worker {
-    /// Takes what came to the ports and deals it to the workers in turn.
-    pub(crate) fn accept(&mut self) {
-        let mut accepted = Vec::new();
-        let mut paused = false;
-        let listeners = [(&self.listener, false), (&self.tls_listener, true)];
-        for (listener, is_tls) in listeners {
-            let Some(listener) = listener else { continue };
-            loop {
-                match listener.accept() {
-                    Ok((socket, peer)) => {
-                        accepted.push((socket, peer.ip().to_canonical(), is_tls));
-                    }
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    // One that was reset while it waited says nothing about the next.
-                    Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-                    Err(_) => {
-                        paused = true;
-                        break;
-                    }
-                }
-            }
-        }
-        if paused {
-            self.set_timer(self.now + ACCEPT_PAUSE, Timer::Accept);
-        }
-        for (socket, peer, is_tls) in accepted {
-            let worker = self.deal_to % self.shared.workers();
-            self.deal_to = worker + 1;
-            if worker == self.index() {
-                self.welcome(socket, peer, is_tls);
-            } else {
-                self.shared.send(worker, Command::Accept(socket, peer, is_tls));
-            }
+/// The listening sockets; the first worker has them.
+pub(super) struct Acceptor {
+    plain: TcpListener,
+    tls: Option<TcpListener>,
+    /// The worker that the next connection is dealt to.
+    next: usize,
+    paused_until: Option<Instant>,
+}
+
+impl Acceptor {
+    /// Binds; returns the ports, too.
+    pub(super) fn open(config: &IngestConfig) -> Result<(Self, u16, Option<u16>), StartError> {
+        let plain = listen(config.rtmp)?;
+        let port = plain.local_addr()?.port();
+        let tls = config.rtmp_tls.as_ref().map(|tls| listen(tls.address)).transpose()?;
+        let tls_port = match &tls {
+            Some(listener) => Some(listener.local_addr()?.port()),
+            None => None,
+        };
+        Ok((Self { plain, tls, next: 0, paused_until: None }, port, tls_port))
+    }
+
+    pub(super) fn register(&mut self, registry: &Registry) -> io::Result<()> {
+        registry.register(&mut self.plain, LISTENER, Interest::READABLE)?;
+        match &mut self.tls {
+            Some(listener) => registry.register(listener, TLS_LISTENER, Interest::READABLE),
+            None => Ok(()),
         }
     }
 
-    /// Seats a connection that was dealt to this worker.
-    pub(crate) fn welcome(&mut self, socket: TcpStream, peer: IpAddr, is_tls: bool) {
-        if self.stopping.is_some() {
-            return;
+    /// When to accept again although the poll says nothing.
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        self.paused_until
+    }
+
+    /// Takes what came, each with the worker it is dealt to.
+    pub(super) fn accept(&mut self, shared: &Shared, now: Instant) -> Vec<(usize, Accepted)> {
+        self.paused_until = None;
+        let mut dealt = Vec::new();
+        for (listener, is_tls) in [(Some(&self.plain), false), (self.tls.as_ref(), true)] {
+            let Some(listener) = listener else { continue };
+            loop {
+                let (socket, peer) = match listener.accept() {
+                    Ok((socket, peer)) => (socket, peer.ip().to_canonical()),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    // One that was reset while it waited says nothing about the next.
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            ErrorKind::Interrupted | ErrorKind::ConnectionAborted
+                        ) =>
+                    {
+                        continue;
+                    }
+                    Err(_) => {
+                        self.paused_until = Some(now + ACCEPT_PAUSE);
+                        break;
+                    }
+                };
+                // Past a limit it is closed without a word.
+                let Some(permit) = shared.connections.admit(Some(peer)) else { continue };
+                let worker = self.next % shared.workers();
+                self.next = worker + 1;
+                dealt.push((worker, Accepted { socket, peer, is_tls, permit }));
+            }
         }
-        // Without a certificate there is no such port.
-        let tls = if is_tls { self.shared.tls.accept().ok() } else { None };
-        if is_tls && tls.is_none() {
-            return;
-        }
-        let seed = self.random();
-        let server = ServerConnection::new(socket, tls, peer, seed, self.now);
-        let key = self.seat(Entry::Server(Box::new(server)));
-        self.turn(key, |worker, key, entry| entry.start(worker, key));
+        dealt
     }
 }

@@ -3,19 +3,18 @@
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
-use std::time::Instant;
 
 use headgate_rtmp::Output;
 use mio::net::TcpStream;
 use rustls::Connection;
 
-use crate::seat::Ready;
+use super::connection_limits::ConnectionPermit;
 
 /// Slices in one vectored write: a large keyframe in 64 KiB chunks with its headers, and the audio that rides along.
 const SLICES_LIMIT: usize = 128;
 
 /// What a read gave.
-pub(crate) enum Received {
+pub(super) enum Received {
     /// So many bytes; see [`Link::has_more`].
     Bytes(usize),
     /// Nothing for now.
@@ -24,39 +23,73 @@ pub(crate) enum Received {
     Closed,
 }
 
-/// The socket and how its writing goes.
-pub(crate) struct Link {
-    pub(crate) socket: TcpStream,
+/// One socket, and how writing to it goes.
+pub(super) struct Link {
+    pub(super) socket: TcpStream,
     tls: Option<Box<Connection>>,
     /// Why TLS failed, in words for the operator.
     fault: Option<String>,
+    is_connecting: bool,
     can_write: bool,
-    /// When the peer last took bytes, or had nothing to take.
-    last_progress: Instant,
     was_shut: bool,
     /// The peer's last byte is in the socket.
     read_closed: bool,
     /// So many bytes wake us.
     mark: usize,
+    /// Given back with the socket.
+    _permit: ConnectionPermit,
 }
 
 impl Link {
-    pub(crate) const fn new(socket: TcpStream, tls: Option<Box<Connection>>, now: Instant) -> Self {
+    /// A connection that came.
+    pub(super) const fn accepted(
+        socket: TcpStream,
+        tls: Option<Box<Connection>>,
+        permit: ConnectionPermit,
+    ) -> Self {
         Self {
             socket,
             tls,
             fault: None,
+            is_connecting: false,
             can_write: true,
-            last_progress: now,
             was_shut: false,
             read_closed: false,
             mark: 1,
+            _permit: permit,
         }
+    }
+
+    /// A connection that is being made.
+    pub(super) const fn connecting(
+        socket: TcpStream,
+        tls: Option<Box<Connection>>,
+        permit: ConnectionPermit,
+    ) -> Self {
+        Self { is_connecting: true, ..Self::accepted(socket, tls, permit) }
+    }
+
+    /// The connection is not made yet.
+    pub(super) const fn is_connecting(&self) -> bool {
+        self.is_connecting
+    }
+
+    /// The poll has news of a connection that is being made. False: it failed.
+    pub(super) fn finish_connect(&mut self) -> bool {
+        self.is_connecting = false;
+        // Media is coalesced by us, not by the kernel; without it only latency suffers.
+        let _ = self.socket.set_nodelay(true);
+        matches!(self.socket.take_error(), Ok(None)) && self.socket.peer_addr().is_ok()
+    }
+
+    /// What it writes and reads is sealed.
+    pub(super) const fn is_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// So many bytes are to wait before the poll says so. Where it cannot be had, every byte wakes: TLS has records of
     /// its own.
-    pub(crate) fn set_mark(&mut self, mark: usize) {
+    pub(super) fn set_mark(&mut self, mark: usize) {
         if mark != self.mark && self.tls.is_none() {
             self.mark = mark;
             set_low_water(&self.socket, mark);
@@ -64,11 +97,11 @@ impl Link {
     }
 
     /// Why TLS failed; `None` when it did not.
-    pub(crate) fn fault(&self) -> Option<&str> {
+    pub(super) fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
 
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Received {
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Received {
         if self.tls.is_some() {
             return self.read_sealed(buffer);
         }
@@ -84,36 +117,33 @@ impl Link {
     }
 
     /// The poll has news of the socket.
-    pub(crate) const fn handle_ready(&mut self, ready: Ready) {
-        self.can_write |= ready.writable;
-        self.read_closed |= ready.read_closed;
+    pub(super) const fn handle_ready(&mut self, can_write: bool, read_closed: bool) {
+        self.can_write |= can_write;
+        self.read_closed |= read_closed;
     }
 
     /// The peer has sent its last byte, or is gone.
-    pub(crate) const fn is_read_closed(&self) -> bool {
+    pub(super) const fn is_read_closed(&self) -> bool {
         self.read_closed
     }
 
     /// After a read of `length` into `room`: whether another read can give something without a new event. A short read
     /// has emptied the socket (epoll 7, "Questions and answers", 9), but for the end that was announced already.
-    pub(crate) const fn has_more(&self, length: usize, room: usize) -> bool {
+    pub(super) const fn has_more(&self, length: usize, room: usize) -> bool {
         length == room || self.read_closed || self.tls.is_some()
     }
 
     /// True while the socket takes bytes.
-    pub(crate) const fn can_write(&self) -> bool {
+    pub(super) const fn can_write(&self) -> bool {
         self.can_write
     }
 
-    /// Writes as much as the peer takes. An error means the connection is gone.
-    pub(crate) fn flush(&mut self, output: &mut Output, now: Instant) -> io::Result<()> {
+    /// Writes as much as the peer takes. True: it took bytes, or there were none. An error means the connection is gone.
+    pub(super) fn flush(&mut self, output: &mut Output) -> io::Result<bool> {
         if self.tls.is_some() {
-            return self.flush_sealed(output, now);
+            return self.flush_sealed(output);
         }
-        if output.is_empty() {
-            self.last_progress = now;
-            return Ok(());
-        }
+        let mut progress = output.is_empty();
         while self.can_write && !output.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES_LIMIT];
             let count = output.io_slices(&mut slices);
@@ -122,7 +152,7 @@ impl Link {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(written) => {
                     output.consume(written);
-                    self.last_progress = now;
+                    progress = true;
                     // A short write is the kernel's word that its buffer is full.
                     self.can_write = written == offered;
                 }
@@ -131,7 +161,7 @@ impl Link {
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        Ok(progress)
     }
 
     fn read_sealed(&mut self, buffer: &mut [u8]) -> Received {
@@ -161,12 +191,9 @@ impl Link {
         }
     }
 
-    fn flush_sealed(&mut self, output: &mut Output, now: Instant) -> io::Result<()> {
-        let Some(tls) = &mut self.tls else { return Ok(()) };
-        if output.is_empty() && !tls.wants_write() {
-            self.last_progress = now;
-            return Ok(());
-        }
+    fn flush_sealed(&mut self, output: &mut Output) -> io::Result<bool> {
+        let Some(tls) = &mut self.tls else { return Ok(false) };
+        let mut progress = output.is_empty() && !tls.wants_write();
         while self.can_write && (!output.is_empty() || tls.wants_write()) {
             let mut slices = [IoSlice::new(&[]); SLICES_LIMIT];
             let count = output.io_slices(&mut slices);
@@ -178,22 +205,17 @@ impl Link {
             }
             match tls.write_tls(&mut self.socket) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(_) => self.last_progress = now,
+                Ok(_) => progress = true,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.can_write = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
-    }
-
-    /// When the peer last took bytes, or had none to take.
-    pub(crate) const fn last_progress(&self) -> Instant {
-        self.last_progress
+        Ok(progress)
     }
 
     /// Says that nothing more will be written; the peer can still read what is on its way.
-    pub(crate) fn shut_writing(&mut self) {
+    pub(super) fn shut_writing(&mut self) {
         if !self.was_shut {
             self.was_shut = true;
             if let Some(tls) = &mut self.tls {

@@ -1,4 +1,4 @@
-//! The ports of the core, bound before any thread runs, so that a taken one is told at once.
+//! The ports of the core, bound before any thread runs, so that a taken one is reported at once.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 use mio::net::TcpListener;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::udp::UdpPort;
-use crate::{IngestConfig, StartError};
+use super::config::{IngestConfig, StartError};
+use super::udp::UdpPort;
 
 /// Connections the kernel may hold for us before we accept them.
 const BACKLOG: i32 = 1024;
 
 /// The media port of worker `index`: the configured one and those after it, or any.
-pub(crate) fn open_media_port(config: &IngestConfig, index: usize) -> Result<UdpPort, StartError> {
+pub(super) fn open_media_port(config: &IngestConfig, index: usize) -> Result<UdpPort, StartError> {
     let mut address = config.media;
     if address.port() != 0 {
         let port = u16::try_from(index).ok().and_then(|index| address.port().checked_add(index));
@@ -26,7 +26,7 @@ pub(crate) fn open_media_port(config: &IngestConfig, index: usize) -> Result<Udp
 }
 
 /// A port that RTMP comes to, plain or TLS.
-pub(crate) fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
+pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;

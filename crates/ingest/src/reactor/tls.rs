@@ -1,4 +1,4 @@
-//! TLS for RTMPS, both ways: our certificate, and how an upstream's is judged. Not the socket (`link`).
+//! TLS for RTMPS, both ways: our certificate, and how an upstream's is verified. Not the socket (`link`).
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -29,7 +29,7 @@ pub enum TlsError {
     Name,
 }
 
-/// What a broadcaster who comes by RTMPS sees.
+/// Our side of RTMPS connections that come.
 fn server_config(cert_pem: &str, key_pem: &str) -> Result<Arc<ServerConfig>, TlsError> {
     let chain =
         CertificateDer::pem_slice_iter(cert_pem.as_bytes()).collect::<Result<Vec<_>, _>>()?;
@@ -44,7 +44,7 @@ fn server_config(cert_pem: &str, key_pem: &str) -> Result<Arc<ServerConfig>, Tls
     Ok(Arc::new(config))
 }
 
-/// How upstreams are judged: by the system's authorities and `extra_pem`.
+/// How upstreams are verified: by the system's authorities and `extra_pem`.
 fn client_config(extra_pem: Option<&str>) -> Result<Arc<ClientConfig>, TlsError> {
     let mut roots = RootCertStore::empty();
     // One bad file among the system's does not make the others useless.

@@ -1,48 +1,70 @@
-//! A media worker's UDP port: datagrams in batches, one system call for many. Not whose they are.
+//! A media worker's UDP port: datagrams in batches both ways, one system call for many. Not whose they are.
 
-use std::io::{self, ErrorKind, IoSliceMut};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 
 use mio::net::UdpSocket;
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
+use rustix::net::addr::SocketAddrArg;
+use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Room for one datagram; WebRTC sends no more than an Ethernet frame holds.
-pub(crate) const DATAGRAM_LIMIT: usize = 2048;
+pub(super) const DATAGRAM_LIMIT: usize = 2048;
 /// What the kernel holds for us while the worker is busy: 100 streams for 160 ms. The kernel may grant less.
 const RECEIVE_BUFFER: usize = 4 << 20;
+/// The kernel accounts for its own overhead by doubling what is asked for (socket(7), SO_RCVBUF).
+const KERNEL_OVERHEAD: usize = 2;
+/// Datagrams in one system call.
+const SEND_BATCH: usize = 32;
 
 /// One bound port with its buffers.
-pub(crate) struct UdpPort {
-    pub(crate) socket: UdpSocket,
+pub(super) struct UdpPort {
+    pub(super) socket: UdpSocket,
     state: UdpSocketState,
     buffer: Vec<u8>,
     room: usize,
     metas: Vec<RecvMeta>,
+    outgoing: Vec<(SocketAddr, Vec<u8>)>,
+    /// What the kernel granted, when it is less than we asked for.
+    small_receive_buffer: Option<usize>,
 }
 
 impl UdpPort {
     /// Binds; port 0 takes any free one.
-    pub(crate) fn open(address: SocketAddr) -> io::Result<Self> {
+    pub(super) fn open(address: SocketAddr) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
         // The system's own limit may be lower; then bursts are lost earlier, and NACK brings them back.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
+        let granted = socket.recv_buffer_size()? / KERNEL_OVERHEAD;
         socket.bind(&address.into())?;
         let socket = UdpSocket::from_std(socket.into());
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let room = DATAGRAM_LIMIT * state.gro_segments();
-        let metas = vec![RecvMeta::default(); BATCH_SIZE];
-        Ok(Self { socket, state, buffer: Vec::new(), room, metas })
+        Ok(Self {
+            socket,
+            state,
+            buffer: Vec::new(),
+            room,
+            metas: vec![RecvMeta::default(); BATCH_SIZE],
+            outgoing: Vec::new(),
+            small_receive_buffer: (granted < RECEIVE_BUFFER).then_some(granted),
+        })
     }
 
     /// The port it is bound to.
-    pub(crate) fn port(&self) -> io::Result<u16> {
+    pub(super) fn port(&self) -> io::Result<u16> {
         Ok(self.socket.local_addr()?.port())
     }
 
+    /// Bytes that the kernel holds for us, when it grants fewer than we asked for.
+    pub(super) const fn small_receive_buffer(&self) -> Option<usize> {
+        self.small_receive_buffer
+    }
+
     /// Reads a batch; 0 when there is nothing.
-    pub(crate) fn receive(&mut self) -> io::Result<usize> {
+    pub(super) fn receive(&mut self) -> io::Result<usize> {
         if self.buffer.is_empty() {
             // Pages that no burst reaches are never touched.
             self.buffer = vec![0; self.room * BATCH_SIZE];
@@ -61,7 +83,7 @@ impl UdpPort {
     }
 
     /// The datagrams of the last batch; the kernel may have joined several of one sender.
-    pub(crate) fn datagrams(
+    pub(super) fn datagrams(
         &mut self,
         batch: usize,
     ) -> impl Iterator<Item = (SocketAddr, &mut [u8])> {
@@ -72,8 +94,88 @@ impl UdpPort {
         })
     }
 
-    /// Sends one datagram; what the kernel does not take is lost like any datagram.
-    pub(crate) fn send(&self, to: SocketAddr, datagram: &[u8]) {
-        let _ = self.socket.send_to(datagram, to);
+    /// Sends one datagram with the next [`UdpPort::flush`].
+    pub(super) fn send(&mut self, to: SocketAddr, datagram: Vec<u8>) {
+        self.outgoing.push((to, datagram));
+    }
+
+    /// Sends what has gathered; what the kernel does not take is lost like any datagram.
+    pub(super) fn flush(&mut self) {
+        for batch in self.outgoing.chunks(SEND_BATCH) {
+            send_batch(&self.socket, batch);
+        }
+        self.outgoing.clear();
+    }
+}
+
+fn send_batch(socket: &UdpSocket, batch: &[(SocketAddr, Vec<u8>)]) {
+    let addresses: Vec<_> = batch.iter().map(|(to, _)| to.as_any()).collect();
+    let slices: Vec<_> = batch.iter().map(|(_, datagram)| [IoSlice::new(datagram)]).collect();
+    let mut nothing: Vec<_> = batch.iter().map(|_| SendAncillaryBuffer::default()).collect();
+    let parts = addresses.iter().zip(&slices).zip(&mut nothing);
+    let mut messages: Vec<_> = parts
+        .map(|((to, slice), control)| MMsgHdr::new_with_addr(to, slice, control))
+        .collect();
+    let mut sent = 0;
+    while let Some(rest) = messages.get_mut(sent..).filter(|rest| !rest.is_empty()) {
+        sent += match sendmmsg(socket, rest, SendFlags::empty()) {
+            Ok(count) => count.max(1),
+            Err(rustix::io::Errno::INTR) => 0,
+            // The error is the first datagram's own: a client that is gone. The others still go out.
+            Err(_) => 1,
+        };
+    }
+}
+
+/// Datagrams that the kernel dropped on these ports because we did not read them in time, since they were bound
+/// (proc(5), /proc/net/udp, "drops"). `None` where the system does not say.
+pub(crate) fn kernel_drops(ports: &[u16]) -> Option<u64> {
+    let tables = ["/proc/net/udp", "/proc/net/udp6"].map(std::fs::read_to_string);
+    if tables.iter().all(Result::is_err) {
+        return None;
+    }
+    let lines = tables.iter().flatten().flat_map(|table| table.lines().skip(1));
+    Some(lines.filter_map(|line| drops_of(line, ports)).sum())
+}
+
+/// The last column of a line whose local port, in hexadecimal, is one of ours.
+fn drops_of(line: &str, ports: &[u16]) -> Option<u64> {
+    let mut columns = line.split_whitespace();
+    let (_, port) = columns.nth(1)?.rsplit_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    if ports.contains(&port) { columns.last()?.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_the_last_column_of_our_own_ports() {
+        let line = " 100: 0100007F:1FFD 00000000:0000 07 00000000:00000000 00:00000000 00000000     \
+                    0        0 31 2 0000000000000000 42";
+        assert_eq!(drops_of(line, &[8189]), Some(42));
+        assert_eq!(drops_of(line, &[8190]), None);
+        assert_eq!(drops_of("nonsense", &[8189]), None);
+    }
+
+    #[test]
+    fn a_batch_reaches_everyone_although_one_address_cannot_be_sent_to() {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut port = UdpPort::open(any).expect("a free port");
+        let receiver = std::net::UdpSocket::bind(any).expect("a free port");
+        receiver.set_read_timeout(Some(std::time::Duration::from_secs(5))).expect("an option");
+        let to = receiver.local_addr().expect("bound");
+        for n in 0..40_u8 {
+            port.send(to, vec![n; 10]);
+            // Port 0 is nobody's: the kernel refuses it.
+            port.send(any, vec![n; 10]);
+        }
+        port.flush();
+        let mut buffer = [0; 16];
+        for n in 0..40_u8 {
+            assert_eq!(receiver.recv(&mut buffer).expect("it came"), 10);
+            assert_eq!(buffer[0], n);
+        }
     }
 }

@@ -54,6 +54,8 @@ pub(crate) struct RtmpPush {
     connect_info: Bytes,
     /// Whether silence is added while the stream has no audio (R5).
     adds_silence: bool,
+    /// The stream has had Opus audio.
+    expects_audio: bool,
     was_accepted: bool,
     /// The publisher is there.
     is_live: bool,
@@ -118,6 +120,7 @@ impl RtmpPush {
             record,
             connect_info,
             adds_silence,
+            expects_audio: false,
             was_accepted: false,
             is_live: true,
             reads: false,
@@ -169,6 +172,14 @@ impl RtmpPush {
     pub(crate) fn handle_stream_closed(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         (self.is_live, self.reads, self.has_backlog) = (false, false, false);
         self.leave(now, effects);
+    }
+
+    /// The stream has audio, perhaps not in the upstream's form yet: no silence is added meanwhile.
+    pub(crate) fn expect_audio(&mut self) {
+        self.expects_audio = true;
+        if let Some(silence) = &mut self.silence {
+            silence.expect_audio();
+        }
     }
 
     /// Whether frames may be written: the upstream accepted the stream.

@@ -15,8 +15,8 @@ use super::frame_writer::write_to_player;
 use super::publish_session::PublishSession;
 use super::receive_mark::ReceiveMark;
 use super::rtmp_frames::{TrackClocks, audio_form, unlisted_video};
-use crate::Denial;
 use crate::publish::end_reason::EndReason;
+use crate::publish::mailbox::Denial;
 use crate::publish::record::PublishRecord;
 
 /// The gateway's answer must come within this: its own deadline for the customer is shorter.
@@ -33,7 +33,7 @@ enum Role {
     /// Has not said what it wants.
     Undecided,
     /// Waits for the gateway.
-    Asking { until: Instant },
+    Asking { name: Vec<u8>, until: Instant },
     Publishing(Box<Publishing>),
     /// Once the stream's tracks are known, it is checked whether the player takes any.
     Playing { tracks_due: Option<Instant> },
@@ -87,9 +87,9 @@ impl RtmpServer {
         self.session.takes_input()
     }
 
-    /// Bytes that were read are still to be handled: `handle_input` with none does so.
+    /// Bytes that were read can be handled in the next turn: `handle_input` with none does so.
     pub(crate) fn has_unread_input(&self) -> bool {
-        self.session.has_unread_input()
+        self.session.has_unread_input() && !matches!(self.role, Role::Asking { .. })
     }
 
     /// Bytes from the peer.
@@ -128,6 +128,14 @@ impl RtmpServer {
     /// The socket took bytes, or there were none to take.
     pub(crate) const fn handle_written(&mut self, now: Instant) {
         self.last_progress = now;
+    }
+
+    /// Stream name of the publish that waits for its decision, without arguments.
+    pub(crate) fn name(&self) -> &[u8] {
+        match &self.role {
+            Role::Asking { name, .. } => name,
+            Role::Undecided | Role::Publishing(_) | Role::Playing { .. } | Role::Over => &[],
+        }
     }
 
     /// The publish goes live.
@@ -223,7 +231,7 @@ impl RtmpServer {
     /// When [`RtmpServer::handle_timeout`] has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let of_role = match &self.role {
-            Role::Asking { until } => Some(*until),
+            Role::Asking { until, .. } => Some(*until),
             Role::Publishing(publishing) => {
                 let silence = publishing.publish.silence_deadline();
                 let mark = publishing.mark.deadline().filter(|_| publishing.overdue_at.is_none());
@@ -250,7 +258,7 @@ impl RtmpServer {
             return;
         }
         match &mut self.role {
-            Role::Asking { until } if now >= *until => {
+            Role::Asking { until, .. } if now >= *until => {
                 self.deny(Denial::Denied, "No decision in time", now, effects);
             }
             Role::Publishing(publishing) => {
@@ -299,7 +307,8 @@ impl RtmpServer {
         while let Some(event) = self.session.poll_event() {
             match event {
                 ServerEvent::PublishRequested(target) => {
-                    self.role = Role::Asking { until: now + DECISION_LIMIT };
+                    let (name, until) = (target.name.clone(), now + DECISION_LIMIT);
+                    self.role = Role::Asking { name, until };
                     effects.push(Effect::Ask(target));
                 }
                 ServerEvent::PlayRequested(Target { name, .. }) => {

@@ -93,7 +93,9 @@ impl SubscriberQueue {
 
     /// The next frame to send.
     pub(super) fn pop(&mut self) -> Option<Frame> {
-        self.remove(0)
+        let frame = self.frames.pop_front()?;
+        self.count_out(&frame, self.joined_with > 0);
+        Some(frame)
     }
 
     /// Nothing more will be pushed.

@@ -57,14 +57,15 @@ impl Relay {
     }
 
     fn put(&self, frame: &Frame) {
-        let has_room = self.bytes.load(Ordering::Relaxed) <= RING_BYTES_LIMIT;
-        if has_room && self.ring.push(frame.clone()).is_ok() {
-            self.bytes.fetch_add(frame.data.len(), Ordering::Relaxed);
+        // Counted before the reader can take it out again.
+        let before = self.bytes.fetch_add(frame.data.len(), Ordering::Relaxed);
+        if before <= RING_BYTES_LIMIT && self.ring.push(frame.clone()).is_ok() {
             if frame.kind == FrameKind::Keyframe {
                 self.awaits_keyframe.store(false, Ordering::Relaxed);
             }
             return;
         }
+        self.bytes.fetch_sub(frame.data.len(), Ordering::Relaxed);
         self.dropped.fetch_add(1, Ordering::Relaxed);
         match frame.kind {
             FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable => {

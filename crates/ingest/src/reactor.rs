@@ -1,0 +1,15 @@
+//! Threads, polls, sockets, buffers and clocks. It moves bytes between sockets and the switchboard and decides nothing.
+
+mod accept;
+pub(crate) mod config;
+pub(crate) mod connection_limits;
+mod cycle;
+mod link;
+mod media_tcp;
+mod ports;
+pub(crate) mod shared;
+mod start;
+pub(crate) mod tls;
+pub(crate) mod udp;
+
+pub(crate) use start::{Opened, open};

@@ -1,0 +1,340 @@
+//! Live streams and their readers: one publisher and many subscribers each, and where to join.
+//!
+//! A worker's hub holds the streams whose publisher lives on that worker, and copies of streams that live elsewhere but
+//! have players here; a copy is fed by its [`Relay`] and is otherwise like any stream.
+
+use std::sync::Arc;
+
+use headgate_media::{Codec, Frame, FrameKind, Timestamp};
+use slotmap::SlotMap;
+
+use super::join_point::JoinPoint;
+use super::keys::{SessionKey, StreamKey, SubscriberKey};
+use super::queue::SubscriberQueue;
+use super::relay::Relay;
+use super::source::Source;
+use crate::publish::record::PublishRecord;
+use crate::publish::upstreams::Delivery;
+use crate::session::effect::AudioForm;
+
+/// Whom a change in the hub concerns.
+#[derive(Debug, Default)]
+pub(super) struct Woken {
+    /// Readers on this worker whose queue grew or ended.
+    pub(super) readers: Vec<SessionKey>,
+    /// Other workers whose relay grew or ended.
+    pub(super) workers: Vec<usize>,
+}
+
+/// One live stream on this worker.
+pub(super) struct Stream {
+    /// The publish that it is the stream of.
+    pub(super) record: Arc<PublishRecord>,
+    /// Where its frames come from.
+    pub(super) source: Source,
+    has_opus: bool,
+    has_opus_audio: bool,
+    join: JoinPoint,
+    subscribers: Vec<SubscriberKey>,
+    relays: Vec<(usize, Arc<Relay>)>,
+    ended: bool,
+}
+
+struct Subscriber {
+    stream: StreamKey,
+    reader: SessionKey,
+    form: AudioForm,
+    queue: SubscriberQueue,
+    /// Bytes that the stream has had for it, dropped ones too.
+    offered: u64,
+    /// Where what it gets and loses is counted for it alone.
+    delivery: Option<Arc<Delivery>>,
+}
+
+/// The streams of one worker.
+#[derive(Default)]
+pub(super) struct Hub {
+    streams: SlotMap<StreamKey, Stream>,
+    subscribers: SlotMap<SubscriberKey, Subscriber>,
+}
+
+impl Hub {
+    /// A stream is live here.
+    pub(super) fn open(
+        &mut self,
+        record: Arc<PublishRecord>,
+        source: Source,
+        caches_gop: bool,
+    ) -> StreamKey {
+        let join = JoinPoint::new(caches_gop);
+        let (subscribers, relays) = (Vec::new(), Vec::new());
+        let (has_opus, has_opus_audio, ended) = (false, false, false);
+        self.streams.insert(Stream {
+            record,
+            source,
+            has_opus,
+            has_opus_audio,
+            join,
+            subscribers,
+            relays,
+            ended,
+        })
+    }
+
+    /// The stream, unless it was closed.
+    pub(super) fn stream(&self, key: StreamKey) -> Option<&Stream> {
+        self.streams.get(key)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn stream_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
+        self.streams.get_mut(key)
+    }
+
+    /// All streams.
+    pub(super) fn streams(&self) -> impl Iterator<Item = (StreamKey, &Stream)> {
+        self.streams.iter()
+    }
+
+    /// Gives a frame to everyone; `woken` collects whom it concerns.
+    pub(super) fn publish(&mut self, stream: StreamKey, frame: &Frame, woken: &mut Woken) {
+        let Some(stream) = self.streams.get_mut(stream) else { return };
+        if stream.ended || !stream.join.handle_frame(frame) {
+            return;
+        }
+        if frame.codec == Codec::Opus {
+            stream.has_opus = true;
+            stream.has_opus_audio |= frame.kind == FrameKind::Audio;
+        }
+        for (worker, relay) in &stream.relays {
+            relay.push(frame, stream.join.headers());
+            woken.workers.push(*worker);
+        }
+        let is_transcoded =
+            stream.has_opus && frame.codec == Codec::Aac && frame.kind == FrameKind::Audio;
+        for key in &stream.subscribers {
+            let Some(subscriber) = self.subscribers.get_mut(*key) else { continue };
+            if !subscriber.form.takes(frame.codec, stream.has_opus) {
+                continue;
+            }
+            // What a transcoder still makes of the time before the video would come behind it.
+            if is_transcoded && subscriber.queue.is_before_first_video(frame.timestamp) {
+                continue;
+            }
+            subscriber.offered += frame.data.len() as u64;
+            subscriber.queue.push(frame);
+            let dropped = subscriber.queue.poll_dropped();
+            if dropped > 0 {
+                stream.record.add_dropped(dropped);
+                if let Some(delivery) = &subscriber.delivery {
+                    delivery.add_dropped(dropped);
+                }
+            }
+            woken.readers.push(subscriber.reader);
+        }
+    }
+
+    /// A reader joins at configuration + keyframe; at the next one, when what is cached begins no later than the
+    /// reader's `after`. `None` when the stream is gone.
+    pub(super) fn subscribe(
+        &mut self,
+        stream: StreamKey,
+        reader: SessionKey,
+        form: AudioForm,
+        after: Option<Timestamp>,
+    ) -> Option<SubscriberKey> {
+        let live = self.streams.get_mut(stream)?;
+        let is_new = |frame: &Frame| {
+            let is_header = matches!(frame.kind, FrameKind::Configuration | FrameKind::Script);
+            is_header || after.is_none_or(|after| frame.timestamp > after)
+        };
+        let burst = live.join.burst();
+        let burst = burst.filter(|frame| form.takes(frame.codec, live.has_opus) && is_new(frame));
+        let mut queue = SubscriberQueue::new(burst);
+        if live.ended {
+            queue.end();
+        }
+        let (offered, delivery) = (0, None);
+        let key =
+            self.subscribers.insert(Subscriber { stream, reader, form, queue, offered, delivery });
+        live.subscribers.push(key);
+        live.record.add_subscribers(1);
+        Some(key)
+    }
+
+    /// The stream that a subscriber reads.
+    pub(super) fn stream_of(&self, key: SubscriberKey) -> Option<StreamKey> {
+        self.subscribers.get(key).map(|subscriber| subscriber.stream)
+    }
+
+    /// What this reader gets and loses is counted there as well.
+    pub(super) fn count(&mut self, key: SubscriberKey, delivery: Arc<Delivery>) {
+        if let Some(subscriber) = self.subscribers.get_mut(key) {
+            subscriber.delivery = Some(delivery);
+        }
+    }
+
+    /// A reader has learnt in which form it takes Opus audio.
+    pub(super) fn decide(&mut self, key: SubscriberKey, form: AudioForm) {
+        let Some(subscriber) = self.subscribers.get_mut(key) else { return };
+        let has_opus = self.streams.get(subscriber.stream).is_some_and(|live| live.has_opus);
+        subscriber.form = form;
+        subscriber.queue.forget(|frame| !form.takes(frame.codec, has_opus));
+    }
+
+    /// A reader does not take frames of these codecs: they neither wait nor count for it.
+    pub(super) fn leave_out(&mut self, key: SubscriberKey, codecs: Vec<Codec>) {
+        if let Some(subscriber) = self.subscribers.get_mut(key) {
+            subscriber.queue.leave_out(codecs);
+        }
+    }
+
+    /// The stream's video codec when it has nothing else, and a reader does not take it.
+    pub(super) fn only_left_out(&self, key: SubscriberKey) -> Option<Codec> {
+        let subscriber = self.subscribers.get(key)?;
+        let codec = self.streams.get(subscriber.stream)?.join.only_video()?;
+        subscriber.queue.leaves_out(codec).then_some(codec)
+    }
+
+    /// Whether someone, here or behind a relay, takes the stream's audio as AAC only.
+    #[must_use]
+    pub(super) fn needs_aac(&self, stream: StreamKey) -> bool {
+        let Some(stream) = self.streams.get(stream) else { return false };
+        let needs = |key: &SubscriberKey| {
+            self.subscribers.get(*key).is_some_and(|of| of.form == AudioForm::Aac)
+        };
+        stream.subscribers.iter().any(needs)
+            || stream.relays.iter().any(|(_, relay)| relay.needs_aac())
+    }
+
+    /// Whether the stream has had Opus packets.
+    #[must_use]
+    pub(super) fn has_opus_audio(&self, stream: StreamKey) -> bool {
+        self.streams.get(stream).is_some_and(|stream| stream.has_opus_audio)
+    }
+
+    /// The Opus packets a joiner would get.
+    pub(super) fn opus_packets(&self, stream: StreamKey) -> Vec<Frame> {
+        self.streams.get(stream).map_or_else(Vec::new, |live| live.join.opus_packets().collect())
+    }
+
+    /// Nobody takes AAC any more: what is cached of it is forgotten.
+    pub(super) fn forget_aac(&mut self, stream: StreamKey) {
+        if let Some(live) = self.streams.get_mut(stream) {
+            live.join.forget_aac();
+        }
+    }
+
+    /// A reader leaves; what waits for it is gone.
+    pub(super) fn unsubscribe(&mut self, key: SubscriberKey) {
+        let Some(gone) = self.subscribers.remove(key) else { return };
+        if let Some(stream) = self.streams.get_mut(gone.stream) {
+            stream.subscribers.retain(|other| *other != key);
+            stream.record.add_subscribers(-1);
+        }
+    }
+
+    /// The next frame for a reader, counted as handed out.
+    pub(super) fn next_frame(&mut self, key: SubscriberKey) -> Option<Frame> {
+        let subscriber = self.subscribers.get_mut(key)?;
+        let frame = subscriber.queue.pop()?;
+        if let Some(delivery) = &subscriber.delivery {
+            delivery.add_out(frame.payload_bytes());
+        }
+        if let Some(stream) = self.streams.get(subscriber.stream) {
+            stream.record.add_out(frame.payload_bytes());
+        }
+        Some(frame)
+    }
+
+    /// Bytes that the stream has had for a reader so far.
+    pub(super) fn offered(&self, key: SubscriberKey) -> u64 {
+        self.subscribers.get(key).map_or(0, |subscriber| subscriber.offered)
+    }
+
+    /// The reader has everything there will ever be.
+    #[must_use]
+    pub(super) fn is_finished(&self, key: SubscriberKey) -> bool {
+        self.subscribers.get(key).is_none_or(|subscriber| subscriber.queue.is_finished())
+    }
+
+    /// No frame will join those that wait for the reader.
+    #[must_use]
+    pub(super) fn is_ended(&self, key: SubscriberKey) -> bool {
+        let stream = self.subscribers.get(key).and_then(|of| self.streams.get(of.stream));
+        stream.is_none_or(|stream| stream.ended)
+    }
+
+    /// Frames wait for the reader.
+    #[must_use]
+    pub(super) fn has_frames(&self, key: SubscriberKey) -> bool {
+        self.subscribers.get(key).is_some_and(|subscriber| !subscriber.queue.is_empty())
+    }
+
+    /// Only audio waits for the reader, and the stream has video that it can be written with.
+    #[must_use]
+    pub(super) fn holds_only_audio(&self, key: SubscriberKey) -> bool {
+        self.subscribers.get(key).is_some_and(|subscriber| subscriber.queue.holds_only_audio())
+    }
+
+    /// Another worker reads this stream: `relay` carries on where the returned frames end. `None` when it is gone.
+    pub(super) fn attach(
+        &mut self,
+        stream: StreamKey,
+        worker: usize,
+        relay: Arc<Relay>,
+    ) -> Option<Vec<Frame>> {
+        let stream = self.streams.get_mut(stream)?;
+        if stream.ended {
+            relay.end();
+        }
+        stream.relays.push((worker, relay));
+        Some(stream.join.burst().collect())
+    }
+
+    /// The other worker has no player of the stream any more.
+    pub(super) fn detach(&mut self, stream: StreamKey, relay: &Arc<Relay>) {
+        if let Some(stream) = self.streams.get_mut(stream) {
+            stream.relays.retain(|(_, other)| !Arc::ptr_eq(other, relay));
+            stream.record.add_dropped(relay.poll_dropped());
+        }
+    }
+
+    /// The publisher is gone: readers get what waits for them and then the end.
+    pub(super) fn end(&mut self, stream: StreamKey, woken: &mut Woken) {
+        let Some(stream) = self.streams.get_mut(stream) else { return };
+        stream.ended = true;
+        for (worker, relay) in &stream.relays {
+            relay.end();
+            woken.workers.push(*worker);
+        }
+        for key in &stream.subscribers {
+            if let Some(subscriber) = self.subscribers.get_mut(*key) {
+                subscriber.queue.end();
+                woken.readers.push(subscriber.reader);
+            }
+        }
+    }
+
+    /// Nobody reads the stream: neither here nor through a relay.
+    #[must_use]
+    pub(super) fn is_unread(&self, stream: StreamKey) -> bool {
+        self.streams.get(stream).is_none_or(|s| s.subscribers.is_empty() && s.relays.is_empty())
+    }
+
+    /// Forgets the stream and its subscribers. Their keys lead nowhere from now on, whoever still holds them.
+    pub(super) fn close(&mut self, stream: StreamKey, woken: &mut Woken) -> Option<Stream> {
+        let closed = self.streams.remove(stream)?;
+        for key in &closed.subscribers {
+            if let Some(subscriber) = self.subscribers.remove(*key) {
+                closed.record.add_subscribers(-1);
+                woken.readers.push(subscriber.reader);
+            }
+        }
+        Some(closed)
+    }
+}
+
+#[cfg(test)]
+#[path = "hub_tests.rs"]
+mod tests;

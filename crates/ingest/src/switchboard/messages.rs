@@ -1,0 +1,145 @@
+//! What the gateway and other workers ask, and what time brings.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::message::Message;
+use super::timers::TimerOwner;
+use super::{SessionKey, Switchboard};
+use crate::publish::mailbox::Denial;
+use crate::publish::record::StreamId;
+use crate::publish::upstreams::UpstreamRecord;
+use crate::session::Session;
+use crate::session::effect::Effect;
+use crate::session::rtmp_push::RtmpPush;
+use crate::session::whip_publisher::WhipOrder;
+
+impl Switchboard {
+    /// Does what was asked.
+    pub(crate) fn handle_message(&mut self, message: Message) {
+        match message {
+            Message::Allow { request, guard, upstreams } => self.allow(request, guard, upstreams),
+            Message::Deny { request, denial, description } => {
+                self.deny(request, denial, &description);
+            }
+            Message::Dial { push, addresses } => {
+                if let Some(key) = self.take_question(push) {
+                    self.turn_push(key, |push, now, effects| {
+                        push.handle_addresses(addresses, now, effects);
+                    });
+                }
+            }
+            Message::OpenWhip(opening) => self.open_whip(*opening),
+            Message::Order { stream, order } => self.handle_order(stream, order),
+            Message::End { stream, reason, description } => {
+                self.end_publish(stream, reason, &description);
+            }
+            Message::AddUpstream { stream, record } => self.add_upstream(stream, record),
+            Message::RemoveUpstream { stream, id } => self.remove_upstream(stream, id),
+            Message::Attach { stream, reader, relay } => self.attach(stream, reader, relay),
+            Message::Seed { stream, burst } => self.seed(stream, burst),
+            Message::Detach { stream, relay } => self.detach(stream, &relay),
+            Message::WantKeyframe(stream) => {
+                if let Some(key) = self.stream(stream) {
+                    self.want_keyframe(key);
+                }
+            }
+            Message::Transcoded(stream) => self.publish_transcoded(stream),
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self) {
+        while let Some(owner) = self.timers.pop_due(self.now) {
+            match owner {
+                TimerOwner::Stream(stream) => self.close_if_done(stream),
+                TimerOwner::Session(key) => self.handle_session_timeout(key),
+            }
+        }
+    }
+
+    pub(super) fn deny(&mut self, request: u64, denial: Denial, description: &str) {
+        let Some(key) = self.take_question(request) else { return };
+        self.turn(key, |session, now, effects| {
+            if let Session::Server(server) = session {
+                server.deny(denial, description, now, effects);
+            }
+        });
+    }
+
+    /// A turn of a push.
+    pub(super) fn turn_push(
+        &mut self,
+        key: SessionKey,
+        act: impl FnOnce(&mut RtmpPush, Instant, &mut Vec<Effect>),
+    ) {
+        self.turn(key, |session, now, effects| {
+            if let Session::Push(push) = session {
+                act(push, now, effects);
+            }
+        });
+    }
+
+    fn handle_session_timeout(&mut self, key: SessionKey) {
+        let Some(entry) = self.sessions.get_mut(key) else { return };
+        if entry.audio_held_until.is_some_and(|until| self.now >= until) {
+            // The audio waited long enough and goes alone.
+            self.woken.readers.push(key);
+        }
+        let subscriber = entry.reads;
+        // An entry may be too early: see `Timers`.
+        let is_due = entry.session.as_ref().and_then(Session::deadline).is_some_and(|at| at <= self.now);
+        self.touch(key);
+        if !is_due {
+            return;
+        }
+        self.turn_with(key, |switchboard, session, now, effects| {
+            session.handle_timeout(now, effects);
+            if let Session::Server(server) = session
+                && server.poll_track_check(now)
+                && let Some(codec) = subscriber.and_then(|key| switchboard.hub.only_left_out(key))
+            {
+                server.fail_play(codec, now, effects);
+            }
+        });
+    }
+
+    /// The gateway orders something of a running WHIP publish.
+    fn handle_order(&mut self, stream: StreamId, order: WhipOrder) {
+        let live = self.stream(stream).and_then(|key| self.hub.stream(key));
+        let Some(key) = live.and_then(|live| live.source.live()).map(|of| of.publisher) else {
+            return;
+        };
+        let mut ufrags = None;
+        self.turn(key, |session, _, effects| {
+            if let Session::Whip(whip) = session {
+                whip.handle_order(order, effects);
+                ufrags = Some(whip.ufrags());
+            }
+        });
+        if let Some(ufrags) = ufrags {
+            self.routes.set_ufrags(key, ufrags);
+        }
+    }
+
+    fn add_upstream(&mut self, stream: StreamId, record: Arc<UpstreamRecord>) {
+        let Some(key) = self.stream(stream) else { return };
+        if self.hub.stream(key).is_some_and(|live| live.source.live().is_some()) {
+            self.open_push(key, record, Bytes::new());
+        }
+    }
+
+    fn remove_upstream(&mut self, stream: StreamId, id: u64) {
+        let live = self.stream(stream).and_then(|key| self.hub.stream(key));
+        let pushes = live.and_then(|live| live.source.local()).map(|local| local.pushes.clone());
+        for key in pushes.into_iter().flatten() {
+            self.turn_push(key, |push, now, effects| {
+                if push.record().id == id {
+                    push.leave(now, effects);
+                }
+            });
+        }
+    }
+}

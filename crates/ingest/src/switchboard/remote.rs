@@ -1,0 +1,90 @@
+//! Streams that live on one worker and are read on another: a bounded ring each, seeded with the joining burst.
+
+use std::sync::Arc;
+
+use headgate_media::Frame;
+
+use super::message::Message;
+use super::relay::Relay;
+use super::source::Source;
+use super::{Action, StreamKey, Switchboard};
+use crate::publish::record::{PublishRecord, StreamId};
+
+impl Switchboard {
+    /// A stream of another worker gets its first player here. `None`: it lived here, and is gone.
+    pub(super) fn open_remote(&mut self, record: &Arc<PublishRecord>) -> Option<StreamKey> {
+        if record.worker == self.context.worker {
+            return None;
+        }
+        let relay = Arc::new(Relay::default());
+        let source = Source::Remote { relay: relay.clone(), is_seeded: false };
+        let key = self.hub.open(record.clone(), source, self.context.caches_gop);
+        self.by_id.insert(record.stream, key);
+        let (stream, reader) = (record.stream, self.context.worker);
+        let attach = Message::Attach { stream, reader, relay };
+        self.actions.push(Action::Tell(record.worker, attach));
+        Some(key)
+    }
+
+    /// Another worker has players of a stream that lives here.
+    pub(super) fn attach(&mut self, stream: StreamId, reader: usize, relay: Arc<Relay>) {
+        let burst = self.stream(stream).and_then(|key| {
+            self.want_keyframe(key);
+            self.hub.attach(key, reader, relay)
+        });
+        self.actions.push(Action::Tell(reader, Message::Seed { stream, burst }));
+    }
+
+    /// The burst that comes before what the relay holds. `None`: the stream ended while we asked.
+    pub(super) fn seed(&mut self, stream: StreamId, burst: Option<Vec<Frame>>) {
+        let Some(key) = self.stream(stream) else { return };
+        let Some(live) = self.hub.stream_mut(key) else { return };
+        let Source::Remote { is_seeded, .. } = &mut live.source else { return };
+        *is_seeded = true;
+        match burst {
+            Some(burst) => {
+                for frame in burst {
+                    self.hub.publish(key, &frame, &mut self.woken);
+                }
+            }
+            None => self.hub.end(key, &mut self.woken),
+        }
+    }
+
+    /// Another worker has no player of the stream any more.
+    pub(super) fn detach(&mut self, stream: StreamId, relay: &Arc<Relay>) {
+        if let Some(key) = self.stream(stream) {
+            self.hub.detach(key, relay);
+            self.close_if_done(key);
+        }
+    }
+
+    /// Takes what other workers put into our relays.
+    pub(crate) fn drain_relays(&mut self) {
+        let mut fed = Vec::new();
+        for (key, live) in self.hub.streams() {
+            if let Source::Remote { relay, is_seeded: true } = &live.source {
+                fed.push((key, relay.clone()));
+            }
+        }
+        for (key, relay) in fed {
+            // Asked before draining: what is drained then is all there will ever be.
+            let is_ended = relay.is_ended();
+            while let Some(frame) = relay.pop() {
+                self.hub.publish(key, &frame, &mut self.woken);
+            }
+            if is_ended {
+                self.hub.end(key, &mut self.woken);
+            }
+        }
+    }
+
+    /// Tells the worker of a remote stream whether anybody here needs AAC.
+    pub(super) fn note_form(&self, stream: StreamKey) {
+        if let Some(live) = self.hub.stream(stream)
+            && let Source::Remote { relay, .. } = &live.source
+        {
+            relay.set_needs_aac(self.hub.needs_aac(stream));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! How datagrams find their WHIP session: by the path that an authenticated check proved, or by the user name of a STUN
+//! request.
+
+use headgate_whip::{Path, ufrag_of};
+use rustc_hash::FxHashMap;
+use slotmap::SecondaryMap;
+
+use super::keys::SessionKey;
+
+/// First byte of a datagram up to which it is STUN (RFC 7983).
+const STUN_LIMIT: u8 = 3;
+
+/// The routes of one worker.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    by_path: FxHashMap<Path, SessionKey>,
+    by_ufrag: FxHashMap<Vec<u8>, SessionKey>,
+    /// The other way round, so that a session's end finds all of its own.
+    of_session: SecondaryMap<SessionKey, SessionRoutes>,
+}
+
+#[derive(Debug, Default)]
+struct SessionRoutes {
+    ufrags: Vec<Vec<u8>>,
+    paths: Vec<Path>,
+}
+
+impl Routes {
+    /// The session that a datagram belongs to; `None`: it is nobody's.
+    pub(super) fn find(&self, source: Path, datagram: &[u8]) -> Option<SessionKey> {
+        let by_path = self.by_path.get(&source).copied();
+        let is_stun = datagram.first().is_some_and(|first| *first <= STUN_LIMIT);
+        if by_path.is_some() && !is_stun {
+            return by_path;
+        }
+        // A check from a known path may name another session: the client began anew from the same port.
+        let named = ufrag_of(datagram).and_then(|name| self.by_ufrag.get(name)).copied();
+        named.or(by_path)
+    }
+
+    /// Whether datagrams from this path belong to someone.
+    pub(super) fn has(&self, path: Path) -> bool {
+        self.by_path.contains_key(&path)
+    }
+
+    /// Datagrams on `path` belong to `session`.
+    pub(super) fn add(&mut self, session: SessionKey, path: Path) {
+        if let Some(entry) = self.of_session.entry(session) {
+            let routes = entry.or_default();
+            if !routes.paths.contains(&path) {
+                routes.paths.push(path);
+            }
+            self.by_path.insert(path, session);
+        }
+    }
+
+    /// They no longer do. True: the path is nobody's now.
+    pub(super) fn remove(&mut self, session: SessionKey, path: Path) -> bool {
+        if let Some(routes) = self.of_session.get_mut(session) {
+            routes.paths.retain(|known| *known != path);
+        }
+        self.forget(session, path)
+    }
+
+    /// A path is gone with its connection, whosesoever it was.
+    pub(super) fn remove_path(&mut self, path: Path) {
+        if let Some(session) = self.by_path.remove(&path)
+            && let Some(routes) = self.of_session.get_mut(session)
+        {
+            routes.paths.retain(|known| *known != path);
+        }
+    }
+
+    /// `session` is found by these user names, and by no others.
+    pub(super) fn set_ufrags(&mut self, session: SessionKey, ufrags: Vec<Vec<u8>>) {
+        let Some(entry) = self.of_session.entry(session) else { return };
+        let routes = entry.or_default();
+        for ufrag in std::mem::replace(&mut routes.ufrags, ufrags.clone()) {
+            self.by_ufrag.remove(&ufrag);
+        }
+        self.by_ufrag.extend(ufrags.into_iter().map(|ufrag| (ufrag, session)));
+    }
+
+    /// `session` is gone. Returns the paths that are nobody's now.
+    pub(super) fn remove_session(&mut self, session: SessionKey) -> Vec<Path> {
+        let Some(routes) = self.of_session.remove(session) else { return Vec::new() };
+        for ufrag in &routes.ufrags {
+            self.by_ufrag.remove(ufrag);
+        }
+        routes.paths.into_iter().filter(|path| self.forget(session, *path)).collect()
+    }
+
+    fn forget(&mut self, session: SessionKey, path: Path) -> bool {
+        let is_its_own = self.by_path.get(&path) == Some(&session);
+        if is_its_own {
+            self.by_path.remove(&path);
+        }
+        is_its_own
+    }
+
+    /// Paths and user names that lead anywhere.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.by_path.len() + self.by_ufrag.len() + self.of_session.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use slotmap::SlotMap;
+    use std::net::SocketAddr;
+
+    #[test]
+    fn a_path_that_another_session_took_over_stays_with_it() {
+        let mut keys = SlotMap::<SessionKey, ()>::with_key();
+        let (a, b) = (keys.insert(()), keys.insert(()));
+        let path = Path::from(SocketAddr::from(([192, 0, 2, 1], 4000)));
+        let mut routes = Routes::default();
+        routes.set_ufrags(a, vec![b"a".to_vec()]);
+        routes.add(a, path);
+        routes.add(b, path);
+        assert_eq!(routes.find(path, &[128, 96]), Some(b));
+        assert!(routes.remove_session(a).is_empty());
+        assert_eq!(routes.find(path, &[128, 96]), Some(b));
+        assert_eq!(routes.remove_session(b), [path]);
+        assert_eq!(routes.len(), 0);
+    }
+}

@@ -1,0 +1,193 @@
+//! A session's turn: it runs alone, a panic ends it alone, and its effects are carried out in order.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use super::least_rate::LeastRate;
+use super::timers::TimerOwner;
+use super::{Action, Entry, SessionKey, Switchboard};
+use crate::publish::end_reason::EndReason;
+use crate::publish::mailbox::{AddressWanted, Denial, Event, PublishRequested};
+use crate::session::Session;
+use crate::session::effect::Effect;
+
+impl Switchboard {
+    pub(super) fn insert(&mut self, session: Session) -> SessionKey {
+        let key = self.sessions.insert(Entry {
+            session: Some(session),
+            publishes: None,
+            pushes: None,
+            reads: None,
+            question: None,
+            audio_held_until: None,
+            least_rate: LeastRate::default(),
+            is_touched: false,
+            is_unsettled: false,
+        });
+        self.touch(key);
+        key
+    }
+
+    /// Runs one session's turn; what it has for its socket then waits to be written.
+    pub(super) fn turn(
+        &mut self,
+        key: SessionKey,
+        act: impl FnOnce(&mut Session, Instant, &mut Vec<Effect>),
+    ) {
+        self.turn_with(key, |_, session, now, effects| act(session, now, effects));
+    }
+
+    /// The same, with the switchboard's own state at hand; the session is taken out of it meanwhile.
+    pub(super) fn turn_with(
+        &mut self,
+        key: SessionKey,
+        act: impl FnOnce(&mut Self, &mut Session, Instant, &mut Vec<Effect>),
+    ) {
+        self.run(key, |switchboard, session, now, effects| {
+            act(switchboard, session, now, effects);
+            let has_output = session.output_mut().is_some_and(|output| !output.is_empty());
+            if has_output || session.is_closing() {
+                switchboard.woken.readers.push(key);
+            }
+        });
+    }
+
+    /// A turn that writes what the session has for its socket itself.
+    pub(super) fn run(
+        &mut self,
+        key: SessionKey,
+        act: impl FnOnce(&mut Self, &mut Session, Instant, &mut Vec<Effect>),
+    ) {
+        let taken = self.sessions.get_mut(key).and_then(|entry| entry.session.take());
+        let Some(mut session) = taken else { return };
+        let mut effects = std::mem::take(&mut self.spare_effects);
+        let now = self.now;
+        let outcome =
+            catch_unwind(AssertUnwindSafe(|| act(self, &mut session, now, &mut effects)));
+        if outcome.is_ok() {
+            if let Some(entry) = self.sessions.get_mut(key) {
+                entry.session = Some(session);
+            }
+            self.touch(key);
+            for effect in effects.drain(..) {
+                self.carry_out(key, effect);
+            }
+        } else {
+            effects.clear();
+            self.remove(key, EndReason::InternalError);
+        }
+        self.spare_effects = effects;
+    }
+
+    /// The session's deadline may have changed.
+    pub(super) fn touch(&mut self, key: SessionKey) {
+        if let Some(entry) = self.sessions.get_mut(key)
+            && !entry.is_touched
+        {
+            entry.is_touched = true;
+            self.touched.push(key);
+        }
+    }
+
+    fn carry_out(&mut self, key: SessionKey, effect: Effect) {
+        match effect {
+            Effect::Ask(target) => {
+                let Some(Session::Server(server)) = self.session(key) else { return };
+                let address = server.peer();
+                let request = self.new_question(key);
+                let question = PublishRequested {
+                    request,
+                    app: target.app,
+                    name: target.name,
+                    arguments: target.arguments,
+                    address,
+                };
+                if !self.context.publishes.mailbox().put_request(question) {
+                    self.deny(request, Denial::Denied, "The service is overloaded");
+                }
+            }
+            Effect::Publish(frame) => self.publish_frame(key, &frame),
+            Effect::EndPublish(reason) => {
+                self.drop_question(key);
+                self.end_stream_of(key, reason);
+            }
+            Effect::Play { name, form, left_out } => self.play(key, &name, form, left_out),
+            Effect::Read { form, after } => self.read_own_stream(key, form, after),
+            Effect::DecideForm(form) => self.decide_form(key, form),
+            Effect::StopReading => self.stop_reading(key),
+            Effect::Resolve { host, port } => self.resolve(key, host, port),
+            Effect::Connect { address, tls_host } => {
+                self.actions.push(Action::Connect { session: key, address, tls_host });
+            }
+            Effect::Disconnect => self.actions.push(Action::Disconnect(key)),
+            Effect::ReadSocket => self.actions.push(Action::Read(key)),
+            Effect::Report(changed) => {
+                self.context.publishes.mailbox().put(Event::UpstreamChanged(changed));
+            }
+            Effect::RefusePublish => self.refuse_publish(key),
+            Effect::Send(path, datagram) => self.actions.push(Action::Send(path, datagram)),
+            Effect::Route(path) => self.routes.add(key, path),
+            Effect::Unroute(path) => {
+                if self.routes.remove(key, path) {
+                    self.actions.push(Action::ClosePath(path));
+                }
+            }
+            Effect::Close(reason) => self.remove(key, reason),
+        }
+    }
+
+    /// The session is gone: so is what it published, read, asked and was found by.
+    pub(super) fn remove(&mut self, key: SessionKey, reason: EndReason) {
+        self.stop_reading(key);
+        self.drop_question(key);
+        let Some(entry) = self.sessions.remove(key) else { return };
+        self.timers.disarm(TimerOwner::Session(key));
+        self.actions.push(Action::Disconnect(key));
+        for path in self.routes.remove_session(key) {
+            self.actions.push(Action::ClosePath(path));
+        }
+        if let Some(stream) = entry.pushes {
+            self.forget_push(stream, key);
+        }
+        if let Some(stream) = entry.publishes {
+            self.end_stream(stream, reason);
+        }
+    }
+
+    /// A handle for a question to the gateway; it names this worker.
+    fn new_question(&mut self, key: SessionKey) -> u64 {
+        self.drop_question(key);
+        self.drawn += 1;
+        let handle = self.drawn * self.context.workers as u64 + self.context.worker as u64;
+        if let Some(entry) = self.sessions.get_mut(key) {
+            entry.question = Some(handle);
+            self.questions.insert(handle, key);
+        }
+        handle
+    }
+
+    fn drop_question(&mut self, key: SessionKey) {
+        let question = self.sessions.get_mut(key).and_then(|entry| entry.question.take());
+        if let Some(handle) = question {
+            self.questions.remove(&handle);
+        }
+    }
+
+    /// Whose question this was, once.
+    pub(super) fn take_question(&mut self, handle: u64) -> Option<SessionKey> {
+        let key = self.questions.remove(&handle)?;
+        self.sessions.get_mut(key)?.question = None;
+        Some(key)
+    }
+
+    fn resolve(&mut self, key: SessionKey, host: String, port: u16) {
+        let stream = self.sessions.get(key).and_then(|entry| entry.pushes);
+        let Some(stream) = stream.and_then(|stream| self.hub.stream(stream)) else { return };
+        let client_id = stream.record.client_id;
+        let Some(Session::Push(push)) = self.session(key) else { return };
+        let source = push.record().upstream.source;
+        let push = self.new_question(key);
+        let wanted = AddressWanted { push, client_id, host, port, source };
+        self.context.publishes.mailbox().put(Event::AddressWanted(wanted));
+    }
+}

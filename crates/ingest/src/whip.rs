@@ -1,0 +1,171 @@
+//! WHIP, seen from the gateway: parse an offer, open a publish with it, and what may be asked of it while it runs.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use bytes::Bytes;
+use headgate_whip::sdp::{AnswerSettings, Offer, read_fragment, read_offer, write_answer};
+use headgate_whip::{Credentials, Diagnostics, WhipSession};
+
+use crate::publish::record::PublishRecord;
+use crate::publish::upstreams::Upstream;
+use crate::publish::whip_record::{IceRestart, WhipPatchError, WhipPatched, WhipRecord};
+use crate::session::whip_publisher::WhipOrder;
+use crate::switchboard::message::{Message, WhipOpening};
+use crate::{Ingest, OfferError};
+
+/// An offer that was parsed and validated: [`Ingest::open_whip`] takes it.
+#[derive(Clone, Debug)]
+pub struct ParsedOffer(Offer);
+
+/// Parses and validates an offer without opening anything.
+///
+/// # Errors
+/// Why it is refused.
+pub fn parse_offer(offer: &str) -> Result<ParsedOffer, OfferError> {
+    read_offer(offer).map(ParsedOffer)
+}
+
+/// Validates a fragment without looking at any session.
+///
+/// # Errors
+/// It is none.
+pub fn validate_fragment(text: &str) -> Result<(), WhipPatchError> {
+    read_fragment(text).map(|_| ()).map_err(WhipPatchError::Malformed)
+}
+
+/// A WHIP publish that the gateway allowed.
+#[derive(Clone, Debug)]
+pub struct WhipPublish {
+    /// Issued by the gateway.
+    pub client_id: u64,
+    /// Stream name without arguments.
+    pub name: Vec<u8>,
+    /// The client's offer.
+    pub offer: ParsedOffer,
+    /// Where it is pushed.
+    pub upstreams: Vec<Upstream>,
+    /// Stereo was asked for.
+    pub stereo: bool,
+    /// What a browser begins with, kbit/s.
+    pub start_bitrate_kbps: u32,
+    /// What it may rise to, kbit/s; 0 is no limit.
+    pub max_bitrate_kbps: u32,
+    /// Bitrate of AAC made of stereo audio, bit/s.
+    pub audio_bitrate: u32,
+    /// An AMF0 object that joins the connect command to its own upstream; empty for none.
+    pub connect_info: Vec<u8>,
+}
+
+/// Why a WHIP publish did not open.
+#[derive(Debug, thiserror::Error)]
+pub enum WhipError {
+    /// No randomness for its credentials.
+    #[error(transparent)]
+    Identity(#[from] headgate_whip::IdentityError),
+}
+
+impl Ingest {
+    /// Opens a WHIP publish that was allowed, and returns the answer. A [`crate::PublishEnded`] follows in any case,
+    /// also after an error.
+    ///
+    /// # Errors
+    /// No randomness.
+    pub fn open_whip(&self, publish: WhipPublish) -> Result<String, WhipError> {
+        let worker = self.next_whip.fetch_add(1, Ordering::Relaxed) % self.media_ports.len().max(1);
+        let now = Instant::now();
+        let WhipPublish { client_id, name, offer: ParsedOffer(offer), upstreams, .. } = publish;
+        let port = self.media_ports.get(worker).copied().unwrap_or_default();
+        let candidates: Vec<_> =
+            self.public_addresses.iter().map(|address| SocketAddr::new(*address, port)).collect();
+        let record = WhipRecord::new(offer.clone(), candidates.clone());
+        // From here on the end is reported whatever happens.
+        let guard = self.shared.publishes.open(client_id, worker, Some(record), now);
+        let credentials = Credentials::generate(&self.identity)?;
+        let answer = write_answer(
+            &offer,
+            &AnswerSettings {
+                ufrag: &credentials.ufrag,
+                pwd: &credentials.password,
+                fingerprint: self.identity.fingerprint(),
+                candidates: &candidates,
+                session_id: client_id,
+                start_bitrate_kbps: publish.start_bitrate_kbps,
+                max_bitrate_kbps: publish.max_bitrate_kbps,
+                stereo: publish.stereo,
+                audio_bitrate: None,
+            },
+        );
+        if offer.audio.is_some() {
+            self.shared.transcoders.warm();
+        }
+        let max_bitrate_kbps = publish.max_bitrate_kbps;
+        let session =
+            Box::new(WhipSession::new(&self.identity, &offer, &credentials, max_bitrate_kbps, now));
+        let (audio_bitrate, connect_info) = (publish.audio_bitrate, publish.connect_info.into());
+        let opening =
+            WhipOpening { session, name, guard, upstreams, audio_bitrate, connect_info };
+        self.shared.tell(worker, Message::OpenWhip(Box::new(opening)));
+        Ok(answer)
+    }
+
+    /// Takes a trickled fragment (RFC 9725 4.3): the credentials tell whether it adds candidates or restarts ICE.
+    ///
+    /// # Errors
+    /// See [`WhipPatchError`].
+    pub fn patch_whip(&self, client_id: u64, text: &str) -> Result<WhipPatched, WhipPatchError> {
+        validate_fragment(text)?;
+        let record = self.shared.publishes.find(client_id).ok_or(WhipPatchError::Unknown)?;
+        let whip = record.whip.as_ref().ok_or(WhipPatchError::Unknown)?;
+        let Some(restart) = whip.patch(text, &self.identity, Instant::now())? else {
+            return Ok(WhipPatched::Added);
+        };
+        let IceRestart { ufrag, password, answer } = restart;
+        self.order(&record, WhipOrder::RestartIce { ufrag, password });
+        Ok(WhipPatched::Restarted(answer))
+    }
+
+    /// Sends a data message (AMF0 values, the handler's name first) to everyone who reads the publish. False: it is not
+    /// running.
+    #[must_use]
+    pub fn send_whip_data(&self, client_id: u64, data: Bytes) -> bool {
+        self.order_whip(client_id, WhipOrder::SendData(data))
+    }
+
+    /// The sender is asked to stay below `kbps` (REMB) from now on; 0 is no limit. False: it is not running.
+    #[must_use]
+    pub fn limit_whip_bitrate(&self, client_id: u64, kbps: u32) -> bool {
+        self.order_whip(client_id, WhipOrder::LimitBitrate(kbps))
+    }
+
+    /// Whether a publish's ICE and DTLS are done; false for one that is not running.
+    #[must_use]
+    pub fn is_whip_connected(&self, client_id: u64) -> bool {
+        let record = self.whip_record(client_id);
+        record.as_deref().and_then(|record| record.whip.as_ref()).is_some_and(WhipRecord::is_connected)
+    }
+
+    /// What there is to say about a running WHIP publish, not older than two seconds; `None` before its first second.
+    #[must_use]
+    pub fn whip_diagnostics(&self, client_id: u64) -> Option<Diagnostics> {
+        self.whip_record(client_id)?.whip.as_ref()?.diagnostics()
+    }
+
+    fn whip_record(&self, client_id: u64) -> Option<Arc<PublishRecord>> {
+        self.shared.publishes.find(client_id).filter(|record| record.whip.is_some())
+    }
+
+    fn order_whip(&self, client_id: u64, order: WhipOrder) -> bool {
+        let record = self.whip_record(client_id);
+        if let Some(record) = &record {
+            self.order(record, order);
+        }
+        record.is_some()
+    }
+
+    fn order(&self, record: &PublishRecord, order: WhipOrder) {
+        self.shared.tell(record.worker, Message::Order { stream: record.stream, order });
+    }
+}

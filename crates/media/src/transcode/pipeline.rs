@@ -1,0 +1,121 @@
+//! Decoder, samples and encoder of one channel layout. Counts samples; time is `timeline`'s.
+
+use ::opus::Error;
+use bytes::Bytes;
+
+use super::decoder::OpusDecoder;
+use super::encoder::EncoderError;
+use super::pcm::Pcm;
+use super::pool::Encoder;
+use crate::Channels;
+use crate::aac::SAMPLES_PER_FRAME;
+
+const FRAME_SAMPLES: usize = SAMPLES_PER_FRAME as usize;
+
+/// How time without a packet is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filling<'a> {
+    /// From the audio before it.
+    Concealment,
+    /// With zeros.
+    Silence,
+    /// From the in-band redundancy of the packet after it.
+    Redundancy(&'a [u8]),
+}
+
+/// From Opus packets to AAC frames, without their times.
+pub(super) struct Pipeline {
+    decoder: OpusDecoder,
+    pcm: Pcm,
+    // `None` after a failure, until `install`.
+    encoder: Option<Encoder>,
+    // Frames fed ahead so that the next one out begins where the segment does, and how many of them are to come.
+    priming_frames: usize,
+    unprimed: usize,
+}
+
+impl Pipeline {
+    /// At the beginning of a segment.
+    pub(super) fn new(channels: Channels, encoder: Encoder) -> Result<Self, Error> {
+        let decoder = OpusDecoder::new(channels)?;
+        let pcm = Pcm::new(channels);
+        let mut pipeline = Self { decoder, pcm, encoder: None, priming_frames: 0, unprimed: 0 };
+        pipeline.install(encoder);
+        Ok(pipeline)
+    }
+
+    /// Replaces an encoder that failed, at the beginning of a segment.
+    pub(super) fn install(&mut self, encoder: Encoder) {
+        let lead = lead_samples(&encoder);
+        self.priming_frames = (encoder.delay_samples() + lead) / FRAME_SAMPLES;
+        self.unprimed = self.priming_frames;
+        self.pcm.restart(lead);
+        self.encoder = Some(encoder);
+    }
+
+    /// Goes on in stereo, without a seam: the encoder of two channels first gets once more what the old one still
+    /// holds.
+    pub(super) fn widen(&mut self, encoder: Encoder) -> Result<(), Error> {
+        self.decoder = OpusDecoder::new(Channels::Stereo)?;
+        self.pcm.widen();
+        self.pcm.rewind(self.priming_frames - self.unprimed);
+        self.unprimed = self.priming_frames;
+        self.encoder = Some(encoder);
+        Ok(())
+    }
+
+    /// Begins a segment that has nothing to do with what was heard before.
+    pub(super) fn restart(&mut self) {
+        self.decoder.reset();
+        self.unprimed = self.priming_frames;
+        self.pcm.restart(self.encoder.as_ref().map_or(0, lead_samples));
+    }
+
+    /// Takes in a packet of so many samples. `false`, and nothing taken in, if it is corrupt.
+    pub(super) fn decode(&mut self, packet: &[u8], samples: usize) -> bool {
+        let intact = self.decoder.decode(packet, self.pcm.grow(samples));
+        if !intact {
+            self.pcm.shrink(samples);
+        }
+        intact
+    }
+
+    /// Takes in a stretch of at most 120 ms without a packet.
+    pub(super) fn fill(&mut self, filling: Filling<'_>, samples: usize) {
+        let pcm = self.pcm.grow(samples);
+        match filling {
+            Filling::Concealment => self.decoder.conceal(pcm),
+            Filling::Silence => {}
+            Filling::Redundancy(packet) => self.decoder.recover(packet, pcm),
+        }
+    }
+
+    /// The next AAC frame, if the samples for it are there. After an error the encoder is gone.
+    pub(super) fn next_frame(&mut self) -> Option<Result<Bytes, EncoderError>> {
+        while let (Some(encoder), Some(pcm)) = (&mut self.encoder, self.pcm.next_frame()) {
+            match encoder.encode(pcm) {
+                Ok(_) if self.unprimed > 0 => self.unprimed -= 1,
+                Ok(data) => return Some(Ok(Bytes::copy_from_slice(data))),
+                Err(error) => {
+                    self.encoder = None;
+                    return Some(Err(error));
+                }
+            }
+        }
+        self.pcm.forget(self.priming_frames);
+        None
+    }
+
+    pub(super) const fn channels(&self) -> Channels {
+        self.decoder.channels()
+    }
+
+    pub(super) const fn has_encoder(&self) -> bool {
+        self.encoder.is_some()
+    }
+}
+
+/// Silence that makes the encoder's delay a whole number of frames.
+fn lead_samples(encoder: &Encoder) -> usize {
+    encoder.delay_samples().next_multiple_of(FRAME_SAMPLES) - encoder.delay_samples()
+}
