@@ -14,7 +14,7 @@ pub const PRE_SKIP: u16 = 312;
 /// A packet of at most this many bytes carries no sound: the sender is in discontinuous transmission.
 const DTX_BYTES: usize = 2;
 
-/// How many channels a sound has; more are not carried.
+/// How many channels audio has; more are not carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channels {
     /// One.
@@ -43,6 +43,14 @@ pub enum Error {
     /// A frame count of zero, or more than 120 ms.
     #[error("Opus packet of an impossible duration")]
     Duration,
+    /// Neither mono nor stereo: a mapping family other than 0, or a channel count that family 0 does not have.
+    #[error("multichannel Opus (mapping family {family}, {channels} channels)")]
+    Multichannel {
+        /// RFC 7845 5.1.1.
+        family: u8,
+        /// As the OpusHead says.
+        channels: u8,
+    },
 }
 
 impl Error {
@@ -52,6 +60,7 @@ impl Error {
         match self {
             Self::Truncated => "opus_truncated",
             Self::Duration => "opus_duration",
+            Self::Multichannel { .. } => "opus_multichannel",
         }
     }
 }
@@ -102,6 +111,21 @@ pub fn head(channels: Channels) -> [u8; 19] {
 #[must_use]
 pub fn is_head(bytes: &[u8]) -> bool {
     bytes.starts_with(b"OpusHead")
+}
+
+/// Channels of an OpusHead with mapping family 0, the only one that is carried (RFC 7845 5.1.1.1).
+///
+/// # Errors
+/// A head that ends early, or multichannel Opus.
+pub fn head_channels(head: &[u8]) -> Result<Channels, Error> {
+    let (Some(&channels), Some(&family)) = (head.get(9), head.get(18)) else {
+        return Err(Error::Truncated);
+    };
+    match (family, channels) {
+        (0, 1) => Ok(Channels::Mono),
+        (0, 2) => Ok(Channels::Stereo),
+        (family, channels) => Err(Error::Multichannel { family, channels }),
+    }
 }
 
 /// Samples of one frame of a packet (RFC 6716 table 2).
@@ -180,5 +204,20 @@ mod tests {
         assert_eq!(head(Channels::Stereo), stereo);
         let mono = *b"OpusHead\x01\x01\x38\x01\x80\xbb\0\0\0\0\0";
         assert_eq!(head(Channels::Mono), mono);
+    }
+
+    #[test]
+    fn a_head_of_more_than_two_channels_is_refused_by_name() {
+        for channels in [Channels::Mono, Channels::Stereo] {
+            assert_eq!(head_channels(&head(channels)), Ok(channels));
+        }
+        for (family, channels) in [(1, 6), (0, 3), (0, 0), (255, 2), (3, 2)] {
+            let mut multichannel = head(Channels::Stereo);
+            (multichannel[9], multichannel[18]) = (channels, family);
+            assert_eq!(head_channels(&multichannel), Err(Error::Multichannel { family, channels }));
+        }
+        let error = Error::Multichannel { family: 1, channels: 6 };
+        assert_eq!(error.to_string(), "multichannel Opus (mapping family 1, 6 channels)");
+        assert_eq!(head_channels(&head(Channels::Mono)[..18]), Err(Error::Truncated));
     }
 }

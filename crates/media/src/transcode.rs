@@ -7,8 +7,8 @@
 mod decoder;
 mod encoder;
 mod pcm;
+mod pipeline;
 mod pool;
-mod sound;
 #[cfg(test)]
 mod tests;
 mod timeline;
@@ -16,9 +16,9 @@ mod xaac;
 
 use bytes::Bytes;
 
-pub use encoder::{EncoderError, EncoderKind};
-pub use pool::EncoderPool;
-use sound::{Filling, Sound};
+pub use encoder::{AacEncoder, EncoderError, EncoderKind};
+use pipeline::{Filling, Pipeline};
+pub use pool::{Encoder, EncoderPool};
 use timeline::{Arrival, Timeline};
 
 use crate::opus::LONGEST_PACKET_SAMPLES;
@@ -35,10 +35,16 @@ pub enum TranscodeError {
     /// Not an Opus frame.
     #[error("only Opus is transcoded")]
     Codec,
+    /// Opus of more than two channels, or of a mapping family other than 0 (RFC 7845 5.1.1).
+    #[error("Opus cannot be transcoded: {0}")]
+    Head(#[from] opus::Error),
+    /// [`Transcoder::wanted_encoder`] names an encoder that has not been given.
+    #[error("transcoder has no encoder")]
+    NoEncoder,
     /// libopus could not be opened: no memory.
     #[error("no Opus decoder could be made")]
     Decoder,
-    /// The AAC encoder could not be made, or failed and is replaced with the next frame.
+    /// The AAC encoder failed; the transcoder asks for another one.
     #[error(transparent)]
     Encoder(#[from] EncoderError),
 }
@@ -49,6 +55,8 @@ impl TranscodeError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Codec => "transcode_codec",
+            Self::Head(error) => error.code(),
+            Self::NoEncoder => "aac_encoder_missing",
             Self::Decoder => "opus_decoder_create",
             Self::Encoder(error) => error.code(),
         }
@@ -64,47 +72,79 @@ pub struct TranscodeCounters {
     pub late_packets: u64,
     /// Samples (per channel) made up for packets missing or corrupt.
     pub concealed_samples: u64,
-    /// Holes of more than a second, or left by a failed encoder, after which the sound went on at its own time.
+    /// Holes of more than a second, or left by a failed encoder, after which the audio continued at its own timestamp.
     pub discontinuities: u64,
     /// Frames the encoder failed to make.
     pub lost_frames: u64,
 }
 
 /// Makes one stream's Opus AAC-LC at 48 kHz. Mono stays mono until a stereo packet comes, then stereo for good.
+///
+/// Before each frame ask [`Transcoder::wanted_encoder`]; if it names one, give it with [`Transcoder::give_encoder`],
+/// then hand the frame to [`Transcoder::handle_frame`]. Nothing here blocks.
 pub struct Transcoder {
-    pool: EncoderPool,
     bitrate: u32,
+    // Given and not in use yet.
+    spare: Option<Encoder>,
     // `None` before the first packet.
-    sound: Option<Sound>,
+    pipeline: Option<Pipeline>,
     timeline: Timeline,
     // Of the last packet that could be read.
     packet_samples: usize,
     packet_is_dtx: bool,
+    // Why the stream's packets cannot be transcoded, as its configuration says.
+    refused: Option<opus::Error>,
     counters: TranscodeCounters,
 }
 
 impl Transcoder {
     /// For `bitrate` bits per second in stereo, half of it in mono; see [`EncoderKind::new`] for the bounds.
     #[must_use]
-    pub fn new(pool: &EncoderPool, bitrate: u32) -> Self {
+    pub fn new(bitrate: u32) -> Self {
         Self {
-            pool: pool.clone(),
             bitrate,
-            sound: None,
+            spare: None,
+            pipeline: None,
             timeline: Timeline::default(),
             packet_samples: USUAL_PACKET_SAMPLES,
             packet_is_dtx: false,
+            refused: None,
             counters: TranscodeCounters::default(),
         }
     }
 
+    /// The encoder that must be given before `frame` can be handled; `None` when it can be handled now.
+    #[must_use]
+    pub fn wanted_encoder(&self, frame: &Frame) -> Option<EncoderKind> {
+        if frame.codec != Codec::Opus || frame.kind != FrameKind::Audio || self.refused.is_some() {
+            return None;
+        }
+        let samples = self.samples(frame);
+        if self.timeline.arrival(frame.timestamp, samples) == Arrival::Late {
+            return None;
+        }
+        let channels = self.channels(frame);
+        let is_equipped = self.pipeline.as_ref().is_some_and(|pipeline| {
+            pipeline.channels() == channels && pipeline.has_encoder()
+        });
+        let kind = EncoderKind::new(channels, self.bitrate);
+        let is_given = self.spare.as_ref().is_some_and(|spare| spare.kind() == kind);
+        (!is_equipped && !is_given).then_some(kind)
+    }
+
+    /// Gives the encoder that [`Transcoder::wanted_encoder`] named. It goes back to its pool with the transcoder.
+    pub fn give_encoder(&mut self, encoder: Encoder) {
+        self.spare = Some(encoder);
+    }
+
     /// Takes one Opus frame and appends the AAC frames it completes: a `Configuration` before the first and whenever
-    /// the channels change, then `Audio`. An Opus `Configuration` is passed over. Holes of up to a second before the
-    /// frame are filled; after longer ones the sound goes on at its own time.
+    /// the channels change, then `Audio`, whose timestamps always rise. An Opus `Configuration` is checked and not
+    /// passed on. Holes of up to a second before the frame are filled; after longer ones the audio continues at the
+    /// frame's own timestamp.
     ///
     /// # Errors
-    /// Another codec, or no decoder or encoder to be had; `out` keeps what was appended, and the next frame is
-    /// welcome. A corrupt packet is not an error but is concealed and counted.
+    /// Another codec, more than two channels, or no decoder or encoder; `out` keeps what was appended, and the next
+    /// frame is welcome. A corrupt packet is not an error but is concealed and counted.
     pub fn handle_frame(
         &mut self,
         frame: &Frame,
@@ -113,11 +153,19 @@ impl Transcoder {
         if frame.codec != Codec::Opus {
             return Err(TranscodeError::Codec);
         }
+        if frame.kind == FrameKind::Configuration {
+            self.refused = opus::head_channels(&frame.data).err();
+        }
+        if let Some(error) = self.refused {
+            return Err(error.into());
+        }
         if frame.kind != FrameKind::Audio {
             return Ok(());
         }
-        let (packet, header) = (&frame.data[..], opus::duration(&frame.data));
-        let mut samples = header.map_or(self.packet_samples, |samples| samples as usize);
+        if self.wanted_encoder(frame).is_some() {
+            return Err(TranscodeError::NoEncoder);
+        }
+        let (packet, mut samples) = (&frame.data[..], self.samples(frame));
         let arrival = self.timeline.arrival(frame.timestamp, samples);
         match arrival {
             Arrival::Late => {
@@ -129,24 +177,23 @@ impl Transcoder {
                 self.counters.discontinuities += 1;
                 self.flush(out)?;
                 self.timeline.begin_segment(frame.timestamp);
-                if let Some(sound) = &mut self.sound {
-                    sound.restart();
+                if let Some(pipeline) = &mut self.pipeline {
+                    pipeline.restart();
                 }
             }
             Arrival::Continues | Arrival::Missing(_) => {}
         }
-        let stereo = header.is_ok() && opus::channels(packet) == Ok(Channels::Stereo);
-        self.prepare(if stereo { Channels::Stereo } else { Channels::Mono }, out)?;
+        self.prepare(self.channels(frame), out)?;
         if let Arrival::Missing(missing) = arrival {
             self.fill(missing, packet, samples, out)?;
         }
-        if let Some(sound) = &mut self.sound {
-            if header.is_ok() && sound.decode(packet, samples) {
+        if let Some(pipeline) = &mut self.pipeline {
+            if opus::duration(packet).is_ok() && pipeline.decode(packet, samples) {
                 (self.packet_samples, self.packet_is_dtx) = (samples, opus::is_dtx(packet));
             } else {
-                // What a corrupt packet says of its own length is worth nothing either.
+                // The duration that a corrupt packet claims cannot be trusted either.
                 samples = self.packet_samples;
-                sound.fill(Filling::Concealment, samples);
+                pipeline.fill(Filling::Concealment, samples);
                 self.counters.corrupt_packets += 1;
                 self.counters.concealed_samples += samples as u64;
             }
@@ -155,7 +202,7 @@ impl Transcoder {
         self.send(out)
     }
 
-    /// Appends the frames that hold the end of the sound, made whole with silence.
+    /// Appends the frames that hold the end of the audio, completed with silence.
     ///
     /// # Errors
     /// The encoder failed.
@@ -169,29 +216,42 @@ impl Transcoder {
         self.counters
     }
 
-    /// Sees to a decoder and an encoder of at least those channels.
+    /// Samples of the packet, or of the last one that could be read.
+    fn samples(&self, packet: &Frame) -> usize {
+        opus::duration(&packet.data).map_or(self.packet_samples, |samples| samples as usize)
+    }
+
+    /// Channels that the stream has from this packet on.
+    fn channels(&self, packet: &Frame) -> Channels {
+        let is_stereo = opus::duration(&packet.data).is_ok()
+            && opus::channels(&packet.data) == Ok(Channels::Stereo);
+        match &self.pipeline {
+            Some(pipeline) if pipeline.channels() == Channels::Stereo => Channels::Stereo,
+            Some(_) | None if is_stereo => Channels::Stereo,
+            Some(_) | None => Channels::Mono,
+        }
+    }
+
+    /// Puts the encoder that was given to work, with a decoder of its channels.
     fn prepare(&mut self, channels: Channels, out: &mut Vec<Frame>) -> Result<(), TranscodeError> {
-        let channels = match &self.sound {
-            Some(sound) if sound.channels() == Channels::Stereo => Channels::Stereo,
-            Some(_) | None => channels,
-        };
-        if let Some(sound) = &self.sound
-            && sound.channels() == channels
-            && sound.has_encoder()
+        if let Some(pipeline) = &self.pipeline
+            && pipeline.channels() == channels
+            && pipeline.has_encoder()
         {
             return Ok(());
         }
-        let encoder = self.pool.take(EncoderKind::new(channels, self.bitrate))?;
-        match &mut self.sound {
-            Some(sound) if sound.channels() == channels => {
-                sound.install(encoder);
+        let encoder = self.spare.take().ok_or(TranscodeError::NoEncoder)?;
+        match &mut self.pipeline {
+            Some(pipeline) if pipeline.channels() == channels => {
+                pipeline.install(encoder);
                 return Ok(());
             }
-            Some(sound) if sound.has_encoder() => {
-                sound.widen(encoder).map_err(|_| TranscodeError::Decoder)?;
+            Some(pipeline) if pipeline.has_encoder() => {
+                pipeline.widen(encoder).map_err(|_| TranscodeError::Decoder)?;
             }
-            sound @ (Some(_) | None) => {
-                *sound = Some(Sound::new(channels, encoder).map_err(|_| TranscodeError::Decoder)?);
+            slot @ (Some(_) | None) => {
+                let made = Pipeline::new(channels, encoder).map_err(|_| TranscodeError::Decoder)?;
+                *slot = Some(made);
             }
         }
         let configuration = Bytes::copy_from_slice(&aac::lc_48k(channels));
@@ -206,16 +266,16 @@ impl Transcoder {
     /// Appends what the encoder still holds; a segment must begin after it.
     fn flush(&mut self, out: &mut Vec<Frame>) -> Result<(), TranscodeError> {
         while self.timeline.has_unsent()
-            && let Some(sound) = &mut self.sound
+            && let Some(pipeline) = &mut self.pipeline
         {
-            sound.fill(Filling::Silence, aac::SAMPLES_PER_FRAME as usize);
+            pipeline.fill(Filling::Silence, aac::SAMPLES_PER_FRAME as usize);
             self.send(out)?;
         }
         Ok(())
     }
 
-    /// Makes up what is missing before a packet: the last packet's worth from the packet's redundancy, what is before
-    /// that concealed as long as that makes sense, or for all of a pause that the sender announced.
+    /// Fills the hole before a packet: its last `samples` from the packet's redundancy; what is before that is concealed
+    /// for at most [`LIMIT_CONCEALED`], or for all of a pause that the sender announced, and silent after that.
     fn fill(
         &mut self,
         missing: usize,
@@ -232,10 +292,10 @@ impl Transcoder {
             (Filling::Redundancy(packet), recovered),
         ] {
             while left > 0
-                && let Some(sound) = &mut self.sound
+                && let Some(pipeline) = &mut self.pipeline
             {
                 let step = left.min(LONGEST_PACKET_SAMPLES as usize);
-                sound.fill(filling, step);
+                pipeline.fill(filling, step);
                 self.timeline.handle_filling(step);
                 self.counters.concealed_samples += step as u64;
                 left -= step;
@@ -247,8 +307,8 @@ impl Transcoder {
 
     /// Appends the frames whose samples are there.
     fn send(&mut self, out: &mut Vec<Frame>) -> Result<(), TranscodeError> {
-        let Some(sound) = &mut self.sound else { return Ok(()) };
-        while let Some(frame) = sound.next_frame() {
+        let Some(pipeline) = &mut self.pipeline else { return Ok(()) };
+        while let Some(frame) = pipeline.next_frame() {
             match frame {
                 Ok(data) => out.push(aac_frame(FrameKind::Audio, self.timeline.send_frame(), data)),
                 Err(error) => {

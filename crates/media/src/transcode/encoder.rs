@@ -1,8 +1,8 @@
-//! What an AAC encoder must do and what it may fail at. Not the encoder (`xaac`).
+//! What an AAC encoder must do and what it may fail at. Not the encoder itself (`xaac`).
 
 use crate::Channels;
 
-/// Fewest bits per second and channel that still sound like something.
+/// Fewest bits per second and channel at which AAC-LC is still intelligible.
 const LEAST_CHANNEL_BITRATE: u32 = 16_000;
 /// Most: beyond it AAC-LC gains nothing.
 const LIMIT_CHANNEL_BITRATE: u32 = 192_000;
@@ -35,13 +35,15 @@ impl EncoderError {
 /// What makes two encoders interchangeable. AAC-LC at 48 kHz always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EncoderKind {
-    pub(super) channels: Channels,
-    pub(super) bitrate: u32,
+    /// Channels in and out.
+    pub channels: Channels,
+    /// Bits per second of all channels.
+    pub bitrate: u32,
 }
 
 impl EncoderKind {
-    /// The encoder of a stream whose stereo sound is to have `stereo_bitrate` bits per second: mono takes half of
-    /// it. Bounded to 16,000–192,000 per channel.
+    /// The encoder of a stream whose stereo audio is to have `stereo_bitrate` bits per second; mono takes half of it.
+    /// Bounded to 16,000–192,000 per channel.
     #[must_use]
     pub fn new(channels: Channels, stereo_bitrate: u32) -> Self {
         let per_channel = (stereo_bitrate / 2).clamp(LEAST_CHANNEL_BITRATE, LIMIT_CHANNEL_BITRATE);
@@ -50,11 +52,17 @@ impl EncoderKind {
 }
 
 /// An encoder of 1024 samples per channel at a time.
-pub(super) trait AacEncoder: Send {
+pub trait AacEncoder: Send {
     /// One frame of interleaved samples in, one raw data block out, valid until the next call.
+    ///
+    /// # Errors
+    /// The wrong number of samples, or a frame that the encoder refuses; it is not used again after that.
     fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError>;
 
-    /// Forgets the sound encoded so far, so that another stream can have the encoder.
+    /// Forgets the audio encoded so far, so that another stream can use the encoder.
+    ///
+    /// # Errors
+    /// The encoder failed and must be freed.
     fn reset(&mut self) -> Result<(), EncoderError>;
 
     /// Samples by which the decoded output lags behind the input.

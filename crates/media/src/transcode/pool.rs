@@ -1,82 +1,98 @@
-//! The AAC encoders that are ready, so that no media worker waits for one to be made.
+//! AAC encoders that are ready for a stream. Making one blocks for some 40 ms, so it happens on a thread of its own
+//! and never where audio is transcoded.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::encoder::{AacEncoder, EncoderError, EncoderKind};
 use super::xaac::Xaac;
 
-type Factory = fn(EncoderKind) -> Result<Box<dyn AacEncoder>, EncoderError>;
+/// Makes an encoder of a kind; may block.
+type Factory = dyn Fn(EncoderKind) -> Result<Box<dyn AacEncoder>, EncoderError> + Send + Sync;
 
-/// Encoders that are ready, shared by all streams of the process; a handle, cheap to clone.
+/// Idle encoders, shared by all streams of the process; a handle, cheap to clone.
 #[derive(Clone)]
 pub struct EncoderPool(Arc<Shared>);
 
 struct Shared {
-    idle: Mutex<Vec<(EncoderKind, Box<dyn AacEncoder>)>>,
+    // The one idle longest first.
+    idle: Mutex<VecDeque<(EncoderKind, Box<dyn AacEncoder>)>>,
     idle_limit: usize,
-    create: Factory,
+    factory: Box<Factory>,
 }
 
 impl EncoderPool {
-    /// Keeps at most `idle_limit` encoders that nobody uses; what comes back beyond that is freed.
+    /// Keeps at most `idle_limit` encoders that no stream uses; beyond that the one idle longest is freed.
     #[must_use]
     pub fn new(idle_limit: usize) -> Self {
         Self::with_factory(idle_limit, Xaac::create)
     }
 
-    pub(super) fn with_factory(idle_limit: usize, create: Factory) -> Self {
-        Self(Arc::new(Shared { idle: Mutex::default(), idle_limit, create }))
+    /// A pool of encoders that `factory` makes.
+    #[must_use]
+    pub fn with_factory(
+        idle_limit: usize,
+        factory: impl Fn(EncoderKind) -> Result<Box<dyn AacEncoder>, EncoderError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        let (idle, factory) = (Mutex::default(), Box::new(factory));
+        Self(Arc::new(Shared { idle, idle_limit, factory }))
     }
 
-    /// Makes encoders until `count` of that kind are idle or the limit is reached. Each costs some 40 ms: call it
-    /// from a background thread.
+    /// An idle encoder of that kind, if there is one. Never blocks for a new one.
+    #[must_use]
+    pub fn take(&self, kind: EncoderKind) -> Option<Encoder> {
+        let mut idle = self.lock();
+        let found = idle.iter().rposition(|(idle, _)| *idle == kind)?;
+        let encoder = idle.swap_remove_back(found).map(|(_, encoder)| encoder)?;
+        Some(self.lend(kind, encoder))
+    }
+
+    /// A new encoder. Blocks for some 40 ms: call it from a background thread.
+    ///
+    /// # Errors
+    /// None could be made.
+    pub fn make(&self, kind: EncoderKind) -> Result<Encoder, EncoderError> {
+        let encoder = (self.0.factory)(kind)?;
+        Ok(self.lend(kind, encoder))
+    }
+
+    /// Makes encoders until `count` of that kind are idle, at most the limit. Blocks like [`EncoderPool::make`].
     ///
     /// # Errors
     /// The first encoder that could not be made.
     pub fn warm(&self, kind: EncoderKind, count: usize) -> Result<(), EncoderError> {
-        while self.idle(kind) < count && self.lock().len() < self.0.idle_limit {
-            let encoder = (self.0.create)(kind)?;
+        while self.idle(kind) < count.min(self.0.idle_limit) {
+            let encoder = (self.0.factory)(kind)?;
             self.put(kind, encoder);
         }
         Ok(())
     }
 
-    /// How many encoders of that kind are ready.
+    /// How many encoders of that kind are idle.
     #[must_use]
     pub fn idle(&self, kind: EncoderKind) -> usize {
         self.lock().iter().filter(|(idle, _)| *idle == kind).count()
     }
 
-    /// A ready encoder, or else a new one, for which the caller waits.
-    pub(super) fn take(&self, kind: EncoderKind) -> Result<PooledEncoder, EncoderError> {
-        let ready = {
-            let mut idle = self.lock();
-            let found = idle.iter().rposition(|(idle, _)| *idle == kind);
-            found.map(|index| idle.swap_remove(index).1)
-        };
-        let encoder = match ready {
-            Some(encoder) => encoder,
-            None => (self.0.create)(kind)?,
-        };
-        Ok(PooledEncoder { pool: self.clone(), kind, encoder: Some(encoder) })
+    fn lend(&self, kind: EncoderKind, encoder: Box<dyn AacEncoder>) -> Encoder {
+        Encoder { pool: self.clone(), kind, encoder: Some(encoder), is_encoding: false }
     }
 
     fn put(&self, kind: EncoderKind, encoder: Box<dyn AacEncoder>) {
         let surplus = {
             let mut idle = self.lock();
-            if idle.len() < self.0.idle_limit {
-                idle.push((kind, encoder));
-                None
-            } else {
-                Some(encoder)
-            }
+            idle.push_back((kind, encoder));
+            if idle.len() > self.0.idle_limit { idle.pop_front() } else { None }
         };
         // Freed without the lock.
         drop(surplus);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<(EncoderKind, Box<dyn AacEncoder>)>> {
-        // The list is whole between any two of its operations, so a panic elsewhere leaves nothing to mistrust.
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(EncoderKind, Box<dyn AacEncoder>)>> {
+        // The list is whole between any two of its operations, so a panic elsewhere cannot have broken it.
         self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -90,23 +106,29 @@ impl std::fmt::Debug for EncoderPool {
     }
 }
 
-/// An encoder on loan; goes back when dropped.
-pub(super) struct PooledEncoder {
+/// An encoder in use; goes back to its pool when dropped, unless it has failed.
+pub struct Encoder {
     pool: EncoderPool,
     kind: EncoderKind,
     // `None` only while being dropped.
     encoder: Option<Box<dyn AacEncoder>>,
+    // Still set after a call means that the encoder failed or panicked in it.
+    is_encoding: bool,
 }
 
-impl PooledEncoder {
-    /// One frame in, one frame out.
-    pub(super) fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError> {
-        self.encoder.as_mut().ok_or(EncoderError::Length)?.encode(pcm)
+impl Encoder {
+    /// What it encodes.
+    #[must_use]
+    pub const fn kind(&self) -> EncoderKind {
+        self.kind
     }
 
-    /// Frees the encoder instead of giving it back: it has failed.
-    pub(super) fn discard(mut self) {
-        self.encoder = None;
+    /// One frame in, one frame out. After an error the encoder is not used again.
+    pub(super) fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError> {
+        self.is_encoding = true;
+        let data = self.encoder.as_mut().ok_or(EncoderError::Length)?.encode(pcm)?;
+        self.is_encoding = false;
+        Ok(data)
     }
 
     pub(super) fn delay_samples(&self) -> usize {
@@ -114,10 +136,16 @@ impl PooledEncoder {
     }
 }
 
-impl Drop for PooledEncoder {
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Encoder").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Encoder {
     fn drop(&mut self) {
         let Some(mut encoder) = self.encoder.take() else { return };
-        if encoder.reset().is_ok() {
+        if !self.is_encoding && encoder.reset().is_ok() {
             self.pool.put(self.kind, encoder);
         }
     }
@@ -130,18 +158,31 @@ mod tests {
     use crate::Channels;
 
     #[test]
-    fn encoders_come_back_to_the_pool_up_to_its_limit() {
+    fn encoders_return_to_the_pool_and_the_one_idle_longest_makes_room() {
         let (mono, stereo) =
             (EncoderKind::new(Channels::Mono, 0), EncoderKind::new(Channels::Stereo, 0));
         let pool = EncoderPool::new(2);
         pool.warm(mono, 1).unwrap();
-        pool.warm(stereo, 9).unwrap();
+        pool.warm(stereo, 1).unwrap();
         assert_eq!((pool.idle(mono), pool.idle(stereo)), (1, 1));
-        let loans: Vec<_> = (0..3).map(|_| pool.take(mono).unwrap()).collect();
-        assert_eq!((pool.idle(mono), pool.idle(stereo)), (0, 1));
-        drop(loans);
-        assert_eq!((pool.idle(mono), pool.idle(stereo)), (1, 1));
-        pool.take(mono).unwrap().discard();
+        drop(pool.make(mono).unwrap());
+        assert_eq!((pool.idle(mono), pool.idle(stereo)), (1, 1), "the oldest was the mono one");
+        drop(pool.make(mono).unwrap());
+        assert_eq!((pool.idle(mono), pool.idle(stereo)), (2, 0));
+        assert!(pool.take(stereo).is_none());
+        let used = pool.take(mono).unwrap();
+        assert_eq!((pool.idle(mono), used.kind()), (1, mono));
+        drop(used);
+        assert_eq!(pool.idle(mono), 2);
+    }
+
+    #[test]
+    fn an_encoder_that_failed_is_freed() {
+        let mono = EncoderKind::new(Channels::Mono, 0);
+        let pool = EncoderPool::new(2);
+        let mut encoder = pool.make(mono).unwrap();
+        assert_eq!(encoder.encode(&[0; 7]), Err(EncoderError::Length));
+        drop(encoder);
         assert_eq!(pool.idle(mono), 0);
     }
 }

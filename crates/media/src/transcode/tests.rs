@@ -204,9 +204,9 @@ fn a_failing_encoder_is_replaced_and_time_goes_on() {
     let pool = EncoderPool::with_factory(4, |_| Ok(Box::new(Fake)));
     let mut pcm = vec![0; 100 * PACKET];
     pcm[20 * PACKET..21 * PACKET].fill(20_000);
-    let (mut transcoder, mut out, mut failures) = (Transcoder::new(&pool, 0), Vec::new(), 0);
+    let (mut transcoder, mut out, mut failures) = (Transcoder::new(0), Vec::new(), 0);
     for frame in encode(&pcm, 1, 0) {
-        failures += u64::from(transcoder.handle_frame(&frame, &mut out).is_err());
+        failures += u64::from(handle(&mut transcoder, &pool, &frame, &mut out).is_err());
     }
     assert!((1..=3).contains(&failures), "{failures}");
     assert_eq!(transcoder.counters().lost_frames, failures);
@@ -253,7 +253,7 @@ fn packets_of_every_duration_add_up() {
 
 #[test]
 fn frames_of_other_codecs_are_refused_and_configurations_passed_over() {
-    let mut transcoder = Transcoder::new(&EncoderPool::new(0), 128_000);
+    let mut transcoder = Transcoder::new(128_000);
     let mut frame = opus_frame(0, &opus::head(Channels::Stereo));
     frame.kind = FrameKind::Configuration;
     assert_eq!(transcoder.handle_frame(&frame, &mut Vec::new()), Ok(()));

@@ -31,12 +31,12 @@ fn cpu_per_stream_second() {
         let pool = EncoderPool::new(STREAMS);
         let kind = EncoderKind::new(channels(count), bitrate);
         pool.warm(kind, STREAMS).unwrap();
-        let mut streams: Vec<_> = (0..STREAMS).map(|_| Transcoder::new(&pool, bitrate)).collect();
+        let mut streams: Vec<_> = (0..STREAMS).map(|_| Transcoder::new(bitrate)).collect();
         let mut out = Vec::new();
         let before = cpu_nanos();
         for frame in &frames {
             for stream in &mut streams {
-                stream.handle_frame(frame, &mut out).unwrap();
+                handle(stream, &pool, frame, &mut out).unwrap();
                 out.clear();
             }
         }
@@ -56,11 +56,11 @@ fn memory_per_stream() {
         let (start, before) = (Instant::now(), resident_kib());
         pool.warm(kind, 21).unwrap();
         let (made, after) = (start.elapsed().as_millis() / 20, resident_kib());
-        let mut streams: Vec<_> = (0..20).map(|_| Transcoder::new(&pool, 96_000)).collect();
+        let mut streams: Vec<_> = (0..20).map(|_| Transcoder::new(96_000)).collect();
         for stream in &mut streams {
             let mut out = Vec::new();
             for frame in &frames {
-                stream.handle_frame(frame, &mut out).unwrap();
+                handle(stream, &pool, frame, &mut out).unwrap();
             }
         }
         let used = resident_kib();

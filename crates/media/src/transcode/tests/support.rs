@@ -74,12 +74,26 @@ pub(super) fn opus_frame(micros: i64, packet: &[u8]) -> Frame {
     }
 }
 
+/// Hands a frame over, after the encoder that it takes.
+pub(super) fn handle(
+    transcoder: &mut Transcoder,
+    pool: &EncoderPool,
+    frame: &Frame,
+    out: &mut Vec<Frame>,
+) -> Result<(), TranscodeError> {
+    if let Some(kind) = transcoder.wanted_encoder(frame) {
+        let idle = pool.take(kind);
+        transcoder.give_encoder(idle.map_or_else(|| pool.make(kind), Ok)?);
+    }
+    transcoder.handle_frame(frame, out)
+}
+
 /// Everything a new transcoder makes of the frames, its end included, and its counters.
 pub(super) fn transcode(frames: &[Frame]) -> (Vec<Frame>, TranscodeCounters) {
-    let mut transcoder = Transcoder::new(&EncoderPool::new(0), 128_000);
+    let (mut transcoder, pool) = (Transcoder::new(128_000), EncoderPool::new(0));
     let mut out = Vec::new();
     for frame in frames {
-        transcoder.handle_frame(frame, &mut out).unwrap();
+        handle(&mut transcoder, &pool, frame, &mut out).unwrap();
     }
     let counters = transcoder.counters();
     transcoder.finish(&mut out).unwrap();

@@ -1,4 +1,4 @@
-//! The decoder, the samples and the encoder of one channel layout. Knows samples, not time (`timeline`).
+//! Decoder, samples and encoder of one channel layout. Counts samples; time is `timeline`'s.
 
 use ::opus::Error;
 use bytes::Bytes;
@@ -6,46 +6,46 @@ use bytes::Bytes;
 use super::decoder::OpusDecoder;
 use super::encoder::EncoderError;
 use super::pcm::Pcm;
-use super::pool::PooledEncoder;
+use super::pool::Encoder;
 use crate::Channels;
 use crate::aac::SAMPLES_PER_FRAME;
 
 const FRAME_SAMPLES: usize = SAMPLES_PER_FRAME as usize;
 
-/// How a stretch of time without a packet is made up.
+/// How time without a packet is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filling<'a> {
-    /// From the sound before.
+    /// From the audio before it.
     Concealment,
-    /// Not at all.
+    /// With zeros.
     Silence,
-    /// From what the packet after it repeats of it.
+    /// From the in-band redundancy of the packet after it.
     Redundancy(&'a [u8]),
 }
 
 /// From Opus packets to AAC frames, without their times.
-pub(super) struct Sound {
+pub(super) struct Pipeline {
     decoder: OpusDecoder,
     pcm: Pcm,
     // `None` after a failure, until `install`.
-    encoder: Option<PooledEncoder>,
+    encoder: Option<Encoder>,
     // Frames fed ahead so that the next one out begins where the segment does, and how many of them are to come.
     priming_frames: usize,
     unprimed: usize,
 }
 
-impl Sound {
+impl Pipeline {
     /// At the beginning of a segment.
-    pub(super) fn new(channels: Channels, encoder: PooledEncoder) -> Result<Self, Error> {
+    pub(super) fn new(channels: Channels, encoder: Encoder) -> Result<Self, Error> {
         let decoder = OpusDecoder::new(channels)?;
         let pcm = Pcm::new(channels);
-        let mut sound = Self { decoder, pcm, encoder: None, priming_frames: 0, unprimed: 0 };
-        sound.install(encoder);
-        Ok(sound)
+        let mut pipeline = Self { decoder, pcm, encoder: None, priming_frames: 0, unprimed: 0 };
+        pipeline.install(encoder);
+        Ok(pipeline)
     }
 
     /// Replaces an encoder that failed, at the beginning of a segment.
-    pub(super) fn install(&mut self, encoder: PooledEncoder) {
+    pub(super) fn install(&mut self, encoder: Encoder) {
         let lead = lead_samples(&encoder);
         self.priming_frames = (encoder.delay_samples() + lead) / FRAME_SAMPLES;
         self.unprimed = self.priming_frames;
@@ -55,7 +55,7 @@ impl Sound {
 
     /// Goes on in stereo, without a seam: the encoder of two channels first gets once more what the old one still
     /// holds.
-    pub(super) fn widen(&mut self, encoder: PooledEncoder) -> Result<(), Error> {
+    pub(super) fn widen(&mut self, encoder: Encoder) -> Result<(), Error> {
         self.decoder = OpusDecoder::new(Channels::Stereo)?;
         self.pcm.widen();
         self.pcm.rewind(self.priming_frames - self.unprimed);
@@ -97,9 +97,7 @@ impl Sound {
                 Ok(_) if self.unprimed > 0 => self.unprimed -= 1,
                 Ok(data) => return Some(Ok(Bytes::copy_from_slice(data))),
                 Err(error) => {
-                    if let Some(encoder) = self.encoder.take() {
-                        encoder.discard();
-                    }
+                    self.encoder = None;
                     return Some(Err(error));
                 }
             }
@@ -118,6 +116,6 @@ impl Sound {
 }
 
 /// Silence that makes the encoder's delay a whole number of frames.
-fn lead_samples(encoder: &PooledEncoder) -> usize {
+fn lead_samples(encoder: &Encoder) -> usize {
     encoder.delay_samples().next_multiple_of(FRAME_SAMPLES) - encoder.delay_samples()
 }
