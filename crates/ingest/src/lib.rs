@@ -10,7 +10,6 @@ macro_rules! say {
 }
 
 mod accepting;
-mod audio;
 mod directory;
 mod gathering;
 mod gop;
@@ -34,6 +33,7 @@ mod shared;
 mod silence;
 mod tls;
 mod tracks;
+mod transcoding;
 mod udp;
 mod upstream_url;
 mod upstreams;
@@ -55,6 +55,7 @@ pub use mailbox::{AddressWanted, Event, PublishEnded, PublishRequested, Upstream
 pub use players::PlayerStatus;
 pub use session::{EndReason, PublishSnapshot};
 pub use tracks::{AudioTrack, Tracks, VideoTrack};
+pub use transcoding::ENCODERS_AHEAD;
 pub use upstream_url::UpstreamUrl;
 pub use upstreams::{AddedUpstream, Upstream, UpstreamSource, UpstreamState, UpstreamStatus};
 
@@ -86,6 +87,8 @@ pub struct IngestConfig {
     pub public_addresses: Vec<IpAddr>,
     /// Threads that make AAC of Opus; at least one.
     pub audio_workers: usize,
+    /// AAC encoders of each kind made before a stream needs them.
+    pub encoders_ahead: usize,
     /// Media workers; at least one.
     pub workers: usize,
     /// Whether late players start with the cached GOP.
@@ -228,14 +231,13 @@ impl Ingest {
         wake: Box<dyn Fn() + Send + Sync>,
     ) -> Result<Self, StartError> {
         let identity = Identity::generate()?;
-        let Opened { shared, rtmp_port, rtmp_tls_port, media_ports, workers, audio_inboxes } =
+        let Opened { shared, rtmp_port, rtmp_tls_port, media_ports, workers, transcoding_threads } =
             Worker::open_all(config, Mailbox::new(wake))?;
-        let audio_threads = audio_inboxes.spawn(&shared)?;
-        // In this crate's own tests the codec is not optimised, and every one of them starts a core: what each made
-        // ahead would take the processor from the others.
-        if !cfg!(test) {
-            shared.audio.warm();
-        }
+        let notify = shared.clone();
+        let audio_threads = transcoding_threads.spawn(Arc::new(move |worker, stream| {
+            notify.send(worker, Command::Transcoded { stream });
+        }))?;
+        shared.transcoders.warm();
         let mut threads = Vec::new();
         for worker in workers {
             let name = format!("media-{}", worker.index());
@@ -311,7 +313,7 @@ impl Ingest {
             },
         );
         if offer.audio.is_some() {
-            self.shared.audio.warm();
+            self.shared.transcoders.warm();
         }
         let session = Box::new(WhipSession::new(
             &self.identity,
@@ -332,7 +334,13 @@ impl Ingest {
     /// Transcoders that run now.
     #[must_use]
     pub fn transcoders(&self) -> usize {
-        self.shared.audio.running()
+        self.shared.transcoders.running()
+    }
+
+    /// Streams whose audio could not be transcoded, since the start.
+    #[must_use]
+    pub fn transcoders_failed(&self) -> u64 {
+        self.shared.transcoders.failed()
     }
 
     /// Everything the gateway must know since the last call, oldest first.
@@ -422,7 +430,7 @@ impl Ingest {
             // A worker that panicked has said so on standard error and dropped its sessions.
             let _ = thread.join();
         }
-        self.shared.audio.stop();
+        self.shared.transcoders.stop();
         for thread in taken(&self.audio_threads) {
             let _ = thread.join();
         }

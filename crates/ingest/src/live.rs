@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp};
 
-use crate::audio::{AUDIO_BITRATE, Lane};
 use crate::directory::{Place, StreamId};
 use crate::hub::{SoundForm, StreamKey};
 use crate::mailbox::EndSlot;
@@ -16,6 +15,7 @@ use crate::rtmp_push::Push;
 use crate::seat::{After, Entry, Ready};
 use crate::session::EndReason;
 use crate::shared::Command;
+use crate::transcoding::{AUDIO_BITRATE, TranscoderRing};
 use crate::upstreams::{Upstream, UpstreamRecord, UpstreamSource};
 use crate::worker::{Timer, Worker};
 
@@ -32,7 +32,7 @@ pub(crate) struct LocalStream {
     pub(crate) publisher: usize,
     pushes: Vec<usize>,
     /// Opus becomes AAC there, while someone needs it.
-    lane: Option<Arc<Lane>>,
+    ring: Option<Arc<TranscoderRing>>,
     audio_bitrate: u32,
     draining_until: Option<Instant>,
 }
@@ -82,7 +82,7 @@ impl Worker {
             slot,
             publisher,
             pushes: Vec::new(),
-            lane: None,
+            ring: None,
             audio_bitrate,
             draining_until: None,
         };
@@ -161,24 +161,24 @@ impl Worker {
     fn transcode(&mut self, stream: StreamId, packet: &Frame) {
         let (index, shared) = (self.index(), self.shared.clone());
         let Some(local) = self.locals.get_mut(&stream) else { return };
-        match (&local.lane, self.hub.needs_aac(local.key)) {
+        match (&local.ring, self.hub.needs_aac(local.key)) {
             (None, false) => {}
-            (Some(lane), true) => shared.audio.push(lane, packet.clone()),
+            (Some(ring), true) => shared.transcoders.push(ring, packet.clone()),
             (None, true) => {
-                let lane = shared.audio.open_lane(stream, index, local.audio_bitrate);
+                let ring = shared.transcoders.open(stream, index, local.audio_bitrate);
                 // What a joiner's burst holds is transcoded first, so that its sound starts with its picture.
                 let mut cached = self.hub.opus_packets(local.key);
                 if cached.is_empty() {
                     cached.push(packet.clone());
                 }
                 for packet in cached {
-                    shared.audio.push(&lane, packet);
+                    shared.transcoders.push(&ring, packet);
                 }
-                local.lane = Some(lane);
+                local.ring = Some(ring);
             }
-            (Some(lane), false) => {
-                shared.audio.close_lane(lane);
-                local.lane = None;
+            (Some(ring), false) => {
+                shared.transcoders.close(ring);
+                local.ring = None;
                 self.hub.forget_aac(local.key);
             }
         }
@@ -187,7 +187,10 @@ impl Worker {
     /// The stream's transcoder made AAC.
     pub(crate) fn publish_transcoded(&mut self, stream: StreamId) {
         let Some(local) = self.locals.get(&stream) else { return };
-        for frame in local.lane.iter().flat_map(|lane| lane.drain()) {
+        if let Some(reason) = local.ring.as_ref().and_then(|ring| ring.failure()) {
+            say!("publish {}: no AAC: {reason}", local.slot.client_id());
+        }
+        for frame in local.ring.iter().flat_map(|ring| ring.drain()) {
             self.hub.publish(local.key, &frame, &mut self.woken);
         }
     }
@@ -209,8 +212,8 @@ impl Worker {
         let until = self.now + DRAIN_LIMIT;
         local.draining_until = Some(until);
         self.shared.directory.leave(&local.name, stream);
-        if let Some(lane) = local.lane.take() {
-            self.shared.audio.close_lane(&lane);
+        if let Some(ring) = local.ring.take() {
+            self.shared.transcoders.close(&ring);
         }
         self.hub.end(local.key, &mut self.woken);
         // Pushes that are between two tries read nothing: wake them all the same.

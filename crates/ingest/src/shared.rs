@@ -10,12 +10,12 @@ use mio::Waker;
 use mio::net::TcpStream;
 
 use crate::Denial;
-use crate::audio::AudioWorkers;
 use crate::directory::{Directory, StreamId};
 use crate::mailbox::{EndSlot, Mailbox};
 use crate::relay::Relay;
 use crate::session::EndReason;
 use crate::tls::TlsContext;
+use crate::transcoding::Transcoders;
 use crate::upstreams::{Upstream, UpstreamRecord};
 use crate::whip_desk::WhipOrder;
 use crate::whip_session::WhipOpening;
@@ -99,7 +99,7 @@ impl Inbox {
 pub(crate) struct Shared {
     pub(crate) mailbox: Arc<Mailbox>,
     pub(crate) directory: Directory,
-    pub(crate) audio: AudioWorkers,
+    pub(crate) transcoders: Transcoders,
     pub(crate) tls: TlsContext,
     pub(crate) caches_gop: bool,
     /// Pushes without sound get silence.
@@ -111,7 +111,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         mailbox: Arc<Mailbox>,
-        audio: AudioWorkers,
+        transcoders: Transcoders,
         tls: TlsContext,
         caches_gop: bool,
         pushes_silence: bool,
@@ -121,7 +121,7 @@ impl Shared {
         Arc::new(Self {
             mailbox,
             directory,
-            audio,
+            transcoders,
             tls,
             caches_gop,
             pushes_silence,

@@ -15,7 +15,6 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
-use crate::audio::{AudioInboxes, AudioWorkers};
 use crate::directory::StreamId;
 use crate::hub::{Hub, Woken};
 use crate::live::{LocalStream, Mirror};
@@ -26,6 +25,7 @@ use crate::seat::{After, Entry, Ready, Seat};
 use crate::session::EndReason;
 use crate::shared::{Command, Inbox, Shared};
 use crate::tls::TlsContext;
+use crate::transcoding::{Transcoders, TranscodingThreads};
 use crate::udp::UdpPort;
 use crate::whip_tcp::{MediaTcp, is_media_connection, open_media_ports};
 use crate::{IngestConfig, RtmpTls, StartError};
@@ -62,7 +62,7 @@ pub(crate) struct Opened {
     pub(crate) rtmp_tls_port: Option<u16>,
     pub(crate) media_ports: Vec<u16>,
     pub(crate) workers: Vec<Worker>,
-    pub(crate) audio_inboxes: AudioInboxes,
+    pub(crate) transcoding_threads: TranscodingThreads,
 }
 
 /// The worker's own state; `live.rs` has what it does with streams, `rtmp_*.rs` what sessions do.
@@ -138,9 +138,10 @@ impl Worker {
             inboxes.push(Inbox::new(commands, waker));
             polls.push((poll, udp, tcp, receiver));
         }
-        let (audio, audio_inboxes) = AudioWorkers::new(config.audio_workers);
+        let (transcoders, transcoding_threads) =
+            Transcoders::new(config.audio_workers, config.encoders_ahead);
         let IngestConfig { caches_gop, pushes_silence, .. } = *config;
-        let shared = Shared::new(mailbox, audio, tls, caches_gop, pushes_silence, inboxes);
+        let shared = Shared::new(mailbox, transcoders, tls, caches_gop, pushes_silence, inboxes);
         if let Some((poll, ..)) = polls.first() {
             poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
             if let Some(listener) = &mut tls_listener {
@@ -182,7 +183,7 @@ impl Worker {
                 hasher: RandomState::new(),
             })
             .collect();
-        Ok(Opened { shared, rtmp_port, rtmp_tls_port, media_ports, workers, audio_inboxes })
+        Ok(Opened { shared, rtmp_port, rtmp_tls_port, media_ports, workers, transcoding_threads })
     }
 
     pub(crate) const fn index(&self) -> usize {

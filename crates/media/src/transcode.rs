@@ -124,9 +124,10 @@ impl Transcoder {
             return None;
         }
         let channels = self.channels(frame);
-        let is_equipped = self.pipeline.as_ref().is_some_and(|pipeline| {
-            pipeline.channels() == channels && pipeline.has_encoder()
-        });
+        let is_equipped = self
+            .pipeline
+            .as_ref()
+            .is_some_and(|pipeline| pipeline.channels() == channels && pipeline.has_encoder());
         let kind = EncoderKind::new(channels, self.bitrate);
         let is_given = self.spare.as_ref().is_some_and(|spare| spare.kind() == kind);
         (!is_equipped && !is_given).then_some(kind)

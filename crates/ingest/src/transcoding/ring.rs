@@ -1,0 +1,160 @@
+//! What passes between a stream's media worker and its audio thread. The transcoding itself is in `turn`.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use crossbeam_queue::ArrayQueue;
+use headgate_media::transcode::Encoder;
+use headgate_media::{Frame, FrameKind};
+
+use super::StreamId;
+use super::turn::Turn;
+
+/// Opus frames that may wait for a transcoder: more than a whole cached GOP (10 s of 20 ms). When full, the oldest is
+/// dropped and the transcoder conceals it.
+pub(super) const INPUT_LIMIT: usize = 512;
+/// AAC frames that may wait for the stream's worker, about 20 s. When full, the oldest is dropped.
+pub(super) const OUTPUT_LIMIT: usize = 1024;
+
+/// One stream's way to its transcoder and back.
+pub(crate) struct TranscoderRing {
+    stream: StreamId,
+    worker: usize,
+    thread: usize,
+    input: ArrayQueue<Frame>,
+    output: ArrayQueue<Encoded>,
+    // It waits in its audio thread's inbox.
+    is_scheduled: AtomicBool,
+    // The worker has been notified and has not drained since.
+    is_announced: AtomicBool,
+    is_closed: AtomicBool,
+    failure: Mutex<Option<String>>,
+    // From the thread that makes encoders, for the next turn.
+    delivery: Mutex<Option<Result<Encoder, String>>>,
+    // Only the audio thread takes this lock, so it never waits.
+    pub(super) turn: Mutex<Turn>,
+    // The decoder configuration of the last frame drained. Only the worker takes this lock.
+    drained_configuration: Mutex<Bytes>,
+}
+
+/// An AAC frame with its decoder configuration: the frame that carried it first may have been dropped.
+pub(super) struct Encoded {
+    pub(super) frame: Frame,
+    pub(super) configuration: Bytes,
+}
+
+impl TranscoderRing {
+    pub(super) fn new(stream: StreamId, worker: usize, thread: usize, bitrate: u32) -> Self {
+        Self {
+            stream,
+            worker,
+            thread,
+            input: ArrayQueue::new(INPUT_LIMIT),
+            output: ArrayQueue::new(OUTPUT_LIMIT),
+            is_scheduled: AtomicBool::new(false),
+            is_announced: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            failure: Mutex::default(),
+            delivery: Mutex::default(),
+            turn: Mutex::new(Turn::new(bitrate)),
+            drained_configuration: Mutex::default(),
+        }
+    }
+
+    /// The AAC frames made since the last call, at most [`OUTPUT_LIMIT`] and a `Configuration` before the first and
+    /// wherever it changes.
+    pub(crate) fn drain(&self) -> Vec<Frame> {
+        // Read-modify-write, here and in `announce`: whichever of the two comes second sees what the first one did.
+        self.is_announced.swap(false, Ordering::AcqRel);
+        let mut last = lock(&self.drained_configuration);
+        let mut frames = Vec::new();
+        // The audio thread may go on meanwhile.
+        for Encoded { frame, configuration } in
+            std::iter::from_fn(|| self.output.pop()).take(OUTPUT_LIMIT)
+        {
+            if configuration != *last {
+                *last = configuration.clone();
+                let (kind, data) = (FrameKind::Configuration, configuration);
+                frames.push(Frame { kind, data, ..frame.clone() });
+            }
+            frames.push(frame);
+        }
+        frames
+    }
+
+    /// Why no AAC comes, in words; `None` while it does. A transcoder without an encoder asks for one again after a
+    /// while, one that panicked is over until the stream opens another.
+    pub(crate) fn failure(&self) -> Option<String> {
+        lock(&self.failure).clone()
+    }
+
+    pub(super) const fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    pub(super) const fn worker(&self) -> usize {
+        self.worker
+    }
+
+    pub(super) const fn thread(&self) -> usize {
+        self.thread
+    }
+
+    pub(super) fn push(&self, packet: Frame) {
+        self.input.force_push(packet);
+    }
+
+    pub(super) fn pop(&self) -> Option<Frame> {
+        self.input.pop()
+    }
+
+    pub(super) fn has_input(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    pub(super) fn put(&self, encoded: Encoded) {
+        self.output.force_push(encoded);
+    }
+
+    /// Whether the worker must be notified of what is in the ring.
+    pub(super) fn announce(&self) -> bool {
+        !self.output.is_empty() && !self.is_announced.swap(true, Ordering::AcqRel)
+    }
+
+    /// True unless it is scheduled already.
+    pub(super) fn set_scheduled(&self) -> bool {
+        !self.is_scheduled.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn clear_scheduled(&self) {
+        self.is_scheduled.swap(false, Ordering::AcqRel);
+    }
+
+    /// True the first time.
+    pub(super) fn close(&self) -> bool {
+        !self.is_closed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_failure(&self, failure: Option<String>) {
+        *lock(&self.failure) = failure;
+    }
+
+    /// The encoder that the ring waits for, or why there is none. The ring must be scheduled after it.
+    pub(super) fn deliver(&self, encoder: Result<Encoder, String>) {
+        *lock(&self.delivery) = Some(encoder);
+    }
+
+    pub(super) fn take_delivery(&self) -> Option<Result<Encoder, String>> {
+        lock(&self.delivery).take()
+    }
+}
+
+/// What these locks guard is replaced as a whole, so a panic elsewhere cannot have broken it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
