@@ -52,6 +52,7 @@ pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<
         media: SocketAddr::new(address(&options.media_host)?, options.media_port),
         public_addresses,
         audio_workers: options.audio_workers as usize,
+        encoders_ahead: headgate_ingest::ENCODERS_AHEAD,
         workers: options.workers as usize,
         caches_gop: options.gop_cache,
         pushes_silence: options.push_silence,

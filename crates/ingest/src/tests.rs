@@ -60,6 +60,7 @@ impl Core {
             public_addresses: vec![rtmp.ip()],
             workers,
             audio_workers: 1,
+            encoders_ahead: 0,
             caches_gop: true,
             pushes_silence: true,
         };
