@@ -400,7 +400,13 @@ fn receive(
         match link.read(&mut buffer) {
             Received::Bytes(length) => {
                 let input = buffer.get(..length).unwrap_or_default();
-                if let Err(error) = session.handle_input(input, worker.now) {
+                session.begin_turn();
+                let mut read = session.handle_input(input, worker.now);
+                while read.is_ok() && session.has_unread_input() {
+                    session.begin_turn();
+                    read = session.handle_input(&[], worker.now);
+                }
+                if let Err(error) = read {
                     break Err(Failure::lost(error.to_string()));
                 }
             }

@@ -205,15 +205,20 @@ impl ServerConnection {
 
     /// Reads what is there; `Some` when the connection is over.
     fn receive(&mut self, worker: &mut Worker, key: usize) -> Option<EndReason> {
-        if !self.session.takes_input() {
+        self.session.begin_turn();
+        if !self.session.takes_input() && !self.session.has_unread_input() {
             // A publish that waits for its decision is not read: what its encoder sends already stays with the kernel,
             // which stops the encoder. Whoever has gone does not wait.
             return self.link.is_read_closed().then_some(EndReason::BroadcasterLeft);
         }
-        if self.session.has_early_input()
-            && let Some(reason) = self.take_input(worker, key, &[])
-        {
-            return Some(reason);
+        if self.session.has_unread_input() {
+            if let Some(reason) = self.take_input(worker, key, &[]) {
+                return Some(reason);
+            }
+            if self.session.has_unread_input() {
+                worker.again.push(key);
+                return None;
+            }
         }
         let now = worker.now;
         let mut buffer = std::mem::take(&mut worker.buffer);
@@ -241,7 +246,11 @@ impl ServerConnection {
                 gathering.handle_read(now);
             }
             ending = self.take_input(worker, key, buffer.get(..length).unwrap_or_default());
-            has_more = self.link.has_more(length, buffer.len()) && self.session.takes_input();
+            has_more = self.session.has_unread_input()
+                || self.link.has_more(length, buffer.len()) && self.session.takes_input();
+            if !self.session.takes_input() {
+                break;
+            }
             if ending.is_some() || !has_more {
                 break;
             }

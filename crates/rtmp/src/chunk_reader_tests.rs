@@ -169,10 +169,11 @@ fn interleave(
 /// All messages of `bytes`, arriving in pieces of these sizes in turn.
 fn read_pieces(bytes: &[u8], pieces: &[usize]) -> Result<Vec<Message>, Error> {
     let mut reader = ChunkReader::new(Limits::default());
+    let mut allowance = Allowance::new(u32::MAX);
     let (mut left, mut messages) = (bytes, Vec::new());
     for size in pieces.iter().cycle() {
         let (mut now, rest) = left.split_at((*size).min(left.len()));
-        while let Some(message) = reader.read(&mut now)? {
+        while let Some(message) = reader.read(&mut now, &mut allowance)? {
             if message.kind == SET_CHUNK_SIZE {
                 let size = message.payload[..].try_into().expect("four bytes");
                 reader.set_chunk_size(u32::from_be_bytes(size))?;
@@ -294,7 +295,8 @@ fn reader(chunk_size: u32) -> ChunkReader {
 }
 
 fn feed(reader: &mut ChunkReader, bytes: &[u8]) -> Result<Option<usize>, Error> {
-    Ok(reader.read(&mut &bytes[..])?.map(|message| message.payload.len()))
+    let mut allowance = Allowance::new(u32::MAX);
+    Ok(reader.read(&mut &bytes[..], &mut allowance)?.map(|message| message.payload.len()))
 }
 
 /// A whole message of `length` bytes in one chunk.

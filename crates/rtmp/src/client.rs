@@ -16,6 +16,7 @@ use crate::amf0::Value;
 use crate::authentication::{ConnectArguments, Credentials, Demand, Known, read_demand};
 use crate::four_cc::read_four_cc_list;
 use crate::message::{Command, MediaKind, MediaMessage, SET_DATA_FRAME};
+use crate::unread::Unread;
 use crate::wire::{Incoming, MEDIA_STREAM, Wire};
 use crate::{Error, Limits, Output};
 
@@ -143,6 +144,8 @@ pub struct ClientSession {
     since: Instant,
     stream: u32,
     four_cc_list: Vec<String>,
+    /// What a turn's allowance did not suffice for.
+    unread: Unread,
     events: VecDeque<ClientEvent>,
 }
 
@@ -151,35 +154,76 @@ impl ClientSession {
     #[must_use]
     pub fn new(config: ClientConfig, now: Instant) -> Self {
         Self {
-            wire: Wire::client(config.limits.clone(), config.seed),
+            wire: Wire::client(config.limits.clone(), config.seed, now),
             config,
             state: State::Handshaking,
             since: now,
             stream: MEDIA_STREAM,
             four_cc_list: Vec::new(),
+            unread: Unread::default(),
             events: VecDeque::new(),
         }
     }
 
-    /// Bytes from the server, split anywhere.
+    /// A new turn of the driver: as much work as one turn allows ([`Limits::turn_work`]) may be done from here on.
+    pub fn begin_turn(&mut self) {
+        self.wire.begin_turn();
+    }
+
+    /// Bytes from the server, split anywhere. Reading stops when the turn's allowance is spent; the rest is kept. Media
+    /// sent to a client that publishes is dropped. Nothing is read behind the end.
     ///
     /// # Errors
     /// The connection must be closed.
-    pub fn handle_input(&mut self, mut input: &[u8], now: Instant) -> Result<(), Error> {
+    pub fn handle_input(&mut self, input: &[u8], now: Instant) -> Result<(), Error> {
+        if self.state == State::Over {
+            return Ok(());
+        }
         self.wire.count(input.len());
-        loop {
-            let incoming = self.wire.next(&mut input)?;
+        let mut unread = std::mem::take(&mut self.unread);
+        unread.read(input, |rest| self.read(rest, now))?;
+        if self.state != State::Over {
+            self.unread = unread;
+        }
+        Ok(())
+    }
+
+    /// Whether the driver may read the socket now: not while there is unread input.
+    #[must_use]
+    pub fn takes_input(&self) -> bool {
+        !self.has_unread_input()
+    }
+
+    /// The turn's allowance did not suffice for all input: in its next turn the driver calls
+    /// [`ClientSession::handle_input`] with nothing.
+    #[must_use]
+    pub fn has_unread_input(&self) -> bool {
+        self.state != State::Over && (!self.unread.is_empty() || self.wire.has_waiting())
+    }
+
+    /// All bytes ever handed in.
+    #[must_use]
+    pub const fn input_bytes(&self) -> u64 {
+        self.wire.received()
+    }
+
+    fn read(&mut self, input: &mut &[u8], now: Instant) -> Result<(), Error> {
+        while self.state != State::Over {
+            let incoming = self.wire.next(input, now)?;
             if self.state == State::Handshaking && self.wire.is_open() {
                 self.connect(now);
             }
             match incoming {
-                None => return Ok(()),
+                None => break,
                 Some(Incoming::Media(message)) => {
-                    self.events.push_back(ClientEvent::Media(message));
+                    if self.config.role == ClientRole::Play {
+                        self.events.push_back(ClientEvent::Media(message));
+                    }
                 }
                 Some(Incoming::Command { command, .. }) => self.handle_command(&command, now),
             }
         }
+        Ok(())
     }
 
     /// Time has passed.
@@ -317,9 +361,10 @@ impl ClientSession {
                 let [a, b, c, d] = self.stream.to_be_bytes();
                 let [e, f, g, h] = PLAY_BUFFER_MS.to_be_bytes();
                 self.wire.send_user_control(SET_BUFFER_LENGTH, &[a, b, c, d, e, f, g, h]);
+                // Only a player is sent anything long.
+                self.wire.set_accepted();
             }
         }
-        self.wire.set_accepted();
         self.enter(State::Starting, now);
     }
 

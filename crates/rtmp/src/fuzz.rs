@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::allowance::Allowance;
 use crate::amf0::{Reader, write};
 use crate::chunk_reader::{ChunkReader, Message};
 use crate::message::{Command, SET_CHUNK_SIZE, normalise_data, split_aggregate};
@@ -29,10 +30,11 @@ pub fn chunk_reader(bytes: &[u8]) {
 /// All messages of these pieces, and what ended them.
 fn read_chunks<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Message>, Option<Error>) {
     let (mut reader, mut messages) = (ChunkReader::new(Limits::default()), Vec::new());
+    let mut allowance = Allowance::new(u32::MAX);
     reader.set_accepted();
     for mut piece in pieces {
         loop {
-            let message = match reader.read(&mut piece) {
+            let message = match reader.read(&mut piece, &mut allowance) {
                 Ok(Some(message)) => message,
                 Ok(None) => break,
                 Err(error) => return (messages, Some(error)),

@@ -4,6 +4,7 @@
 //! Sources: Adobe RTMP 1.0 (cited as RTMP), AMF0, Enhanced RTMP v2 (cited as E-RTMP).
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod amf0;
 mod authentication;
 mod chunk_reader;
@@ -18,8 +19,10 @@ mod limits;
 mod message;
 mod metadata;
 mod output;
+mod rate;
 mod server;
 mod target;
+mod unread;
 mod wire;
 
 pub use authentication::{ConnectArguments, Credentials};

@@ -1,7 +1,7 @@
 //! A broadcaster or a player talks to us.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 
@@ -10,11 +10,9 @@ use crate::four_cc::{answer_capabilities, read_four_cc_list};
 use crate::message::{
     Command, MediaKind, MediaMessage, STREAM_BEGIN, STREAM_EOF, encode_data, status,
 };
+use crate::unread::Unread;
 use crate::wire::{Incoming, MEDIA_STREAM, Wire};
 use crate::{Error, Limits, Output, Target};
-
-/// The window over which commands per second are averaged.
-const COMMAND_WINDOW_S: u32 = 10;
 
 /// How to serve one connection.
 #[derive(Clone, Debug)]
@@ -94,10 +92,9 @@ pub struct ServerSession {
     stream: u32,
     sent_fc_publish: bool,
     four_cc_list: Vec<String>,
-    commands_left: u32,
-    commands_at: Instant,
-    /// What came behind `publish` before it was decided: relays do not wait for the answer.
-    early: Vec<u8>,
+    /// What came behind `publish` before it was decided, as relays do not wait for the answer; and what a turn's
+    /// allowance did not suffice for.
+    unread: Unread,
     events: VecDeque<ServerEvent>,
 }
 
@@ -107,8 +104,7 @@ impl ServerSession {
     pub fn new(config: ServerConfig, now: Instant) -> Self {
         let ServerConfig { limits, seed, app } = config;
         Self {
-            wire: Wire::server(limits.clone(), seed),
-            commands_left: limits.commands_per_second * COMMAND_WINDOW_S,
+            wire: Wire::server(limits.clone(), seed, now),
             limits,
             app,
             state: State::Opening,
@@ -117,14 +113,19 @@ impl ServerSession {
             stream: MEDIA_STREAM,
             sent_fc_publish: false,
             four_cc_list: Vec::new(),
-            commands_at: now,
-            early: Vec::new(),
+            unread: Unread::default(),
             events: VecDeque::new(),
         }
     }
 
-    /// Bytes from the peer, split anywhere. Events of what came before an error are still there. Behind a publish
-    /// that is not decided nothing is looked at: see [`ServerSession::takes_input`]; nor behind the end.
+    /// A new turn of the driver: as much work as one turn allows ([`Limits::turn_work`]) may be done from here on.
+    pub fn begin_turn(&mut self) {
+        self.wire.begin_turn();
+    }
+
+    /// Bytes from the peer, split anywhere; see [`ServerSession::takes_input`] for when there may be any. Reading stops
+    /// when the turn's allowance is spent or a publish waits for its decision; the rest is kept. Events of what came
+    /// before an error are still there. Nothing is read behind the end.
     ///
     /// # Errors
     /// The connection must be closed.
@@ -133,25 +134,36 @@ impl ServerSession {
             return Ok(());
         }
         self.wire.count(input.len());
-        if self.early.is_empty() {
-            return self.read(input, now);
+        let mut unread = std::mem::take(&mut self.unread);
+        unread.read(input, |rest| self.read(rest, now))?;
+        if self.state == State::PublishAsked && unread.length() > self.limits.message_before_bytes {
+            return Err(Error::PartialLimit);
         }
-        let mut early = std::mem::take(&mut self.early);
-        early.extend_from_slice(input);
-        self.read(&early, now)
+        if self.state != State::Over {
+            self.unread = unread;
+        }
+        Ok(())
     }
 
-    /// False while a publish waits for its decision: the driver stops reading, so that the peer's own buffers fill
-    /// and not ours. What it has read already is kept, up to the length of a message before acceptance.
+    /// Whether the driver may read the socket now. False while a publish waits for its decision, so that the peer's own
+    /// buffers fill and not ours, and while there is unread input.
     #[must_use]
     pub fn takes_input(&self) -> bool {
-        self.state != State::PublishAsked
+        self.state != State::PublishAsked && !self.has_unread_input()
     }
 
-    /// Bytes of before the decision are still here: [`ServerSession::handle_input`] takes them up, be it with nothing.
+    /// There is input that can be read now: in its next turn the driver calls [`ServerSession::handle_input`] with
+    /// nothing. It is what a turn's allowance did not suffice for, or what came before a publish was allowed.
     #[must_use]
-    pub const fn has_early_input(&self) -> bool {
-        !self.early.is_empty()
+    pub fn has_unread_input(&self) -> bool {
+        !matches!(self.state, State::PublishAsked | State::Over)
+            && (!self.unread.is_empty() || self.wire.has_waiting())
+    }
+
+    /// All bytes ever handed in, metadata and commands included: for limits of bitrate.
+    #[must_use]
+    pub const fn input_bytes(&self) -> u64 {
+        self.wire.received()
     }
 
     /// Bytes that must come at least before another message is whole; 0 between two messages.
@@ -160,28 +172,20 @@ impl ServerSession {
         self.wire.missing_bytes()
     }
 
-    fn read(&mut self, mut input: &[u8], now: Instant) -> Result<(), Error> {
+    fn read(&mut self, input: &mut &[u8], now: Instant) -> Result<(), Error> {
         while !matches!(self.state, State::PublishAsked | State::Over) {
-            match self.wire.next(&mut input)? {
-                None => return Ok(()),
+            match self.wire.next(input, now)? {
+                None => break,
                 Some(Incoming::Media(message)) => {
                     if self.state == State::Publishing {
                         self.events.push_back(ServerEvent::Media(message));
                     }
                 }
                 Some(Incoming::Command { stream, command }) => {
-                    self.count_command(now)?;
                     self.handle_command(stream, &command);
                 }
             }
         }
-        if self.state == State::Over {
-            return Ok(());
-        }
-        if input.len() > self.limits.message_before_bytes {
-            return Err(Error::PartialLimit);
-        }
-        self.early.extend_from_slice(input);
         Ok(())
     }
 
@@ -415,19 +419,6 @@ impl ServerSession {
         }
     }
 
-    fn count_command(&mut self, now: Instant) -> Result<(), Error> {
-        let seconds = now.saturating_duration_since(self.commands_at).as_secs();
-        if seconds > 0 {
-            self.commands_at += Duration::from_secs(seconds);
-            let seconds = u32::try_from(seconds).unwrap_or(COMMAND_WINDOW_S).min(COMMAND_WINDOW_S);
-            let full = self.limits.commands_per_second * COMMAND_WINDOW_S;
-            let refilled = self.commands_left + self.limits.commands_per_second * seconds;
-            self.commands_left = refilled.min(full);
-        }
-        self.commands_left = self.commands_left.checked_sub(1).ok_or(Error::CommandRateLimit)?;
-        Ok(())
-    }
-
     fn close_with(&mut self, code: &str, description: &str) {
         self.send_status(status("error", code, description));
         self.close();
@@ -435,7 +426,7 @@ impl ServerSession {
 
     fn close(&mut self) {
         self.state = State::Over;
-        self.early = Vec::new();
+        self.unread = Unread::default();
         self.events.push_back(ServerEvent::Close);
     }
 

@@ -8,10 +8,14 @@ mod commands;
 mod messages;
 #[path = "encoders/plays.rs"]
 mod plays;
+#[path = "encoders/rates.rs"]
+mod rates;
 #[path = "support/encoder.rs"]
 mod support;
 #[path = "encoders/timestamps.rs"]
 mod timestamps;
+#[path = "encoders/turns.rs"]
+mod turns;
 #[path = "encoders/unread.rs"]
 mod unread;
 #[path = "support/wire_times.rs"]
