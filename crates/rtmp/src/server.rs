@@ -7,9 +7,7 @@ use bytes::Bytes;
 
 use crate::amf0::Value;
 use crate::four_cc::{answer_capabilities, read_four_cc_list};
-use crate::message::{
-    Command, MediaKind, MediaMessage, STREAM_BEGIN, STREAM_EOF, encode_data, status,
-};
+use crate::message::{Command, MediaKind, MediaMessage, STREAM_BEGIN, STREAM_EOF, status};
 use crate::unread::Unread;
 use crate::wire::{Incoming, MEDIA_STREAM, Wire};
 use crate::{Error, Limits, Output, Target};
@@ -254,12 +252,6 @@ impl ServerSession {
         {
             self.send_status(status("status", code, description));
         }
-        let access =
-            [Value::string("|RtmpSampleAccess"), Value::Boolean(true), Value::Boolean(true)];
-        self.send_media(MediaKind::Script, 0, &[], &encode_data(&access));
-        let start = Value::object([("code", Value::string("NetStream.Data.Start"))]);
-        let start = encode_data(&[Value::string("onStatus"), start]);
-        self.send_media(MediaKind::Script, 0, &[], &start);
     }
 
     /// None of the stream's tracks is for this player (E-RTMP, "NetStream onStatus"); [`ServerEvent::Close`] follows.
