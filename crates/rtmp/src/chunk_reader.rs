@@ -340,5 +340,8 @@ fn basic_header(header: &[u8]) -> Option<(u8, u32, usize)> {
 }
 
 #[cfg(test)]
+#[path = "chunk_reader_limit_tests.rs"]
+mod limit_tests;
+#[cfg(test)]
 #[path = "chunk_reader_tests.rs"]
 mod tests;

@@ -2,9 +2,7 @@
 
 use headgate_rtmp::ServerEvent;
 
-use crate::support::{
-    Encoder, Reply, USER_CONTROL, null, number, reply, status, string,
-};
+use crate::support::{Encoder, Reply, USER_CONTROL, null, number, reply, status, string};
 use crate::{created, stream_begin};
 
 #[test]
