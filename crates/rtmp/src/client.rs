@@ -20,7 +20,7 @@ use crate::amf0::Value;
 use crate::message::{Command, MediaKind, SET_DATA_FRAME};
 use crate::unread::Unread;
 use crate::wire::{Incoming, MEDIA_STREAM, Wire};
-use crate::{Error, Output};
+use crate::{Error, Framed, Output};
 
 /// `onMetaData` as an AMF0 string.
 const ON_METADATA: &[u8] = b"\x02\x00\x0aonMetaData";
@@ -34,7 +34,26 @@ enum State {
     Over,
 }
 
-/// One connection, seen from the client.
+/// One connection, seen from the client: handshake, `connect`, `createStream`, and then one publish or one play.
+///
+/// Performs no I/O and reads no clock. C0 and C1 are in the output from the start. Its driver, in each turn of its event
+/// loop:
+///
+/// 1. calls [`begin_turn`](Self::begin_turn);
+/// 2. when [`has_unread_input`](Self::has_unread_input), calls [`handle_input`](Self::handle_input) with nothing; else,
+///    as long as [`takes_input`](Self::takes_input), reads the socket and hands in what came;
+/// 3. after each of these calls polls [`poll_event`](Self::poll_event) until it is `None`, also when the call failed;
+/// 4. writes [`output_mut`](Self::output_mut) until it is empty or the socket is full;
+/// 5. when there is unread input (again), takes its next turn without waiting for the socket; else waits for the socket
+///    or [`poll_timeout`](Self::poll_timeout), at which it calls [`handle_timeout`](Self::handle_timeout).
+///
+/// Media is sent from [`ClientEvent::Ready`] on; before that it is dropped. What the server makes of the request comes as
+/// one of [`ClientEvent::Refused`], [`ClientEvent::Reconnect`], [`ClientEvent::Redirected`] or `Ready`; the end of what
+/// was ready as [`ClientEvent::Ended`], or by [`end`](Self::end).
+///
+/// All of them but `Ready` are followed by [`ClientEvent::Close`]: the output is still to be written, input is ignored.
+/// It ends with an error of `handle_input` or `handle_timeout` as well, after which no other method but `poll_event` and
+/// those of the output may be called. A closed socket it need not hear of.
 #[derive(Debug)]
 pub struct ClientSession {
     wire: Wire,
@@ -163,6 +182,17 @@ impl ClientSession {
         let keeps = kind == MediaKind::Script && payload.starts_with(ON_METADATA);
         let header = if keeps { SET_DATA_FRAME } else { header };
         self.wire.send_media(self.stream, kind, timestamp, header, payload);
+    }
+
+    /// The same, written once for many upstreams: byte for byte what [`ClientSession::send_media`] writes.
+    pub fn send_framed(&mut self, framed: &Framed) {
+        if framed.kind() == MediaKind::Script {
+            // Metadata has another header here.
+            let timestamp = framed.timestamp();
+            self.send_media(MediaKind::Script, timestamp, framed.header(), framed.payload());
+        } else if self.state == State::Ready {
+            self.wire.send_framed(self.stream, framed);
+        }
     }
 
     /// Codecs the server said it takes by Enhanced RTMP; empty for one that knows nothing of it.

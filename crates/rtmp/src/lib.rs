@@ -12,6 +12,7 @@ mod chunk_writer;
 mod client;
 mod error;
 mod four_cc;
+mod framed;
 #[doc(hidden)]
 pub mod fuzz;
 mod handshake;
@@ -29,6 +30,7 @@ pub use authentication::{ConnectArguments, Credentials};
 pub use client::{ClientConfig, ClientEvent, ClientRole, ClientSession, RefusalKind};
 pub use error::Error;
 pub use four_cc::OUR_FOUR_CCS;
+pub use framed::Framed;
 pub use limits::Limits;
 pub use message::{MediaKind, MediaMessage, encode_metadata};
 pub use metadata::{encode_metadata_with, read_metadata};

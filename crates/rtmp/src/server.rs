@@ -14,7 +14,7 @@ pub use event::{Refusal, ServerEvent};
 use crate::message::{MediaKind, STREAM_BEGIN, STREAM_EOF, status};
 use crate::unread::Unread;
 use crate::wire::{Incoming, MEDIA_STREAM, Wire};
-use crate::{Error, Limits, Output};
+use crate::{Error, Framed, Limits, Output};
 
 /// How to serve one connection.
 #[derive(Clone, Debug)]
@@ -47,7 +47,26 @@ enum State {
     Over,
 }
 
-/// One connection, seen from the server.
+/// One connection, seen from the server: handshake, `connect`, and then one publish or one play.
+///
+/// Performs no I/O and reads no clock. Its driver, in each turn of its event loop:
+///
+/// 1. calls [`begin_turn`](Self::begin_turn);
+/// 2. when [`has_unread_input`](Self::has_unread_input), calls [`handle_input`](Self::handle_input) with nothing; else,
+///    as long as [`takes_input`](Self::takes_input), reads the socket and hands in what came;
+/// 3. after each of these calls polls [`poll_event`](Self::poll_event) until it is `None`, also when the call failed;
+/// 4. writes [`output_mut`](Self::output_mut) until it is empty or the socket is full;
+/// 5. when there is unread input (again), takes its next turn without waiting for the socket; else waits for the socket
+///    or [`poll_timeout`](Self::poll_timeout), at which it calls [`handle_timeout`](Self::handle_timeout).
+///
+/// [`ServerEvent::PublishRequested`] is to be answered by [`allow`](Self::allow) or [`deny`](Self::deny); the session
+/// waits for that without a limit of its own, reads nothing meanwhile, and has unread input afterwards if the peer did
+/// not wait. [`ServerEvent::PlayRequested`] is to be answered by [`accept_play`](Self::accept_play) or
+/// [`refuse_play`](Self::refuse_play), before which media for the player is dropped.
+///
+/// It ends with [`ServerEvent::Close`], after the peer or the driver ended it: the output is still to be written, input is
+/// ignored. It ends with an error of `handle_input` or `handle_timeout`, after which no other method but `poll_event` and
+/// those of the output may be called. A closed socket it need not hear of.
 #[derive(Debug)]
 pub struct ServerSession {
     wire: Wire,
@@ -241,6 +260,13 @@ impl ServerSession {
     pub fn send_media(&mut self, kind: MediaKind, timestamp: u32, header: &[u8], payload: &Bytes) {
         if self.state == State::Playing {
             self.wire.send_media(self.stream, kind, timestamp, header, payload);
+        }
+    }
+
+    /// The same, written once for many players: byte for byte what [`ServerSession::send_media`] writes.
+    pub fn send_framed(&mut self, framed: &Framed) {
+        if self.state == State::Playing {
+            self.wire.send_framed(self.stream, framed);
         }
     }
 

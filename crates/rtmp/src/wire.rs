@@ -15,7 +15,7 @@ use crate::message::{
     SET_PEER_BANDWIDTH, USER_CONTROL, VIDEO, WINDOW_ACK_SIZE, normalise_data, split_aggregate,
 };
 use crate::rate::Rate;
-use crate::{Error, Limits, Output};
+use crate::{Error, Framed, Limits, Output};
 
 /// What we ask peers to acknowledge by.
 pub(crate) const OUR_WINDOW: u32 = 2_500_000;
@@ -264,14 +264,29 @@ impl Wire {
         prefix: &[u8],
         payload: &Bytes,
     ) {
-        let chunk_stream = match kind {
-            MediaKind::Audio => ChunkStreamId::Audio,
-            MediaKind::Video => ChunkStreamId::Video,
-            MediaKind::Script => ChunkStreamId::Script,
-        };
-        let head = Head { chunk_stream, kind: kind.message_type(), stream, timestamp };
+        let head = media_head(stream, kind, timestamp);
         self.writer.write(&mut self.output, head, prefix, payload);
     }
+
+    /// The same message as [`Wire::send_media`] would write.
+    pub(crate) fn send_framed(&mut self, stream: u32, framed: &Framed) {
+        if stream == MEDIA_STREAM && self.writer.chunk_size() == OUR_CHUNK_SIZE {
+            self.output.put_parts(framed.parts(), framed.wire_bytes());
+        } else {
+            let (kind, timestamp) = (framed.kind(), framed.timestamp());
+            self.send_media(stream, kind, timestamp, framed.header(), framed.payload());
+        }
+    }
+}
+
+/// The header of a media message: audio, video and script data each have their chunk stream.
+pub(crate) const fn media_head(stream: u32, kind: MediaKind, timestamp: u32) -> Head {
+    let chunk_stream = match kind {
+        MediaKind::Audio => ChunkStreamId::Audio,
+        MediaKind::Video => ChunkStreamId::Video,
+        MediaKind::Script => ChunkStreamId::Script,
+    };
+    Head { chunk_stream, kind: kind.message_type(), stream, timestamp }
 }
 
 fn number(payload: &[u8]) -> Result<u32, Error> {

@@ -253,7 +253,7 @@ impl Encoder {
         replies
     }
 
-    fn output(&mut self) -> Vec<u8> {
+    pub(crate) fn output(&mut self) -> Vec<u8> {
         let (output, mut bytes) = (self.session.output_mut(), Vec::new());
         while !output.is_empty() {
             let mut slices = [IoSlice::new(&[])];

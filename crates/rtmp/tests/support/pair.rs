@@ -106,13 +106,13 @@ impl Pair {
         std::iter::from_fn(|| self.client.poll_event()).collect()
     }
 
-    /// The media among what the server was told.
+    /// The media among the server's events.
     pub(crate) fn media_at_server(&mut self) -> Vec<MediaMessage> {
         let media = |event| if let ServerEvent::Media(media) = event { Some(media) } else { None };
         self.server_events().into_iter().filter_map(media).collect()
     }
 
-    /// The media among what the client was told.
+    /// The media among the client's events.
     pub(crate) fn media_at_client(&mut self) -> Vec<MediaMessage> {
         let media = |event| if let ClientEvent::Media(media) = event { Some(media) } else { None };
         self.client_events().into_iter().filter_map(media).collect()
