@@ -3,7 +3,7 @@
 //!
 //! One unit is what reading a chunk header costs, some 30 ns; the other costs are measured against it.
 
-/// A whole message: its buffer is handed on, an event is queued, and the driver looks at what is in it.
+/// A whole message: its buffer is handed on, an event is queued, and the driver parses and forwards it.
 pub(crate) const MESSAGE: usize = 32;
 /// A message within an aggregate, when the aggregate is taken apart; each is a message of its own after that.
 pub(crate) const PART: usize = 2;

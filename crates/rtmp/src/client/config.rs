@@ -32,7 +32,7 @@ pub struct ClientConfig {
     pub four_cc_list: Vec<String>,
     /// For an upstream that asks who we are.
     pub credentials: Option<Credentials>,
-    /// What the connection before this one was told to add by [`ClientEvent::Reconnect`]; else the default.
+    /// What the server asked to be added on the connection before this one, from [`ClientEvent::Reconnect`]; else the default.
     pub arguments: ConnectArguments,
     /// An AMF0 object whose properties join the connect command's, where it has no such name itself; empty adds nothing.
     pub connect_info: Bytes,

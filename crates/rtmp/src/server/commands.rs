@@ -54,7 +54,7 @@ impl ServerSession {
                 self.finish();
             }
             ("getStreamLength", _) => self.answer(transaction, &[Value::Null, Value::Number(0.0)]),
-            // Answers to us need no answer; anything else unknown is told that it is fine.
+            // Answers to us need no answer; anything else unknown gets a success.
             ("_result" | "_error" | "onStatus", _) => {}
             _ => self.answer(transaction, &[Value::Null, Value::Null]),
         }
