@@ -72,7 +72,7 @@ impl Bench {
                 tc_url: format!("rtmp://{}/live", run.target),
                 name: name.clone().into_bytes(),
                 seed: [3; 8],
-                limits: Limits::default(),
+                limits: Limits { turn_work: u32::MAX, ..Limits::default() },
                 four_cc_list: Vec::new(),
                 ..ClientConfig::new(ClientRole::Publish)
             };

@@ -44,7 +44,7 @@ impl Error {
     }
 }
 
-/// The part of an AudioSpecificConfig that says how it will sound.
+/// The part of an AudioSpecificConfig that gives the decoded format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AudioSpecificConfig {
     /// Audio object type of the core: 2 is AAC-LC.

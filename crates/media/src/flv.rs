@@ -35,6 +35,18 @@ pub enum Error {
     /// An Enhanced RTMP codec we do not carry.
     #[error("codec {} is not supported", .0.escape_ascii())]
     FourCc([u8; 4]),
+    /// Opus of more than two channels, or with a channel mapping of its own (RFC 7845 5.1.1): nobody who only knows
+    /// mapping family 0 could decode it.
+    #[error("Opus with {channels} channels and channel mapping family {family} is not supported")]
+    OpusChannels {
+        /// Output channel count.
+        channels: u8,
+        /// Channel mapping family.
+        family: u8,
+    },
+    /// A decoder configuration that is too long to be one.
+    #[error("decoder configuration is longer than 64 KiB")]
+    ConfigurationLimit,
 }
 
 impl Error {
@@ -44,10 +56,18 @@ impl Error {
         match self {
             Self::Truncated => "tag_truncated",
             Self::Extensions => "tag_extensions_limit",
-            Self::VideoCodec(_) | Self::AudioCodec(_) | Self::FourCc(_) => "codec_unsupported",
+            Self::VideoCodec(_)
+            | Self::AudioCodec(_)
+            | Self::FourCc(_)
+            | Self::OpusChannels { .. } => "codec_unsupported",
+            Self::ConfigurationLimit => "configuration_limit",
         }
     }
 }
+
+/// Longest decoder configuration: parameter sets take a few hundred bytes, and it is kept for as long as the stream lives
+/// and handed to all who join.
+pub const CONFIGURATION_LIMIT_BYTES: usize = 64 << 10;
 
 const FRAME_TYPE_KEY: u8 = 1;
 const FRAME_TYPE_DISPOSABLE: u8 = 3;
@@ -64,15 +84,18 @@ const EX_VIDEO: u8 = 0x80;
 const SEQUENCE_START: u8 = 0;
 const CODED_FRAMES: u8 = 1;
 
-/// A frame; nothing when there is no data for one.
+/// A frame; nothing when there is no data for one. An error when it is an oversized configuration.
 fn frame(
     codec: Codec,
     kind: FrameKind,
     timestamp: Timestamp,
     composition_ms: i32,
     data: Bytes,
-) -> Option<Frame> {
-    (!data.is_empty()).then_some(Frame { codec, kind, timestamp, composition_ms, data })
+) -> Result<Option<Frame>, Error> {
+    if kind == FrameKind::Configuration && data.len() > CONFIGURATION_LIMIT_BYTES {
+        return Err(Error::ConfigurationLimit);
+    }
+    Ok((!data.is_empty()).then_some(Frame { codec, kind, timestamp, composition_ms, data }))
 }
 
 #[cfg(test)]

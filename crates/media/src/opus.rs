@@ -8,10 +8,10 @@ pub const SAMPLE_RATE: u32 = 48_000;
 /// No packet is longer than 120 ms (RFC 6716 3.2.5, R5).
 pub const LONGEST_PACKET_SAMPLES: u32 = 5760;
 
-/// Samples a decoder throws away at the start: the 6.5 ms by which libopus looks ahead.
+/// Samples a decoder throws away at the start: the 6.5 ms of libopus's lookahead.
 pub const PRE_SKIP: u16 = 312;
 
-/// A packet of at most this many bytes carries no sound: the sender is in discontinuous transmission.
+/// A packet of at most this many bytes carries no audio: the sender is in discontinuous transmission.
 const DTX_BYTES: usize = 2;
 
 /// How many channels audio has; more are not carried.
@@ -65,7 +65,7 @@ impl Error {
     }
 }
 
-/// How long the packet sounds, in samples of the 48 kHz clock: 120 to 5760.
+/// The duration of the packet, in samples of the 48 kHz clock: 120 to 5760.
 ///
 /// # Errors
 /// A truncated header or a duration that no packet may have.

@@ -53,7 +53,7 @@ impl fmt::Debug for ConnectArguments {
     }
 }
 
-/// How far we have gone; every reconnect goes one step further, so that there are two at most.
+/// How many steps are done; every reconnect is one step more, so that there are two at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     #[default]
@@ -69,7 +69,7 @@ pub(crate) enum Demand {
     Nothing,
     /// Connect again with these.
     Arguments(ConnectArguments),
-    /// It wants what we do not have, or has judged what we gave.
+    /// It wants what we do not have, or has rejected what we gave.
     Failed,
 }
 

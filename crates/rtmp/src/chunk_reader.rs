@@ -2,6 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
+use crate::allowance::Allowance;
 use crate::{Error, Limits};
 
 /// Chunk size before anyone sets it (RTMP 5.4.1).
@@ -101,17 +102,25 @@ impl ChunkReader {
         }
     }
 
-    /// The next whole message, taking from the front of `input` only what it needs. `None`: all input is taken.
-    pub(crate) fn read(&mut self, input: &mut &[u8]) -> Result<Option<Message>, Error> {
+    /// The next whole message, taking from the front of `input` only what it needs. `None`: all input is taken, or the
+    /// allowance is spent.
+    pub(crate) fn read(
+        &mut self,
+        input: &mut &[u8],
+        allowance: &mut Allowance,
+    ) -> Result<Option<Message>, Error> {
         loop {
             match self.chunk {
                 None => {
-                    if !self.read_header(input)? {
+                    if allowance.is_spent() || !self.read_header(input)? {
                         return Ok(None);
                     }
+                    allowance.spend(1);
                 }
                 Some((index, left)) => {
+                    let before = input.len();
                     let left = self.read_payload(index, left, input);
+                    allowance.spend_payload(before - input.len());
                     if left > 0 {
                         self.chunk = Some((index, left));
                         return Ok(None);
@@ -330,6 +339,9 @@ fn basic_header(header: &[u8]) -> Option<(u8, u32, usize)> {
     }
 }
 
+#[cfg(test)]
+#[path = "chunk_reader_limit_tests.rs"]
+mod limit_tests;
 #[cfg(test)]
 #[path = "chunk_reader_tests.rs"]
 mod tests;

@@ -19,7 +19,7 @@ pub(crate) enum ChunkStreamId {
     Video = 7,
 }
 
-/// What goes into a message's header.
+/// The fields of a message's header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub(crate) chunk_stream: ChunkStreamId,
@@ -30,17 +30,21 @@ pub(crate) struct Head {
 
 #[derive(Debug)]
 pub(crate) struct ChunkWriter {
-    chunk_size: usize,
+    chunk_size: u32,
 }
 
 impl ChunkWriter {
     pub(crate) const fn new() -> Self {
-        Self { chunk_size: DEFAULT_CHUNK_SIZE as usize }
+        Self { chunk_size: DEFAULT_CHUNK_SIZE }
     }
 
-    /// From the next message on; the peer must have been told.
+    pub(crate) const fn chunk_size(&self) -> u32 {
+        self.chunk_size
+    }
+
+    /// From the next message on; the peer must have been sent a SetChunkSize.
     pub(crate) const fn set_chunk_size(&mut self, size: u32) {
-        self.chunk_size = size as usize;
+        self.chunk_size = size;
     }
 
     /// Writes one message of `prefix` and `payload`; the payload's bytes are shared, not copied.
@@ -58,14 +62,15 @@ impl ChunkWriter {
         }
         // Prefixes are a few bytes of tag header: they always fit in the first chunk.
         output.put(prefix);
-        let mut at = self.chunk_size.saturating_sub(prefix.len()).min(payload.len());
+        let chunk_size = self.chunk_size as usize;
+        let mut at = chunk_size.saturating_sub(prefix.len()).min(payload.len());
         output.put_shared(payload.slice(..at));
         while at < payload.len() {
             output.put(&[0xc0 | id]);
             if is_extended {
                 output.put(&extended);
             }
-            let end = (at + self.chunk_size).min(payload.len());
+            let end = (at + chunk_size).min(payload.len());
             output.put_shared(payload.slice(at..end));
             at = end;
         }

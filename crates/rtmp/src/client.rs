@@ -1,6 +1,9 @@
 //! We talk to an upstream, or play from a server. Not who dials: a connection that is to be made anew is the driver's.
 
+mod commands;
+mod config;
 mod connect;
+mod event;
 mod replies;
 
 use std::collections::VecDeque;
@@ -8,113 +11,19 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use connect::connect_object;
+use commands::{DELETE_STREAM, FC_UNPUBLISH};
+pub use config::{ClientConfig, ClientRole};
+pub use event::ClientEvent;
 pub use replies::RefusalKind;
-use replies::{Status, stream_id};
 
 use crate::amf0::Value;
-use crate::authentication::{ConnectArguments, Credentials, Demand, Known, read_demand};
-use crate::four_cc::read_four_cc_list;
-use crate::message::{Command, MediaKind, MediaMessage, SET_DATA_FRAME};
+use crate::message::{Command, MediaKind, SET_DATA_FRAME};
+use crate::unread::Unread;
 use crate::wire::{Incoming, MEDIA_STREAM, Wire};
-use crate::{Error, Limits, Output};
+use crate::{Error, Framed, Output};
 
 /// `onMetaData` as an AMF0 string.
 const ON_METADATA: &[u8] = b"\x02\x00\x0aonMetaData";
-/// How far a player of ours asks the server to run ahead (RTMP 7.1.7).
-const PLAY_BUFFER_MS: u32 = 3000;
-
-/// What we want of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientRole {
-    /// Send a stream there.
-    Publish,
-    /// Read a stream from there.
-    Play,
-}
-
-/// Whom to talk to, and about what.
-#[derive(Clone, Debug)]
-pub struct ClientConfig {
-    /// Publish or play.
-    pub role: ClientRole,
-    /// App of the connect command.
-    pub app: String,
-    /// `rtmp://host:port/app`.
-    pub tc_url: String,
-    /// Stream name with its arguments, verbatim.
-    pub name: Vec<u8>,
-    /// Makes the handshake's random bytes differ from session to session.
-    pub seed: [u8; 8],
-    /// Bounds.
-    pub limits: Limits,
-    /// Codecs beyond plain FLV that we announce; empty announces nothing.
-    pub four_cc_list: Vec<String>,
-    /// For an upstream that asks who we are.
-    pub credentials: Option<Credentials>,
-    /// What the connection before this one was told to add by [`ClientEvent::Reconnect`]; else the default.
-    pub arguments: ConnectArguments,
-    /// An AMF0 object whose properties join the connect command's, where it has no such name itself; empty adds nothing.
-    pub connect_info: Bytes,
-}
-
-impl ClientConfig {
-    /// Nothing filled in but the role; for `..ClientConfig::new(role)`.
-    #[must_use]
-    pub fn new(role: ClientRole) -> Self {
-        Self {
-            role,
-            app: String::new(),
-            tc_url: String::new(),
-            name: Vec::new(),
-            seed: [0; 8],
-            limits: Limits::default(),
-            four_cc_list: Vec::new(),
-            credentials: None,
-            arguments: ConnectArguments::default(),
-            connect_info: Bytes::new(),
-        }
-    }
-}
-
-/// What the driver must know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientEvent {
-    /// Publishing or playing has started.
-    Ready,
-    /// Media of the stream we play.
-    Media(MediaMessage),
-    /// The server will not have us.
-    Refused {
-        /// Its status code.
-        code: String,
-        /// Its words.
-        description: String,
-        /// What they mean.
-        kind: RefusalKind,
-    },
-    /// The server asks who we are: dial the same address at once, with these arguments and the same credentials.
-    /// Happens on two connections in a row at most.
-    Reconnect {
-        /// For [`ClientConfig::arguments`].
-        arguments: ConnectArguments,
-    },
-    /// The server sends us elsewhere. Whether to follow, and how often, is the driver's decision.
-    Redirected {
-        /// The tcUrl to go to (`rtmp://host:port/app`, `rtmps://` likewise); the name stays.
-        url: String,
-    },
-    /// The server ended what had started.
-    Ended {
-        /// Its status code.
-        code: String,
-        /// Its words; empty when it has none.
-        description: String,
-    },
-    /// Write the output, then close.
-    Close,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Handshaking,
@@ -125,16 +34,26 @@ enum State {
     Over,
 }
 
-// Transaction ids, in the order every encoder uses.
-const CONNECT: f64 = 1.0;
-const RELEASE_STREAM: f64 = 2.0;
-const FC_PUBLISH: f64 = 3.0;
-const CREATE_STREAM: f64 = 4.0;
-const START: f64 = 5.0;
-const FC_UNPUBLISH: f64 = 6.0;
-const DELETE_STREAM: f64 = 7.0;
-
-/// One connection, seen from the client.
+/// One connection, seen from the client: handshake, `connect`, `createStream`, and then one publish or one play.
+///
+/// Performs no I/O and reads no clock. C0 and C1 are in the output from the start. Its driver, in each turn of its event
+/// loop:
+///
+/// 1. calls [`begin_turn`](Self::begin_turn);
+/// 2. when [`has_unread_input`](Self::has_unread_input), calls [`handle_input`](Self::handle_input) with nothing; else,
+///    as long as [`takes_input`](Self::takes_input), reads the socket and hands in what came;
+/// 3. after each of these calls polls [`poll_event`](Self::poll_event) until it is `None`, also when the call failed;
+/// 4. writes [`output_mut`](Self::output_mut) until it is empty or the socket is full;
+/// 5. when there is unread input (again), takes its next turn without waiting for the socket; else waits for the socket
+///    or [`poll_timeout`](Self::poll_timeout), at which it calls [`handle_timeout`](Self::handle_timeout).
+///
+/// Media is sent from [`ClientEvent::Ready`] on; before that it is dropped. What the server makes of the request comes as
+/// one of [`ClientEvent::Refused`], [`ClientEvent::Reconnect`], [`ClientEvent::Redirected`] or `Ready`; the end of what
+/// was ready as [`ClientEvent::Ended`], or by [`end`](Self::end).
+///
+/// All of them but `Ready` are followed by [`ClientEvent::Close`]: the output is still to be written, input is ignored.
+/// It ends with an error of `handle_input` or `handle_timeout` as well, after which no other method but `poll_event` and
+/// those of the output may be called. A closed socket it need not hear of.
 #[derive(Debug)]
 pub struct ClientSession {
     wire: Wire,
@@ -143,6 +62,8 @@ pub struct ClientSession {
     since: Instant,
     stream: u32,
     four_cc_list: Vec<String>,
+    /// What a turn's allowance did not suffice for.
+    unread: Unread,
     events: VecDeque<ClientEvent>,
 }
 
@@ -151,35 +72,76 @@ impl ClientSession {
     #[must_use]
     pub fn new(config: ClientConfig, now: Instant) -> Self {
         Self {
-            wire: Wire::client(config.limits.clone(), config.seed),
+            wire: Wire::client(config.limits.clone(), config.seed, now),
             config,
             state: State::Handshaking,
             since: now,
             stream: MEDIA_STREAM,
             four_cc_list: Vec::new(),
+            unread: Unread::default(),
             events: VecDeque::new(),
         }
     }
 
-    /// Bytes from the server, split anywhere.
+    /// A new turn of the driver: as much work as one turn allows ([`Limits::turn_work`]) may be done from here on.
+    pub fn begin_turn(&mut self) {
+        self.wire.begin_turn();
+    }
+
+    /// Bytes from the server, split anywhere. Reading stops when the turn's allowance is spent; the rest is kept. Media
+    /// sent to a client that publishes is dropped. Nothing is read behind the end.
     ///
     /// # Errors
     /// The connection must be closed.
-    pub fn handle_input(&mut self, mut input: &[u8], now: Instant) -> Result<(), Error> {
+    pub fn handle_input(&mut self, input: &[u8], now: Instant) -> Result<(), Error> {
+        if self.state == State::Over {
+            return Ok(());
+        }
         self.wire.count(input.len());
-        loop {
-            let incoming = self.wire.next(&mut input)?;
+        let mut unread = std::mem::take(&mut self.unread);
+        unread.read(input, |rest| self.read(rest, now))?;
+        if self.state != State::Over {
+            self.unread = unread;
+        }
+        Ok(())
+    }
+
+    /// Whether the driver may read the socket now: not while there is unread input.
+    #[must_use]
+    pub fn takes_input(&self) -> bool {
+        !self.has_unread_input()
+    }
+
+    /// The turn's allowance did not suffice for all input: in its next turn the driver calls
+    /// [`ClientSession::handle_input`] with nothing.
+    #[must_use]
+    pub fn has_unread_input(&self) -> bool {
+        self.state != State::Over && (!self.unread.is_empty() || self.wire.has_waiting())
+    }
+
+    /// All bytes ever handed in.
+    #[must_use]
+    pub const fn input_bytes(&self) -> u64 {
+        self.wire.received()
+    }
+
+    fn read(&mut self, input: &mut &[u8], now: Instant) -> Result<(), Error> {
+        while self.state != State::Over {
+            let incoming = self.wire.next(input, now)?;
             if self.state == State::Handshaking && self.wire.is_open() {
                 self.connect(now);
             }
             match incoming {
-                None => return Ok(()),
+                None => break,
                 Some(Incoming::Media(message)) => {
-                    self.events.push_back(ClientEvent::Media(message));
+                    if self.config.role == ClientRole::Play {
+                        self.events.push_back(ClientEvent::Media(message));
+                    }
                 }
                 Some(Incoming::Command { command, .. }) => self.handle_command(&command, now),
             }
         }
+        Ok(())
     }
 
     /// Time has passed.
@@ -222,6 +184,17 @@ impl ClientSession {
         self.wire.send_media(self.stream, kind, timestamp, header, payload);
     }
 
+    /// The same, written once for many upstreams: byte for byte what [`ClientSession::send_media`] writes.
+    pub fn send_framed(&mut self, framed: &Framed) {
+        if framed.kind() == MediaKind::Script {
+            // Metadata has another header here.
+            let timestamp = framed.timestamp();
+            self.send_media(MediaKind::Script, timestamp, framed.header(), framed.payload());
+        } else if self.state == State::Ready {
+            self.wire.send_framed(self.stream, framed);
+        }
+    }
+
     /// Codecs the server said it takes by Enhanced RTMP; empty for one that knows nothing of it.
     #[must_use]
     pub fn four_cc_list(&self) -> &[String] {
@@ -252,124 +225,6 @@ impl ClientSession {
         &mut self.wire.output
     }
 
-    fn connect(&mut self, now: Instant) {
-        self.wire.announce_chunk_size();
-        let object = connect_object(&self.config);
-        self.send(0, "connect", CONNECT, &[object]);
-        self.enter(State::Connecting, now);
-    }
-
-    fn handle_command(&mut self, command: &Command, now: Instant) {
-        match (command.name.as_str(), self.state) {
-            // Nothing else was asked, whatever number the answer has.
-            ("_result", State::Connecting) => {
-                // Some put it into the properties, some into the information object.
-                self.four_cc_list = read_four_cc_list(&command.object);
-                if let Some(information) = command.arguments.first() {
-                    self.four_cc_list.extend(read_four_cc_list(information));
-                }
-                self.create(now);
-            }
-            ("_result", State::Creating) if is_stream_created(command) => {
-                self.stream = stream_id(command).unwrap_or(MEDIA_STREAM);
-                self.begin(now);
-            }
-            ("_error", State::Connecting) => self.refuse(Status::read(command)),
-            ("_error", State::Creating | State::Starting) if concerns_us(command) => {
-                self.refuse(Status::read(command));
-            }
-            ("onStatus", _) => self.handle_status(Status::read(command)),
-            ("close", State::Connecting | State::Creating | State::Starting | State::Ready) => {
-                let (code, description) = ("close".into(), String::new());
-                self.events.push_back(ClientEvent::Ended { code, description });
-                self.close();
-            }
-            // onBWDone, onFCPublish, answers to releaseStream and FCPublish: nothing waits for them.
-            _ => {}
-        }
-    }
-
-    fn create(&mut self, now: Instant) {
-        if self.config.role == ClientRole::Publish {
-            let name = Value::String(self.config.name.clone());
-            self.send(0, "releaseStream", RELEASE_STREAM, &[Value::Null, name.clone()]);
-            self.send(0, "FCPublish", FC_PUBLISH, &[Value::Null, name]);
-        } else {
-            self.wire.announce_window();
-        }
-        self.send(0, "createStream", CREATE_STREAM, &[Value::Null]);
-        self.enter(State::Creating, now);
-    }
-
-    fn begin(&mut self, now: Instant) {
-        /// SetBufferLength (RTMP 7.1.7).
-        const SET_BUFFER_LENGTH: u16 = 3;
-        let name = Value::String(self.config.name.clone());
-        match self.config.role {
-            ClientRole::Publish => {
-                let kind = Value::string("live");
-                self.send(self.stream, "publish", START, &[Value::Null, name, kind]);
-            }
-            ClientRole::Play => {
-                // Live only: -1 would do, -2 falls back to recordings and is what everyone sends.
-                let start = Value::Number(-2000.0);
-                self.send(self.stream, "play", START, &[Value::Null, name, start]);
-                let [a, b, c, d] = self.stream.to_be_bytes();
-                let [e, f, g, h] = PLAY_BUFFER_MS.to_be_bytes();
-                self.wire.send_user_control(SET_BUFFER_LENGTH, &[a, b, c, d, e, f, g, h]);
-            }
-        }
-        self.wire.set_accepted();
-        self.enter(State::Starting, now);
-    }
-
-    fn handle_status(&mut self, status: Status) {
-        match self.state {
-            State::Starting if status.starts() => {
-                self.state = State::Ready;
-                self.events.push_back(ClientEvent::Ready);
-            }
-            State::Connecting | State::Creating | State::Starting if status.fails() => {
-                self.refuse(status);
-            }
-            State::Ready if status.ends() || status.fails() => {
-                let Status { code, description, .. } = status;
-                self.events.push_back(ClientEvent::Ended { code, description });
-                self.close();
-            }
-            State::Handshaking
-            | State::Connecting
-            | State::Creating
-            | State::Starting
-            | State::Ready
-            | State::Over => {}
-        }
-    }
-
-    fn refuse(&mut self, status: Status) {
-        let kind = status.kind();
-        let Status { code, description, redirect, .. } = status;
-        let refused = |kind| ClientEvent::Refused { code, description: description.clone(), kind };
-        let event = match (self.demand(&description), redirect) {
-            (_, Some(url)) => ClientEvent::Redirected { url },
-            (Demand::Nothing, None) => refused(kind),
-            (Demand::Arguments(arguments), None) => ClientEvent::Reconnect { arguments },
-            (Demand::Failed, None) => refused(RefusalKind::Credentials),
-        };
-        self.events.push_back(event);
-        self.close();
-    }
-
-    /// Only connect is where servers ask who we are.
-    fn demand(&self, description: &str) -> Demand {
-        if self.state != State::Connecting {
-            return Demand::Nothing;
-        }
-        let ClientConfig { credentials, arguments, app, seed, .. } = &self.config;
-        let known = Known { credentials: credentials.as_ref(), arguments, app, seed: *seed };
-        read_demand(description, known)
-    }
-
     const fn enter(&mut self, state: State, now: Instant) {
         self.state = state;
         self.since = now;
@@ -385,19 +240,4 @@ impl ClientSession {
     fn send(&mut self, stream: u32, name: &str, transaction: f64, values: &[Value]) {
         self.wire.send_command(stream, &Command::encode(name, transaction, values));
     }
-}
-
-/// An answer to createStream: by its number, or by naming a stream when the number is none that we gave.
-fn is_stream_created(command: &Command) -> bool {
-    is_for(command, CREATE_STREAM) || (concerns_us(command) && stream_id(command).is_some())
-}
-
-/// Not to a command whose failure means nothing: servers refuse releaseStream for names that were never there.
-fn concerns_us(command: &Command) -> bool {
-    ![CONNECT, RELEASE_STREAM, FC_PUBLISH].iter().any(|transaction| is_for(command, *transaction))
-}
-
-#[allow(clippy::float_cmp, reason = "transaction ids are whole numbers that come back as sent")]
-fn is_for(command: &Command, transaction: f64) -> bool {
-    command.transaction == transaction
 }

@@ -47,6 +47,12 @@ pub enum Error {
     /// More commands per second than allowed.
     #[error("too many commands")]
     CommandRateLimit,
+    /// More script data messages per second than allowed.
+    #[error("too many script data messages")]
+    ScriptRateLimit,
+    /// More control messages per second than allowed.
+    #[error("too many control messages")]
+    ControlRateLimit,
     /// More answers than allowed wait for a peer that does not read them.
     #[error("the peer does not read our answers")]
     AnswerBytesLimit,
@@ -71,6 +77,8 @@ impl Error {
             Self::PartialLimit => "partial_limit",
             Self::AmfLimit => "amf_limit",
             Self::CommandRateLimit => "command_rate_limit",
+            Self::ScriptRateLimit => "script_rate_limit",
+            Self::ControlRateLimit => "control_rate_limit",
             Self::AnswerBytesLimit => "answer_bytes_limit",
         }
     }
@@ -89,6 +97,8 @@ impl Error {
             | Self::PartialLimit
             | Self::AmfLimit
             | Self::CommandRateLimit
+            | Self::ScriptRateLimit
+            | Self::ControlRateLimit
             | Self::AnswerBytesLimit => true,
         }
     }

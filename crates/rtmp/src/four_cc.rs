@@ -63,7 +63,7 @@ pub(crate) fn answer_capabilities(object: &Value) -> Vec<(Vec<u8>, Value)> {
     answer
 }
 
-/// Encoding alone takes nothing. What is no mask is not judged.
+/// Encoding alone takes nothing. What is no mask counts as all of them.
 fn takes(mask: &Value) -> bool {
     // A float's cast saturates; the mask has three bits.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]

@@ -4,12 +4,13 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::allowance::Allowance;
 use crate::amf0::{Reader, write};
 use crate::chunk_reader::{ChunkReader, Message};
 use crate::message::{Command, SET_CHUNK_SIZE, normalise_data, split_aggregate};
 use crate::{
-    ClientConfig, ClientRole, ClientSession, Error, Limits, Output, ServerConfig, ServerEvent,
-    ServerSession,
+    ClientConfig, ClientEvent, ClientRole, ClientSession, Error, Limits, Output, ServerConfig,
+    ServerEvent, ServerSession,
 };
 
 /// The longest single answer there is, and the handshake.
@@ -29,10 +30,11 @@ pub fn chunk_reader(bytes: &[u8]) {
 /// All messages of these pieces, and what ended them.
 fn read_chunks<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Message>, Option<Error>) {
     let (mut reader, mut messages) = (ChunkReader::new(Limits::default()), Vec::new());
+    let mut allowance = Allowance::new(u32::MAX);
     reader.set_accepted();
     for mut piece in pieces {
         loop {
-            let message = match reader.read(&mut piece) {
+            let message = match reader.read(&mut piece, &mut allowance) {
                 Ok(Some(message)) => message,
                 Ok(None) => break,
                 Err(error) => return (messages, Some(error)),
@@ -80,58 +82,133 @@ pub fn message(bytes: &[u8]) {
     assert!(parts.iter().map(|part| part.payload.len()).sum::<usize>() <= bytes.len());
 }
 
-/// The first byte splits the rest; a server past its handshake reads it.
+/// A server past its handshake reads the bytes: at once, in pieces, and a little in each turn.
 ///
 /// # Panics
-/// More answers than allowed are a finding.
+/// More answers than allowed are a finding, and other events than when all is read at once.
 pub fn server_session(bytes: &[u8]) {
     let now = Instant::now();
-    let mut session = ServerSession::new(ServerConfig::default(), now);
-    let mut hello = vec![0; 1 + 2 * 1536];
-    hello[0] = 3;
-    let Some((split, rest)) = bytes.split_first() else { return };
-    let (first, second) = rest.split_at(usize::from(*split).min(rest.len()));
-    for part in [&hello[..], first, second] {
-        let outcome = session.handle_input(part, now);
-        assert_bounded(session.output());
-        if outcome.is_err() {
-            return;
-        }
-        while let Some(event) = session.poll_event() {
-            match event {
-                ServerEvent::PublishRequested(_) => session.allow(),
-                ServerEvent::PlayRequested(_) => session.accept_play(),
-                ServerEvent::Media(_)
-                | ServerEvent::PublishEnded
-                | ServerEvent::PlayEnded
-                | ServerEvent::Close => {}
+    assert_bounded(serve(bytes, bytes.len().max(1), Limits::default(), now).1.output());
+    if bytes.len() > Limits::default().message_before_bytes {
+        // What waits for a decision is bounded, however it came.
+        return;
+    }
+    let ((whole, _), first) = (serve(bytes, usize::MAX, unbounded(u32::MAX), now), first(bytes));
+    for (piece, turn_work) in [(1, 1), (1 + first % 97, 40), (1460, 1 + first as u32)] {
+        let (pieces, _) = serve(bytes, piece, unbounded(turn_work), now);
+        assert_eq!(pieces, whole, "in pieces of {piece}, {turn_work} a turn");
+    }
+}
+
+/// What a session reported, and the error that ended it.
+type Outcome<Event> = (Vec<Event>, Option<Error>);
+
+/// The outcome of a server that is handed the bytes in pieces and grants what it is asked.
+fn serve(
+    bytes: &[u8],
+    piece: usize,
+    limits: Limits,
+    now: Instant,
+) -> (Outcome<ServerEvent>, ServerSession) {
+    let config = ServerConfig { limits, ..ServerConfig::default() };
+    let (mut session, mut events) = (ServerSession::new(config, now), Vec::new());
+    let hello = hello();
+    for input in [&hello[..]].into_iter().chain(bytes.chunks(piece)) {
+        let mut input = input;
+        loop {
+            session.begin_turn();
+            let outcome = session.handle_input(input, now);
+            while let Some(event) = session.poll_event() {
+                match event {
+                    ServerEvent::PublishRequested(_) => session.allow(),
+                    ServerEvent::PlayRequested(_) => session.accept_play(),
+                    ServerEvent::Media(_)
+                    | ServerEvent::PublishEnded
+                    | ServerEvent::PlayEnded
+                    | ServerEvent::Close => {}
+                }
+                events.push(event);
             }
+            if let Err(error) = outcome {
+                return ((events, Some(error)), session);
+            }
+            if session.takes_input() {
+                break;
+            }
+            assert!(session.has_unread_input(), "neither the socket nor the input is to be read");
+            input = &[];
+        }
+    }
+    ((events, None), session)
+}
+
+/// A client past its handshake reads the bytes, publishing and playing: at once, in pieces, and a little in each turn.
+///
+/// # Panics
+/// More answers than allowed are a finding, and other events than when all is read at once.
+pub fn client_session(bytes: &[u8]) {
+    let now = Instant::now();
+    for role in [ClientRole::Publish, ClientRole::Play] {
+        assert_bounded(dial(bytes, usize::MAX, role, Limits::default(), now).1.output());
+        let (whole, _) = dial(bytes, usize::MAX, role, unbounded(u32::MAX), now);
+        let first = first(bytes);
+        for (piece, turn_work) in [(1, 1), (1 + first % 97, 40), (1460, 1 + first as u32)] {
+            let (pieces, _) = dial(bytes, piece, role, unbounded(turn_work), now);
+            assert_eq!(pieces, whole, "in pieces of {piece}, {turn_work} a turn");
         }
     }
 }
 
-/// A client past its handshake reads the bytes, publishing and playing.
-///
-/// # Panics
-/// More answers than allowed are a finding.
-pub fn client_session(bytes: &[u8]) {
-    let now = Instant::now();
+/// The outcome of a client that is handed the bytes in pieces.
+fn dial(
+    bytes: &[u8],
+    piece: usize,
+    role: ClientRole,
+    limits: Limits,
+    now: Instant,
+) -> (Outcome<ClientEvent>, ClientSession) {
+    let config = ClientConfig {
+        app: "live".into(),
+        tc_url: "rtmp://h/live".into(),
+        name: b"cam".to_vec(),
+        seed: [1; 8],
+        limits,
+        ..ClientConfig::new(role)
+    };
+    let (mut session, mut events) = (ClientSession::new(config, now), Vec::new());
+    let hello = hello();
+    for input in [&hello[..]].into_iter().chain(bytes.chunks(piece)) {
+        let mut input = input;
+        loop {
+            session.begin_turn();
+            let outcome = session.handle_input(input, now);
+            events.extend(std::iter::from_fn(|| session.poll_event()));
+            if let Err(error) = outcome {
+                return ((events, Some(error)), session);
+            }
+            if session.takes_input() {
+                break;
+            }
+            input = &[];
+        }
+    }
+    ((events, None), session)
+}
+
+/// The peer's side of a plain handshake.
+fn hello() -> Vec<u8> {
     let mut hello = vec![0; 1 + 2 * 1536];
     hello[0] = 3;
-    for role in [ClientRole::Publish, ClientRole::Play] {
-        let config = ClientConfig {
-            app: "live".into(),
-            tc_url: "rtmp://h/live".into(),
-            name: b"cam".to_vec(),
-            seed: [1; 8],
-            ..ClientConfig::new(role)
-        };
-        let mut session = ClientSession::new(config, now);
-        if session.handle_input(&hello, now).is_ok() && session.handle_input(bytes, now).is_ok() {
-            while session.poll_event().is_some() {}
-        }
-        assert_bounded(session.output());
-    }
+    hello
+}
+
+fn first(bytes: &[u8]) -> usize {
+    bytes.first().copied().unwrap_or_default().into()
+}
+
+/// Acknowledgements depend on the pieces that input comes in: they are not counted here.
+fn unbounded(turn_work: u32) -> Limits {
+    Limits { turn_work, answer_bytes: usize::MAX, ..Limits::default() }
 }
 
 fn assert_bounded(output: &Output) {

@@ -11,14 +11,14 @@ const PACKET: usize = 1536;
 /// Versions from here on are text protocols that knocked at the wrong door.
 const FIRST_FORBIDDEN_VERSION: u8 = 32;
 const VERSION: u8 = 3;
-/// In an S1 with a digest, the server we say we are in `fmsVer`: players look for digests from 3.0.0.0 on.
+/// In an S1 with a digest, the server we say we are in `fmsVer`: players check digests from 3.0.0.0 on.
 const SERVER_VERSION: [u8; 4] = [3, 0, 1, 123];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// Server: C0 and C1.
     AwaitsC1,
-    /// Server: C2, whose content nobody should judge.
+    /// Server: C2, whose content is not validated.
     AwaitsC2,
     /// Client: S0, S1 and S2.
     AwaitsS2,

@@ -4,6 +4,7 @@
 //! Sources: Adobe RTMP 1.0 (cited as RTMP), AMF0, Enhanced RTMP v2 (cited as E-RTMP).
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod amf0;
 mod authentication;
 mod chunk_reader;
@@ -11,6 +12,7 @@ mod chunk_writer;
 mod client;
 mod error;
 mod four_cc;
+mod framed;
 #[doc(hidden)]
 pub mod fuzz;
 mod handshake;
@@ -18,14 +20,17 @@ mod limits;
 mod message;
 mod metadata;
 mod output;
+mod rate;
 mod server;
 mod target;
+mod unread;
 mod wire;
 
 pub use authentication::{ConnectArguments, Credentials};
 pub use client::{ClientConfig, ClientEvent, ClientRole, ClientSession, RefusalKind};
 pub use error::Error;
 pub use four_cc::OUR_FOUR_CCS;
+pub use framed::Framed;
 pub use limits::Limits;
 pub use message::{MediaKind, MediaMessage, encode_metadata};
 pub use metadata::{encode_metadata_with, read_metadata};

@@ -25,8 +25,18 @@ pub struct Limits {
     pub script_bytes: usize,
     /// Chunk streams in use at once.
     pub chunk_streams: usize,
-    /// Commands per second, averaged over ten.
+    /// Commands per second, averaged over ten: an encoder sends about ten in all, and each costs an answer.
     pub commands_per_second: u32,
+    /// Script data messages per second, averaged over ten: captions and timecodes come with every video frame, and each
+    /// is handed to all who watch.
+    pub scripts_per_second: u32,
+    /// Control messages per second (types 1 to 6: chunk sizes, aborts, acknowledgements, pings, windows), averaged over
+    /// ten: a fast player with a small window acknowledges some ten times a second.
+    pub controls_per_second: u32,
+    /// Work of one turn, in chunk headers read (see `begin_turn`): about 0.2 ms, so that a driver with a hundred busy
+    /// connections is back at each within 20 ms. At 500 turns a second, 10 Mbit/s in chunks of 128 bytes are read at
+    /// more than a hundred times the speed they are made.
+    pub turn_work: u32,
     /// Answers that wait for a peer which makes us speak and does not read. The media that waits is the driver's to
     /// bound: it can be dropped.
     pub answer_bytes: usize,
@@ -46,6 +56,9 @@ impl Default for Limits {
             script_bytes: 64 << 10,
             chunk_streams: 32,
             commands_per_second: 20,
+            scripts_per_second: 60,
+            controls_per_second: 50,
+            turn_work: 6000,
             answer_bytes: 64 << 10,
         }
     }

@@ -99,6 +99,27 @@ impl Output {
         self.ready.push_back(bytes);
     }
 
+    /// Puts in what is shared with other outputs, `bytes` in all, each part as it is unless all of it is small.
+    pub(crate) fn put_parts(&mut self, parts: &[Bytes], bytes: usize) {
+        if bytes < COPY_LIMIT {
+            parts.iter().for_each(|part| self.put(part));
+            return;
+        }
+        if !self.tail.is_empty() {
+            self.ready.push_back(self.tail.split().freeze());
+        }
+        self.add(bytes);
+        self.ready.extend(parts.iter().cloned());
+    }
+
+    /// All that waits, in order.
+    pub(crate) fn into_parts(mut self) -> Vec<Bytes> {
+        if !self.tail.is_empty() {
+            self.ready.push_back(self.tail.freeze());
+        }
+        self.ready.into()
+    }
+
     /// What was put in since `before` bytes were pending is an answer.
     pub(crate) fn count_answer(&mut self, before: usize) {
         let bytes = self.pending - before;

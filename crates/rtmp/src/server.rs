@@ -1,20 +1,20 @@
 //! A broadcaster or a player talks to us.
 
+mod commands;
+mod event;
+
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::amf0::Value;
-use crate::four_cc::{answer_capabilities, read_four_cc_list};
-use crate::message::{
-    Command, MediaKind, MediaMessage, STREAM_BEGIN, STREAM_EOF, encode_data, status,
-};
-use crate::wire::{Incoming, MEDIA_STREAM, Wire};
-use crate::{Error, Limits, Output, Target};
+use commands::publish_started;
+pub use event::{Refusal, ServerEvent};
 
-/// The window over which commands per second are averaged.
-const COMMAND_WINDOW_S: u32 = 10;
+use crate::message::{MediaKind, STREAM_BEGIN, STREAM_EOF, status};
+use crate::unread::Unread;
+use crate::wire::{Incoming, MEDIA_STREAM, Wire};
+use crate::{Error, Framed, Limits, Output};
 
 /// How to serve one connection.
 #[derive(Clone, Debug)]
@@ -33,41 +33,6 @@ impl Default for ServerConfig {
     }
 }
 
-/// Why a publish is refused, as encoders know it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// `NetStream.Publish.Denied`.
-    Denied,
-    /// `NetStream.Publish.BadName`.
-    BadName,
-}
-
-impl Refusal {
-    const fn code(self) -> &'static str {
-        match self {
-            Self::Denied => "NetStream.Publish.Denied",
-            Self::BadName => "NetStream.Publish.BadName",
-        }
-    }
-}
-
-/// What the driver must know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerEvent {
-    /// Answer with [`ServerSession::allow`] or [`ServerSession::deny`].
-    PublishRequested(Target),
-    /// Answer with [`ServerSession::accept_play`] or [`ServerSession::refuse_play`].
-    PlayRequested(Target),
-    /// Media of an allowed publish.
-    Media(MediaMessage),
-    /// The broadcaster says that it is done.
-    PublishEnded,
-    /// The player says that it is done.
-    PlayEnded,
-    /// Write the output, then close within a second.
-    Close,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Handshake or connect is not done.
@@ -82,7 +47,26 @@ enum State {
     Over,
 }
 
-/// One connection, seen from the server.
+/// One connection, seen from the server: handshake, `connect`, and then one publish or one play.
+///
+/// Performs no I/O and reads no clock. Its driver, in each turn of its event loop:
+///
+/// 1. calls [`begin_turn`](Self::begin_turn);
+/// 2. when [`has_unread_input`](Self::has_unread_input), calls [`handle_input`](Self::handle_input) with nothing; else,
+///    as long as [`takes_input`](Self::takes_input), reads the socket and hands in what came;
+/// 3. after each of these calls polls [`poll_event`](Self::poll_event) until it is `None`, also when the call failed;
+/// 4. writes [`output_mut`](Self::output_mut) until it is empty or the socket is full;
+/// 5. when there is unread input (again), takes its next turn without waiting for the socket; else waits for the socket
+///    or [`poll_timeout`](Self::poll_timeout), at which it calls [`handle_timeout`](Self::handle_timeout).
+///
+/// [`ServerEvent::PublishRequested`] is to be answered by [`allow`](Self::allow) or [`deny`](Self::deny); the session
+/// waits for that without a limit of its own, reads nothing meanwhile, and has unread input afterwards if the peer did
+/// not wait. [`ServerEvent::PlayRequested`] is to be answered by [`accept_play`](Self::accept_play) or
+/// [`refuse_play`](Self::refuse_play), before which media for the player is dropped.
+///
+/// It ends with [`ServerEvent::Close`], after the peer or the driver ended it: the output is still to be written, input is
+/// ignored. It ends with an error of `handle_input` or `handle_timeout`, after which no other method but `poll_event` and
+/// those of the output may be called. A closed socket it need not hear of.
 #[derive(Debug)]
 pub struct ServerSession {
     wire: Wire,
@@ -94,10 +78,9 @@ pub struct ServerSession {
     stream: u32,
     sent_fc_publish: bool,
     four_cc_list: Vec<String>,
-    commands_left: u32,
-    commands_at: Instant,
-    /// What came behind `publish` before it was decided: relays do not wait for the answer.
-    early: Vec<u8>,
+    /// What came behind `publish` before it was decided, as relays do not wait for the answer; and what a turn's
+    /// allowance did not suffice for.
+    unread: Unread,
     events: VecDeque<ServerEvent>,
 }
 
@@ -107,8 +90,7 @@ impl ServerSession {
     pub fn new(config: ServerConfig, now: Instant) -> Self {
         let ServerConfig { limits, seed, app } = config;
         Self {
-            wire: Wire::server(limits.clone(), seed),
-            commands_left: limits.commands_per_second * COMMAND_WINDOW_S,
+            wire: Wire::server(limits.clone(), seed, now),
             limits,
             app,
             state: State::Opening,
@@ -117,14 +99,19 @@ impl ServerSession {
             stream: MEDIA_STREAM,
             sent_fc_publish: false,
             four_cc_list: Vec::new(),
-            commands_at: now,
-            early: Vec::new(),
+            unread: Unread::default(),
             events: VecDeque::new(),
         }
     }
 
-    /// Bytes from the peer, split anywhere. Events of what came before an error are still there. Behind a publish
-    /// that is not decided nothing is looked at: see [`ServerSession::takes_input`]; nor behind the end.
+    /// A new turn of the driver: as much work as one turn allows ([`Limits::turn_work`]) may be done from here on.
+    pub fn begin_turn(&mut self) {
+        self.wire.begin_turn();
+    }
+
+    /// Bytes from the peer, split anywhere; see [`ServerSession::takes_input`] for when there may be any. Reading stops
+    /// when the turn's allowance is spent or a publish waits for its decision; the rest is kept. Events of what came
+    /// before an error are still there. Nothing is read behind the end.
     ///
     /// # Errors
     /// The connection must be closed.
@@ -133,25 +120,36 @@ impl ServerSession {
             return Ok(());
         }
         self.wire.count(input.len());
-        if self.early.is_empty() {
-            return self.read(input, now);
+        let mut unread = std::mem::take(&mut self.unread);
+        unread.read(input, |rest| self.read(rest, now))?;
+        if self.state == State::PublishAsked && unread.length() > self.limits.message_before_bytes {
+            return Err(Error::PartialLimit);
         }
-        let mut early = std::mem::take(&mut self.early);
-        early.extend_from_slice(input);
-        self.read(&early, now)
+        if self.state != State::Over {
+            self.unread = unread;
+        }
+        Ok(())
     }
 
-    /// False while a publish waits for its decision: the driver stops reading, so that the peer's own buffers fill
-    /// and not ours. What it has read already is kept, up to the length of a message before acceptance.
+    /// Whether the driver may read the socket now. False while a publish waits for its decision, so that the peer's own
+    /// buffers fill and not ours, and while there is unread input.
     #[must_use]
     pub fn takes_input(&self) -> bool {
-        self.state != State::PublishAsked
+        self.state != State::PublishAsked && !self.has_unread_input()
     }
 
-    /// Bytes of before the decision are still here: [`ServerSession::handle_input`] takes them up, be it with nothing.
+    /// There is input that can be read now: in its next turn the driver calls [`ServerSession::handle_input`] with
+    /// nothing. It is what a turn's allowance did not suffice for, or what came before a publish was allowed.
     #[must_use]
-    pub const fn has_early_input(&self) -> bool {
-        !self.early.is_empty()
+    pub fn has_unread_input(&self) -> bool {
+        !matches!(self.state, State::PublishAsked | State::Over)
+            && (!self.unread.is_empty() || self.wire.has_waiting())
+    }
+
+    /// All bytes ever handed in, metadata and commands included: for limits of bitrate.
+    #[must_use]
+    pub const fn input_bytes(&self) -> u64 {
+        self.wire.received()
     }
 
     /// Bytes that must come at least before another message is whole; 0 between two messages.
@@ -160,28 +158,20 @@ impl ServerSession {
         self.wire.missing_bytes()
     }
 
-    fn read(&mut self, mut input: &[u8], now: Instant) -> Result<(), Error> {
+    fn read(&mut self, input: &mut &[u8], now: Instant) -> Result<(), Error> {
         while !matches!(self.state, State::PublishAsked | State::Over) {
-            match self.wire.next(&mut input)? {
-                None => return Ok(()),
+            match self.wire.next(input, now)? {
+                None => break,
                 Some(Incoming::Media(message)) => {
                     if self.state == State::Publishing {
                         self.events.push_back(ServerEvent::Media(message));
                     }
                 }
                 Some(Incoming::Command { stream, command }) => {
-                    self.count_command(now)?;
                     self.handle_command(stream, &command);
                 }
             }
         }
-        if self.state == State::Over {
-            return Ok(());
-        }
-        if input.len() > self.limits.message_before_bytes {
-            return Err(Error::PartialLimit);
-        }
-        self.early.extend_from_slice(input);
         Ok(())
     }
 
@@ -250,12 +240,6 @@ impl ServerSession {
         {
             self.send_status(status("status", code, description));
         }
-        let access =
-            [Value::string("|RtmpSampleAccess"), Value::Boolean(true), Value::Boolean(true)];
-        self.send_media(MediaKind::Script, 0, &[], &encode_data(&access));
-        let start = Value::object([("code", Value::string("NetStream.Data.Start"))]);
-        let start = encode_data(&[Value::string("onStatus"), start]);
-        self.send_media(MediaKind::Script, 0, &[], &start);
     }
 
     /// None of the stream's tracks is for this player (E-RTMP, "NetStream onStatus"); [`ServerEvent::Close`] follows.
@@ -276,6 +260,13 @@ impl ServerSession {
     pub fn send_media(&mut self, kind: MediaKind, timestamp: u32, header: &[u8], payload: &Bytes) {
         if self.state == State::Playing {
             self.wire.send_media(self.stream, kind, timestamp, header, payload);
+        }
+    }
+
+    /// The same, written once for many players: byte for byte what [`ServerSession::send_media`] writes.
+    pub fn send_framed(&mut self, framed: &Framed) {
+        if self.state == State::Playing {
+            self.wire.send_framed(self.stream, framed);
         }
     }
 
@@ -312,153 +303,4 @@ impl ServerSession {
     pub const fn output_mut(&mut self) -> &mut Output {
         &mut self.wire.output
     }
-
-    fn handle_command(&mut self, stream: u32, command: &Command) {
-        let transaction = command.transaction;
-        match (command.name.as_str(), self.state) {
-            ("connect", State::Opening) => self.connect(command),
-            (_, State::Opening | State::Over) => {}
-            ("createStream", _) => {
-                let stream = Value::Number(MEDIA_STREAM.into());
-                self.answer(transaction, &[Value::Null, stream]);
-            }
-            ("FCPublish", _) => {
-                self.sent_fc_publish = true;
-                self.answer(transaction, &[Value::Null, Value::Undefined]);
-                if self.state == State::Publishing {
-                    self.announce_fc_publish();
-                }
-            }
-            ("releaseStream", _) => self.answer(transaction, &[Value::Null, Value::Undefined]),
-            ("publish", State::Connected) => {
-                let target = self.ask(stream, command);
-                self.state = State::PublishAsked;
-                self.events.push_back(ServerEvent::PublishRequested(target));
-            }
-            ("publish", _) => {
-                let text = "One publish per connection";
-                self.send_status(status("error", "NetStream.Publish.BadName", text));
-            }
-            ("play", State::Connected) => {
-                let target = self.ask(stream, command);
-                self.state = State::PlayAsked;
-                self.events.push_back(ServerEvent::PlayRequested(target));
-            }
-            ("play", _) => {
-                let text = "One play per connection";
-                self.send_status(status("error", "NetStream.Play.Failed", text));
-            }
-            ("FCSubscribe", _) => {
-                let started = status("status", "NetStream.Play.Start", "Subscribed");
-                self.send(0, "onFCSubscribe", 0.0, &[Value::Null, started]);
-            }
-            ("FCUnpublish" | "deleteStream" | "closeStream", _) => {
-                self.answer(transaction, &[Value::Null, Value::Undefined]);
-                self.finish();
-            }
-            ("getStreamLength", _) => self.answer(transaction, &[Value::Null, Value::Number(0.0)]),
-            // Answers to us need no answer; anything else unknown is told that it is fine.
-            ("_result" | "_error" | "onStatus", _) => {}
-            _ => self.answer(transaction, &[Value::Null, Value::Null]),
-        }
-    }
-
-    fn connect(&mut self, command: &Command) {
-        let app = command.object.property("app").and_then(Value::as_bytes).unwrap_or_default();
-        let end = app.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
-        self.connect_app = app[..end].to_vec();
-        self.wire.announce_chunk_size();
-        self.wire.announce_window();
-        let first = self.connect_app.split(|byte| matches!(byte, b'/' | b'?')).next();
-        if first != Some(self.app.as_bytes()) {
-            let code = "NetConnection.Connect.InvalidApp";
-            let refused = status("error", code, "There is no such app");
-            self.send(0, "_error", command.transaction, &[Value::Null, refused]);
-            self.close();
-            return;
-        }
-        self.four_cc_list = read_four_cc_list(&command.object);
-        let encoding = command.object.property("objectEncoding").and_then(Value::as_number);
-        let mut properties = vec![
-            (b"fmsVer".to_vec(), Value::string("FMS/3,0,1,123")),
-            (b"capabilities".to_vec(), Value::Number(31.0)),
-        ];
-        properties.extend(answer_capabilities(&command.object));
-        let information = Value::object([
-            ("level", Value::string("status")),
-            ("code", Value::string("NetConnection.Connect.Success")),
-            ("description", Value::string("Connection succeeded")),
-            ("objectEncoding", Value::Number(encoding.unwrap_or(0.0))),
-        ]);
-        self.send(0, "_result", command.transaction, &[Value::Object(properties), information]);
-        self.state = State::Connected;
-    }
-
-    fn ask(&mut self, stream: u32, command: &Command) -> Target {
-        // Some encoders publish on stream 0; what we say must travel on the stream they were given.
-        self.stream = if stream == 0 { MEDIA_STREAM } else { stream };
-        let name = command.arguments.first().and_then(Value::as_bytes).unwrap_or_default();
-        Target::parse(&self.connect_app, name)
-    }
-
-    fn finish(&mut self) {
-        match self.state {
-            State::PublishAsked | State::Publishing => {
-                self.events.push_back(ServerEvent::PublishEnded);
-                self.close();
-            }
-            State::PlayAsked | State::Playing => {
-                self.events.push_back(ServerEvent::PlayEnded);
-                self.close();
-            }
-            State::Opening | State::Connected | State::Over => {}
-        }
-    }
-
-    fn count_command(&mut self, now: Instant) -> Result<(), Error> {
-        let seconds = now.saturating_duration_since(self.commands_at).as_secs();
-        if seconds > 0 {
-            self.commands_at += Duration::from_secs(seconds);
-            let seconds = u32::try_from(seconds).unwrap_or(COMMAND_WINDOW_S).min(COMMAND_WINDOW_S);
-            let full = self.limits.commands_per_second * COMMAND_WINDOW_S;
-            let refilled = self.commands_left + self.limits.commands_per_second * seconds;
-            self.commands_left = refilled.min(full);
-        }
-        self.commands_left = self.commands_left.checked_sub(1).ok_or(Error::CommandRateLimit)?;
-        Ok(())
-    }
-
-    fn close_with(&mut self, code: &str, description: &str) {
-        self.send_status(status("error", code, description));
-        self.close();
-    }
-
-    fn close(&mut self) {
-        self.state = State::Over;
-        self.early = Vec::new();
-        self.events.push_back(ServerEvent::Close);
-    }
-
-    fn announce_fc_publish(&mut self) {
-        self.send(0, "onFCPublish", 0.0, &[Value::Null, publish_started()]);
-    }
-
-    fn send_status(&mut self, information: Value) {
-        self.send(self.stream, "onStatus", 0.0, &[Value::Null, information]);
-    }
-
-    /// A `_result`; transaction 0 asks for none (RTMP 7.2.1).
-    fn answer(&mut self, transaction: f64, values: &[Value]) {
-        if transaction != 0.0 {
-            self.send(0, "_result", transaction, values);
-        }
-    }
-
-    fn send(&mut self, stream: u32, name: &str, transaction: f64, values: &[Value]) {
-        self.wire.send_command(stream, &Command::encode(name, transaction, values));
-    }
-}
-
-fn publish_started() -> Value {
-    status("status", "NetStream.Publish.Start", "Publishing")
 }

@@ -1,9 +1,11 @@
 //! What both sides share below commands: handshake, chunks, control messages, acknowledgements, output.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::allowance::{Allowance, MESSAGE, PART};
 use crate::chunk_reader::{ChunkReader, Message};
 use crate::chunk_writer::{ChunkStreamId, ChunkWriter, Head, OUR_CHUNK_SIZE};
 use crate::handshake::Handshake;
@@ -12,14 +14,15 @@ use crate::message::{
     DATA_AMF3, MediaKind, MediaMessage, PING_REQUEST, PING_RESPONSE, SET_CHUNK_SIZE,
     SET_PEER_BANDWIDTH, USER_CONTROL, VIDEO, WINDOW_ACK_SIZE, normalise_data, split_aggregate,
 };
-use crate::{Error, Limits, Output};
+use crate::rate::Rate;
+use crate::{Error, Framed, Limits, Output};
 
 /// What we ask peers to acknowledge by.
 pub(crate) const OUR_WINDOW: u32 = 2_500_000;
 /// The message stream every createStream gets, and the only one (RTMP 7.2.1.3).
 pub(crate) const MEDIA_STREAM: u32 = 1;
 
-/// What a session is told; control messages stay below.
+/// What reaches a session; control messages are dealt with here.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     Command { stream: u32, command: Command },
@@ -34,6 +37,10 @@ pub(crate) struct Wire {
     writer: ChunkWriter,
     /// Sub-messages of an aggregate that was taken apart.
     waiting: VecDeque<MediaMessage>,
+    allowance: Allowance,
+    commands: Rate,
+    scripts: Rate,
+    controls: Rate,
     /// Script data within an aggregate is no longer than outside.
     script_limit: usize,
     answer_limit: usize,
@@ -44,19 +51,23 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn server(limits: Limits, seed: [u8; 8]) -> Self {
-        Self::new(limits, Handshake::server(seed), Output::default())
+    pub(crate) fn server(limits: Limits, seed: [u8; 8], now: Instant) -> Self {
+        Self::new(limits, Handshake::server(seed), Output::default(), now)
     }
 
-    pub(crate) fn client(limits: Limits, seed: [u8; 8]) -> Self {
+    pub(crate) fn client(limits: Limits, seed: [u8; 8], now: Instant) -> Self {
         let mut output = Output::default();
-        Self::new(limits, Handshake::client(seed, &mut output), output)
+        Self::new(limits, Handshake::client(seed, &mut output), output, now)
     }
 
-    fn new(limits: Limits, handshake: Handshake, output: Output) -> Self {
+    fn new(limits: Limits, handshake: Handshake, output: Output, now: Instant) -> Self {
         Self {
             output,
             handshake,
+            allowance: Allowance::new(limits.turn_work),
+            commands: Rate::new(limits.commands_per_second, now),
+            scripts: Rate::new(limits.scripts_per_second, now),
+            controls: Rate::new(limits.controls_per_second, now),
             script_limit: limits.script_bytes,
             answer_limit: limits.answer_bytes,
             reader: ChunkReader::new(limits),
@@ -82,6 +93,21 @@ impl Wire {
         self.reader.missing_bytes()
     }
 
+    /// A new turn of the driver, with a fresh allowance of work.
+    pub(crate) fn begin_turn(&mut self) {
+        self.allowance.begin_turn();
+    }
+
+    /// Messages of an aggregate wait for the next turn.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// All bytes ever handed in, those included that are not read yet.
+    pub(crate) const fn received(&self) -> u64 {
+        self.received
+    }
+
     /// Bytes arrived; call once per input, before [`Wire::next`].
     pub(crate) fn count(&mut self, bytes: usize) {
         self.received += bytes as u64;
@@ -94,8 +120,12 @@ impl Wire {
         }
     }
 
-    /// What comes next in `input`; `None` when all of it is taken.
-    pub(crate) fn next(&mut self, input: &mut &[u8]) -> Result<Option<Incoming>, Error> {
+    /// What comes next in `input`; `None` when all of it is taken or the turn's allowance is spent.
+    pub(crate) fn next(
+        &mut self,
+        input: &mut &[u8],
+        now: Instant,
+    ) -> Result<Option<Incoming>, Error> {
         if !self.handshake.is_done() {
             self.handshake.read(input, &mut self.output)?;
         }
@@ -107,14 +137,34 @@ impl Wire {
             if self.output.answer_bytes() > self.answer_limit {
                 return Err(Error::AnswerBytesLimit);
             }
+            if self.allowance.is_spent() {
+                return Ok(None);
+            }
             if let Some(message) = self.waiting.pop_front() {
+                self.allowance.spend(MESSAGE);
+                self.count_message(message.kind.message_type(), message.payload.len(), now)?;
                 return Ok(Some(Incoming::Media(message)));
             }
-            let Some(message) = self.reader.read(input)? else { return Ok(None) };
+            let read = self.reader.read(input, &mut self.allowance)?;
+            let Some(message) = read else { return Ok(None) };
+            self.allowance.spend(MESSAGE);
+            self.count_message(message.kind, message.payload.len(), now)?;
             if let Some(incoming) = self.handle_message(message)? {
                 return Ok(Some(incoming));
             }
         }
+    }
+
+    /// What is not media costs more than it is long, and nobody needs much of it.
+    fn count_message(&mut self, kind: u8, bytes: usize, now: Instant) -> Result<(), Error> {
+        let (rate, error) = match kind {
+            COMMAND_AMF0 | COMMAND_AMF3 => (&mut self.commands, Error::CommandRateLimit),
+            DATA_AMF0 | DATA_AMF3 => (&mut self.scripts, Error::ScriptRateLimit),
+            SET_CHUNK_SIZE..=SET_PEER_BANDWIDTH => (&mut self.controls, Error::ControlRateLimit),
+            _ => return Ok(()),
+        };
+        self.allowance.spend_amf(bytes);
+        if rate.take(now) { Ok(()) } else { Err(error) }
     }
 
     fn handle_message(&mut self, message: Message) -> Result<Option<Incoming>, Error> {
@@ -138,6 +188,7 @@ impl Wire {
                 if longest.is_some_and(|length| length > self.script_limit) {
                     return Err(Error::MessageLimit);
                 }
+                self.allowance.spend(PART * messages.len());
                 self.waiting.extend(messages);
                 None
             }
@@ -213,14 +264,29 @@ impl Wire {
         prefix: &[u8],
         payload: &Bytes,
     ) {
-        let chunk_stream = match kind {
-            MediaKind::Audio => ChunkStreamId::Audio,
-            MediaKind::Video => ChunkStreamId::Video,
-            MediaKind::Script => ChunkStreamId::Script,
-        };
-        let head = Head { chunk_stream, kind: kind.message_type(), stream, timestamp };
+        let head = media_head(stream, kind, timestamp);
         self.writer.write(&mut self.output, head, prefix, payload);
     }
+
+    /// The same message as [`Wire::send_media`] would write.
+    pub(crate) fn send_framed(&mut self, stream: u32, framed: &Framed) {
+        if stream == MEDIA_STREAM && self.writer.chunk_size() == OUR_CHUNK_SIZE {
+            self.output.put_parts(framed.parts(), framed.wire_bytes());
+        } else {
+            let (kind, timestamp) = (framed.kind(), framed.timestamp());
+            self.send_media(stream, kind, timestamp, framed.header(), framed.payload());
+        }
+    }
+}
+
+/// The header of a media message: audio, video and script data each have their chunk stream.
+pub(crate) const fn media_head(stream: u32, kind: MediaKind, timestamp: u32) -> Head {
+    let chunk_stream = match kind {
+        MediaKind::Audio => ChunkStreamId::Audio,
+        MediaKind::Video => ChunkStreamId::Video,
+        MediaKind::Script => ChunkStreamId::Script,
+    };
+    Head { chunk_stream, kind: kind.message_type(), stream, timestamp }
 }
 
 fn number(payload: &[u8]) -> Result<u32, Error> {

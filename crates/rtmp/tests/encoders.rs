@@ -4,14 +4,20 @@
 mod capabilities;
 #[path = "encoders/commands.rs"]
 mod commands;
+#[path = "encoders/framing.rs"]
+mod framing;
 #[path = "encoders/messages.rs"]
 mod messages;
 #[path = "encoders/plays.rs"]
 mod plays;
+#[path = "encoders/rates.rs"]
+mod rates;
 #[path = "support/encoder.rs"]
 mod support;
 #[path = "encoders/timestamps.rs"]
 mod timestamps;
+#[path = "encoders/turns.rs"]
+mod turns;
 #[path = "encoders/unread.rs"]
 mod unread;
 #[path = "support/wire_times.rs"]
@@ -104,7 +110,7 @@ fn ffmpeg_publishes() {
     assert_eq!(encoder.replies(), [fine(6.0)]);
     assert_eq!(encoder.events(), [ServerEvent::PublishEnded, ServerEvent::Close]);
     encoder.command(0, "deleteStream", 7.0, &[null(), number(1.0)]);
-    assert_eq!(encoder.events(), [], "an end is told once");
+    assert_eq!(encoder.events(), [], "an end is reported once");
 }
 
 #[test]

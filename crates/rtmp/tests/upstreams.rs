@@ -8,6 +8,8 @@ mod fake;
 mod media;
 #[path = "upstreams/refusals.rs"]
 mod refusals;
+#[path = "upstreams/turns.rs"]
+mod turns;
 #[path = "support/wire_times.rs"]
 mod wire_times;
 

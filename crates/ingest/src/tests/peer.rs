@@ -56,7 +56,7 @@ impl Peer {
             tc_url: format!("rtmp://127.0.0.1:{port}/live"),
             name: name.into(),
             seed: [7; 8],
-            limits: Limits::default(),
+            limits: Limits { turn_work: u32::MAX, ..Limits::default() },
             four_cc_list: four_ccs.iter().map(|four_cc| (*four_cc).to_owned()).collect(),
             ..ClientConfig::new(role)
         };

@@ -22,7 +22,7 @@ const MANY_TRACKS_MANY_CODECS: u8 = 2;
 pub(super) struct PacketTypes {
     pub(super) multitrack: u8,
     pub(super) extension: u8,
-    /// Those that we carry. What is behind any other is not looked at.
+    /// Those that are read. Any other is passed over with all that is behind it.
     pub(super) media: &'static [u8],
 }
 

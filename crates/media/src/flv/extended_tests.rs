@@ -14,12 +14,12 @@ fn audio(parts: &[&[u8]]) -> Result<Option<Frame>, Error> {
     read_audio(&parts.concat().into(), AT)
 }
 
-fn picture(codec: Codec, kind: FrameKind, composition_ms: i32, data: &'static [u8]) -> Frame {
+fn video_frame(codec: Codec, kind: FrameKind, composition_ms: i32, data: &'static [u8]) -> Frame {
     Frame { codec, kind, timestamp: AT, composition_ms, data: Bytes::from_static(data) }
 }
 
-fn sound(codec: Codec, data: &'static [u8]) -> Frame {
-    picture(codec, FrameKind::Audio, 0, data)
+fn audio_frame(codec: Codec, data: &'static [u8]) -> Frame {
+    video_frame(codec, FrameKind::Audio, 0, data)
 }
 
 /// An extension of type 0 that is followed by a packet of `packet_type`.
@@ -30,17 +30,17 @@ fn extension(data: &[u8], packet_type: u8) -> Vec<u8> {
 
 #[test]
 fn composition_time_is_there_only_where_it_is_said() {
-    let want = |cts| Ok(Some(picture(Codec::Hevc, FrameKind::Keyframe, cts, b"data")));
+    let want = |cts| Ok(Some(video_frame(Codec::Hevc, FrameKind::Keyframe, cts, b"data")));
     assert_eq!(video(&[b"\x91hvc1", &[0, 0, 80], b"data"]), want(80));
     assert_eq!(video(&[b"\x91hvc1", &[0xff, 0xff, 0xd8], b"data"]), want(-40));
     assert_eq!(video(&[b"\x93hvc1", b"data"]), want(0));
-    let av1 = picture(Codec::Av1, FrameKind::Inter, 0, b"data");
+    let av1 = video_frame(Codec::Av1, FrameKind::Inter, 0, b"data");
     assert_eq!(video(&[b"\xa1av01", b"data"]), Ok(Some(av1)));
 }
 
 #[test]
 fn extensions_are_passed_over_known_ones_and_unknown_ones() {
-    let want = Ok(Some(picture(Codec::Hevc, FrameKind::Keyframe, 80, b"data")));
+    let want = Ok(Some(video_frame(Codec::Hevc, FrameKind::Keyframe, 80, b"data")));
     let media: &[u8] = b"hvc1\0\0\x50data";
     assert_eq!(video(&[&[0x97], NANOSECONDS, &[0x01], media]), want, "nanoseconds");
     assert_eq!(video(&[&[0x97], &extension(&[9; 5], 0xf1), media]), want, "unknown");
@@ -48,13 +48,13 @@ fn extensions_are_passed_over_known_ones_and_unknown_ones() {
     assert_eq!(video(&[&[0x97], &both, media]), want, "several");
     let long = [&[255, 1, 0x2b][..], &[7; 300], &[0x01]].concat();
     assert_eq!(video(&[&[0x97], &long, media]), want, "300 bytes long");
-    let packet = Ok(Some(sound(Codec::Opus, b"packet")));
+    let packet = Ok(Some(audio_frame(Codec::Opus, b"packet")));
     assert_eq!(audio(&[&[0x97], NANOSECONDS, &[0x01], b"Opuspacket"]), packet);
 }
 
 #[test]
 fn an_extension_may_precede_a_track() {
-    let want = Ok(Some(picture(Codec::Hevc, FrameKind::Keyframe, 0, b"data")));
+    let want = Ok(Some(video_frame(Codec::Hevc, FrameKind::Keyframe, 0, b"data")));
     assert_eq!(video(&[&[0x97], NANOSECONDS, &[0x06], &[0x03], b"hvc1", &[0], b"data"]), want);
 }
 
@@ -67,25 +67,28 @@ fn more_extensions_than_anyone_needs_are_an_error() {
 
 #[test]
 fn one_track_is_taken_when_it_is_the_first_and_else_passed_over() {
-    let key = picture(Codec::Hevc, FrameKind::Keyframe, 80, b"data");
+    let key = video_frame(Codec::Hevc, FrameKind::Keyframe, 80, b"data");
     assert_eq!(video(&[&[0x96, 0x01], b"hvc1", &[0], &[0, 0, 80], b"data"]), Ok(Some(key)));
     assert_eq!(video(&[&[0x96, 0x01], b"hvc1", &[1], &[0, 0, 80], b"data"]), Ok(None));
-    let header = picture(Codec::Av1, FrameKind::Configuration, 0, b"av1C");
+    let header = video_frame(Codec::Av1, FrameKind::Configuration, 0, b"av1C");
     assert_eq!(video(&[&[0x96, 0x00], b"av01", &[0], b"av1C"]), Ok(Some(header)));
-    assert_eq!(audio(&[&[0x95, 0x01], b"mp4a", &[0], b"aac"]), Ok(Some(sound(Codec::Aac, b"aac"))));
-    // What OBS sends of its further sounds.
+    assert_eq!(
+        audio(&[&[0x95, 0x01], b"mp4a", &[0], b"aac"]),
+        Ok(Some(audio_frame(Codec::Aac, b"aac")))
+    );
+    // What OBS sends of its further audio tracks.
     assert_eq!(audio(&[&[0x95, 0x01], b"mp4a", &[1], b"aac"]), Ok(None));
 }
 
 #[test]
 fn of_many_tracks_the_first_is_taken_wherever_it_stands() {
     let track = |id, data: &[u8]| [&[id, 0, 0, data.len() as u8][..], data].concat();
-    let key = Ok(Some(picture(Codec::Hevc, FrameKind::Keyframe, 0, b"zero")));
+    let key = Ok(Some(video_frame(Codec::Hevc, FrameKind::Keyframe, 0, b"zero")));
     let (zero, one, two) = (track(0, b"zero"), track(1, b"one"), track(2, b""));
     assert_eq!(video(&[&[0x96, 0x13], b"hvc1", &zero, &one, &two]), key);
     assert_eq!(video(&[&[0x96, 0x13], b"hvc1", &one, &two, &zero]), key);
     assert_eq!(video(&[&[0x96, 0x13], b"hvc1", &one, &two]), Ok(None));
-    let want = Ok(Some(sound(Codec::Opus, b"zero")));
+    let want = Ok(Some(audio_frame(Codec::Opus, b"zero")));
     assert_eq!(audio(&[&[0x95, 0x11], b"Opus", &one, &zero]), want);
 }
 
@@ -95,7 +98,7 @@ fn of_many_tracks_with_many_codecs_only_that_of_the_first_matters() {
         [codec, &[id, 0, 0, u8::try_from(data.len()).expect("short")], data].concat()
     };
     let (ours, theirs) = (track(b"av01", 0, b"zero"), track(b"vvc9", 1, b"one"));
-    let key = Ok(Some(picture(Codec::Av1, FrameKind::Keyframe, 0, b"zero")));
+    let key = Ok(Some(video_frame(Codec::Av1, FrameKind::Keyframe, 0, b"zero")));
     assert_eq!(video(&[&[0x96, 0x21], &ours, &theirs]), key);
     assert_eq!(video(&[&[0x96, 0x21], &theirs, &ours]), key);
     assert_eq!(video(&[&[0x96, 0x21], &theirs]), Ok(None));
@@ -116,14 +119,18 @@ fn tracks_within_tracks_and_forms_that_do_not_exist_are_passed_over() {
 #[test]
 fn packets_that_are_not_media_are_passed_over_whatever_follows() {
     let ends: [&[u8]; 4] = [b"", b"hvc1", b"hvc1 and more", b"vvc9"];
+    let layouts = [&ends[1..], &[b"Opus", b"Opus\x01"]].concat();
     for end in ends {
         for packet_type in [2, 4, 5].into_iter().chain(8..16) {
             assert_eq!(video(&[&[0x90 | packet_type], end]), Ok(None), "{packet_type} {end:x?}");
         }
-        for packet_type in [2, 3, 4, 6].into_iter().chain(8..16) {
+        for packet_type in [2, 3, 6].into_iter().chain(8..16) {
             assert_eq!(audio(&[&[0x90 | packet_type], end]), Ok(None), "{packet_type} {end:x?}");
         }
         assert_eq!(video(&[&[0xd1], end]), Ok(None), "a seek command");
+    }
+    for layout in layouts {
+        assert_eq!(audio(&[&[0x94], layout]), Ok(None), "{layout:x?}");
     }
 }
 
@@ -144,7 +151,39 @@ fn an_opus_sequence_is_configured_by_its_head_alone() {
 }
 
 #[test]
-fn foreign_codecs_are_named() {
+fn opus_of_more_than_two_channels_or_with_a_mapping_of_its_own_is_refused_by_name() {
+    let head = |channels: u8, family: u8| {
+        let mut head = crate::opus::head(crate::Channels::Stereo);
+        (head[9], head[18]) = (channels, family);
+        head
+    };
+    for (channels, family) in [(3, 0), (2, 1), (6, 1), (8, 255)] {
+        let error = audio(&[b"\x90Opus", &head(channels, family)]).expect_err("not carried");
+        assert_eq!(error, Error::OpusChannels { channels, family });
+        assert_eq!(error.code(), "codec_unsupported");
+        let words = format!("{channels} channels and channel mapping family {family} is not");
+        assert!(error.to_string().contains(&words), "{error}");
+    }
+    let cut = head(2, 0);
+    assert_eq!(audio(&[b"\x90Opus", &cut[..18]]), Err(Error::Truncated));
+    assert!(audio(&[b"\x90Opus", &head(1, 0)]).is_ok_and(|frame| frame.is_some()));
+}
+
+#[test]
+fn a_channel_layout_is_passed_over_unless_it_makes_opus_multichannel() {
+    // What FFmpeg 8 sends after the head: native order, two channels, left and right.
+    assert_eq!(audio(&[b"\x94Opus", &[1, 2, 0, 0, 0, 3]]), Ok(None));
+    let six = [1, 6, 0, 0, 0, 0x3f];
+    let refused = |family| Err(Error::OpusChannels { channels: 6, family });
+    assert_eq!(audio(&[b"\x94Opus", &six]), refused(1));
+    assert_eq!(audio(&[b"\x94Opus", &[0, 6]]), refused(255));
+    assert_eq!(audio(&[b"\x95\x04Opus\0", &six]), refused(1), "as the first track");
+    assert_eq!(audio(&[b"\x95\x04Opus\x01", &six]), Ok(None), "as the second track");
+    assert_eq!(audio(&[b"\x94mp4a", &six]), Ok(None));
+}
+
+#[test]
+fn codecs_that_are_not_carried_are_named() {
     for four_cc in [b"vp08", b"vvc1", b"xxxx"] {
         let error = video(&[&[0x90], four_cc, b"data"]).expect_err("not carried");
         assert_eq!((error, error.code()), (Error::FourCc(*four_cc), "codec_unsupported"));

@@ -19,7 +19,7 @@ pub fn tag_body(bytes: &[u8]) {
     }
 }
 
-/// What becomes of a frame on the wire: FLV has no word for a disposable picture of H.264.
+/// What becomes of a frame on the wire: FLV has no frame type for disposable frames of H.264.
 fn as_written(mut frame: Frame) -> Frame {
     if frame.codec == Codec::H264 && frame.kind == FrameKind::Disposable {
         frame.kind = FrameKind::Inter;

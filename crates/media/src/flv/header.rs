@@ -47,7 +47,7 @@ pub fn tag_header(frame: &Frame) -> TagHeader {
     let ex_type = if configuration { SEQUENCE_START } else { CODED_FRAMES };
     let ex_video = EX_VIDEO | frame_type << 4 | ex_type;
     match frame.codec {
-        // Frame type 3 is for H.263 alone; a disposable H.264 picture is an inter frame on the wire.
+        // Frame type 3 is for H.263 alone; a disposable H.264 frame is an inter frame on the wire.
         Codec::H264 => {
             let frame_type = if frame_type == FRAME_TYPE_DISPOSABLE { 2 } else { frame_type };
             TagHeader::new(&[&[frame_type << 4 | VIDEO_AVC, u8::from(!configuration), c0, c1, c2]])

@@ -20,17 +20,17 @@ fn sample(codec: Codec, kind: FrameKind) -> Frame {
 /// Every codec with every kind of frame it has, and composition times where there are any.
 fn any_frame() -> impl Strategy<Value = Frame> {
     use FrameKind::{Audio, Configuration, Disposable, Inter, Keyframe};
-    let picture = (
+    let video = (
         proptest::sample::select(&[Codec::H264, Codec::Hevc, Codec::Av1, Codec::Vp9][..]),
         proptest::sample::select(&[Configuration, Keyframe, Inter, Disposable][..]),
         -(1_i32 << 23)..1 << 23,
     );
-    let sound = (
+    let audio = (
         proptest::sample::select(&[Codec::Aac, Codec::Opus, Codec::Mp3][..]),
         proptest::sample::select(&[Configuration, Audio][..]),
         Just(0),
     );
-    (prop_oneof![picture, sound], any::<i32>(), vec(any::<u8>(), 1..40)).prop_map(
+    (prop_oneof![video, audio], any::<i32>(), vec(any::<u8>(), 1..40)).prop_map(
         |((codec, kind, composition_ms), millis, data)| {
             let has_offset = matches!(codec, Codec::H264 | Codec::Hevc) && kind != Configuration;
             let (kind, data) = match (codec, kind) {
@@ -83,27 +83,58 @@ fn extended_headers_are_those_of_ffmpeg() {
 #[test]
 fn hevc_as_it_was_before_enhanced_rtmp_is_hevc() {
     let key = Bytes::from_static(&[0x1c, 1, 0, 0, 80, 0, 0, 0, 1, 0x26]);
-    let frame = read_video(&key, AT).expect("HEVC").expect("a picture");
+    let frame = read_video(&key, AT).expect("HEVC").expect("a frame");
     let what = (frame.codec, frame.kind, frame.composition_ms);
     assert_eq!(what, (Codec::Hevc, FrameKind::Keyframe, 80));
 }
 
 #[test]
 fn what_carries_no_media_is_passed_over() {
-    let bodies: [&[u8]; 5] =
-        [&[], &[0x17, 2, 0, 0, 0], &[0x57, 0], &[0x17, 5, 0, 0, 0], &[0x17, 1, 0, 0, 0]];
+    let bodies: [&[u8]; 9] = [
+        &[],
+        &[0x17, 2, 0, 0, 0],
+        &[0x17, 2],
+        &[0x27, 2, 0, 0],
+        &[0x1c, 2],
+        &[0x17, 9],
+        &[0x57, 0],
+        &[0x17, 5, 0, 0, 0],
+        &[0x17, 1, 0, 0, 0],
+    ];
     for body in bodies {
         assert_eq!(read_video(&Bytes::from_static(body), AT), Ok(None), "{body:x?}");
     }
-    for body in [&[][..], &[0xaf, 1]] {
+    for body in [&[][..], &[0xaf, 0], &[0xaf, 1], &[0xaf, 2], &[0xaf, 2, 0x21, 0x10], &[0x2f]] {
         assert_eq!(read_audio(&Bytes::copy_from_slice(body), AT), Ok(None), "{body:x?}");
     }
 }
 
 #[test]
-fn truncated_and_foreign_bodies_are_errors() {
+fn truncated_bodies_and_other_codecs_are_errors() {
     assert_eq!(read_video(&Bytes::from_static(&[0x17, 1, 0]), AT), Err(Error::Truncated));
+    assert_eq!(read_video(&Bytes::from_static(&[0x17]), AT), Err(Error::Truncated));
+    assert_eq!(read_video(&Bytes::from_static(&[0x17, 0]), AT), Err(Error::Truncated));
     assert_eq!(read_video(&Bytes::from_static(&[0x12, 1]), AT), Err(Error::VideoCodec(2)));
     assert_eq!(read_audio(&Bytes::from_static(&[0xaf]), AT), Err(Error::Truncated));
     assert_eq!(read_audio(&Bytes::from_static(&[0xb0, 0]), AT), Err(Error::AudioCodec(11)));
+}
+
+#[test]
+fn a_decoder_configuration_is_at_most_64_kib() {
+    let with = |header: &[u8], length| Bytes::from([header, &vec![1; length]].concat());
+    type Read = fn(&Bytes, Timestamp) -> Result<Option<Frame>, Error>;
+    let headers: [(Read, &[u8]); 4] = [
+        (read_video, &[0x17, 0, 0, 0, 0]),
+        (read_video, b"\x90hvc1"),
+        (read_audio, &[0xaf, 0]),
+        (read_audio, b"\x90mp4a"),
+    ];
+    for (read, header) in headers {
+        let longest = read(&with(header, 65_536), AT).expect("within the limit").expect("a frame");
+        assert_eq!((longest.kind, longest.data.len()), (FrameKind::Configuration, 65_536));
+        let error = read(&with(header, 65_537), AT).expect_err("one byte too many");
+        assert_eq!((error, error.code()), (Error::ConfigurationLimit, "configuration_limit"));
+    }
+    let key = with(&[0x17, 1, 0, 0, 0], 65_537);
+    assert!(read_video(&key, AT).is_ok_and(|frame| frame.is_some()), "video may be longer");
 }

@@ -11,14 +11,15 @@ use crate::{Codec, Frame, FrameKind, Timestamp};
 
 /// Coded frames whose composition time is 0 and not said.
 const CODED_FRAMES_X: u8 = 3;
-/// Not carried: end of sequence (2), colour metadata (4), MPEG-2 TS descriptors (5).
+/// Passed over: end of sequence (2); colour metadata (4), which repeats what parameter sets say; MPEG-2 TS descriptors
+/// (5).
 const TYPES: PacketTypes = PacketTypes {
     multitrack: 6,
     extension: 7,
     media: &[SEQUENCE_START, CODED_FRAMES, CODED_FRAMES_X],
 };
 
-/// Reads a video tag body. `None` for what carries no picture: end of sequence, empty messages, seek commands, colour
+/// Reads a video tag body. `None` for what carries no video: end of sequence, empty messages, seek commands, colour
 /// metadata, tracks besides the first, packets that do not exist yet.
 ///
 /// # Errors
@@ -37,14 +38,18 @@ pub fn read_video(tag: &Bytes, timestamp: Timestamp) -> Result<Option<Frame>, Er
         VIDEO_HEVC_LEGACY => Codec::Hevc,
         other => return Err(Error::VideoCodec(other)),
     };
-    let &[_, packet_type, c0, c1, c2, ..] = &tag[..] else { return Err(Error::Truncated) };
+    let &packet_type = tag.get(1).ok_or(Error::Truncated)?;
+    if !matches!(packet_type, SEQUENCE_START | CODED_FRAMES) {
+        // End of sequence, which some send without a composition time, and types that do not exist.
+        return Ok(None);
+    }
+    let &[_, _, c0, c1, c2, ..] = &tag[..] else { return Err(Error::Truncated) };
     let data = tag.slice(5..);
     let (kind, composition_ms) = match packet_type {
-        0 => (FrameKind::Configuration, 0),
-        1 => (picture_kind(frame_type), signed_24([c0, c1, c2])),
-        _ => return Ok(None),
+        SEQUENCE_START => (FrameKind::Configuration, 0),
+        _ => (frame_kind(frame_type), signed_24([c0, c1, c2])),
     };
-    Ok(frame(codec, kind, timestamp, composition_ms, data))
+    frame(codec, kind, timestamp, composition_ms, data)
 }
 
 fn read_extended(mut tag: Bytes, first: u8, timestamp: Timestamp) -> Result<Option<Frame>, Error> {
@@ -63,14 +68,14 @@ fn read_extended(mut tag: Bytes, first: u8, timestamp: Timestamp) -> Result<Opti
         _ => return Err(Error::FourCc(four_cc)),
     };
     if packet_type == SEQUENCE_START {
-        return Ok(frame(codec, FrameKind::Configuration, timestamp, 0, body));
+        return frame(codec, FrameKind::Configuration, timestamp, 0, body);
     }
     let has_offset = packet_type == CODED_FRAMES && matches!(codec, Codec::H264 | Codec::Hevc);
     let composition_ms = if has_offset { signed_24(take(&mut body)?) } else { 0 };
-    Ok(frame(codec, picture_kind(frame_type), timestamp, composition_ms, body))
+    frame(codec, frame_kind(frame_type), timestamp, composition_ms, body)
 }
 
-const fn picture_kind(frame_type: u8) -> FrameKind {
+const fn frame_kind(frame_type: u8) -> FrameKind {
     match frame_type {
         FRAME_TYPE_KEY => FrameKind::Keyframe,
         FRAME_TYPE_DISPOSABLE => FrameKind::Disposable,

@@ -181,12 +181,51 @@ fn a_relay_that_is_denied_hears_it_whatever_it_still_sends() {
     let mut encoder = Encoder::connected();
     encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
     encoder.asked();
-    // The beginning of a picture that nobody is going to want.
+    // The beginning of a video frame.
     encoder.chunks(&[&[6, 0, 0, 40, 3, 0, 0, 9, 1, 0, 0, 0][..], &[0; 128]].concat());
     let denied = status("error", "NetStream.Publish.Denied", "no");
     assert_eq!(encoder.deny("no"), [reply(1, "onStatus", 0.0, &[null(), denied])]);
     assert_eq!(encoder.events(), [ServerEvent::Close]);
     assert_eq!(encoder.try_chunks(&[0xff; 200_000]), Ok(()));
+}
+
+#[test]
+fn media_is_reported_of_an_allowed_publish_alone() {
+    let media = |encoder: &mut Encoder| {
+        for kind in [8, 9, 18] {
+            encoder.message(6, kind, 1, &[0x17, 1, 0, 0, 0, 1]);
+        }
+        encoder.events()
+    };
+    let mut encoder = Encoder::new();
+    assert_eq!(media(&mut encoder), [], "before connect");
+    let mut encoder = Encoder::connected();
+    assert_eq!(media(&mut encoder), [], "before publish");
+    encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
+    encoder.asked();
+    assert_eq!(media(&mut encoder), [], "before the decision");
+    encoder.allow();
+    assert_eq!(encoder.media().len(), 3);
+    assert_eq!(media(&mut encoder).len(), 3);
+    let mut player = Encoder::connected();
+    player.command(1, "play", 4.0, &[null(), string("cam")]);
+    player.asked();
+    assert_eq!(media(&mut player), [], "of a player that waits");
+    player.accept_play();
+    assert_eq!(media(&mut player), [], "of a player");
+}
+
+#[test]
+fn two_publishes_in_one_write_are_one_request() {
+    let mut encoder = Encoder::connected();
+    for name in ["cam", "two"] {
+        encoder.command(1, "publish", 5.0, &[null(), string("cam"), string(name)]);
+    }
+    assert_eq!(encoder.asked().0, "cam");
+    let text = "One publish per connection";
+    let refused = status("error", "NetStream.Publish.BadName", text);
+    assert!(encoder.allow().contains(&reply(1, "onStatus", 0.0, &[null(), refused])));
+    assert_eq!(encoder.events(), []);
 }
 
 #[test]

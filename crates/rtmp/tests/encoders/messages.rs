@@ -42,7 +42,7 @@ fn chunk_streams_have_ids_of_one_two_and_three_bytes() {
 }
 
 #[test]
-fn sound_travels_between_the_chunks_of_a_picture() {
+fn audio_travels_between_the_chunks_of_video() {
     let mut encoder = Encoder::publishing();
     encoder.chunks(&[header(&[6], VIDEO, 40, 200), vec![7; 128]].concat());
     encoder.chunks(&[header(&[4], AUDIO, 21, 3), vec![8; 3]].concat());
@@ -67,15 +67,15 @@ fn an_aggregate_is_taken_apart_on_its_own_clock() {
     let mut encoder = Encoder::publishing();
     let cue = string("onCuePoint");
     let parts = [
-        part(VIDEO, 0x0100_0000, b"picture"),
+        part(VIDEO, 0x0100_0000, b"video"),
         part(99, 0x0100_0003, b"nobody knows"),
-        part(AUDIO, 0x0100_0005, b"sound"),
+        part(AUDIO, 0x0100_0005, b"audio"),
         part(DATA, 0x0100_0006, &cue),
     ];
     encoder.message(4, AGGREGATE, 1, &parts.concat());
     let want = [
-        (MediaKind::Video, 0, b"picture".to_vec()),
-        (MediaKind::Audio, 5, b"sound".to_vec()),
+        (MediaKind::Video, 0, b"video".to_vec()),
+        (MediaKind::Audio, 5, b"audio".to_vec()),
         (MediaKind::Script, 6, cue),
     ];
     assert_eq!(media(&mut encoder), want);
@@ -84,7 +84,7 @@ fn an_aggregate_is_taken_apart_on_its_own_clock() {
 #[test]
 fn a_part_longer_than_its_aggregate_is_an_error() {
     let mut encoder = Encoder::publishing();
-    let cut = part(VIDEO, 0, b"picture");
+    let cut = part(VIDEO, 0, b"video");
     let taken = encoder.try_message(4, AGGREGATE, 1, &cut[..cut.len() - 5]);
     assert_eq!(taken, Err(Error::Message));
 }
@@ -155,7 +155,7 @@ fn control_messages_too_short_for_their_number_are_errors() {
 
 #[test]
 fn long_messages_are_welcome_only_once_a_publish_is_allowed() {
-    /// A picture of `length` bytes is announced; none of them follow.
+    /// Video of `length` bytes is announced; none of them follow.
     fn announce(encoder: &mut Encoder, length: u32) -> Result<(), Error> {
         let [_, l0, l1, l2] = length.to_be_bytes();
         encoder.try_chunks(&[6, 0, 0, 0, l0, l1, l2, VIDEO, 1, 0, 0, 0])
@@ -184,8 +184,8 @@ fn long_messages_are_welcome_only_once_a_publish_is_allowed() {
 fn a_chunk_size_past_its_bounds_is_refused() {
     for size in [0, 65_537, u32::MAX] {
         let mut encoder = Encoder::publishing();
-        let told = encoder.try_message(2, SET_CHUNK_SIZE, 0, &size.to_be_bytes());
-        assert_eq!(told, Err(Error::ChunkSizeLimit), "{size}");
+        let outcome = encoder.try_message(2, SET_CHUNK_SIZE, 0, &size.to_be_bytes());
+        assert_eq!(outcome, Err(Error::ChunkSizeLimit), "{size}");
     }
 }
 
@@ -196,12 +196,13 @@ fn amf0_past_its_limits_is_refused_in_a_command() {
     let wide = [&[10, 0, 0, 4, 1][..], &[5; 1025]].concat();
     for value in [deep, long_key, wide] {
         let mut encoder = Encoder::publishing();
-        let told = encoder.try_command(0, "theirOwnThing", 2.0, &[null(), value]);
-        assert_eq!(told, Err(Error::AmfLimit));
+        let outcome = encoder.try_command(0, "theirOwnThing", 2.0, &[null(), value]);
+        assert_eq!(outcome, Err(Error::AmfLimit));
     }
     let mut encoder = Encoder::publishing();
-    let told = encoder.try_command(0, "theirOwnThing", 2.0, &[null(), vec![2, 0xff, 0xff, b'x']]);
-    assert_eq!(told, Err(Error::Amf));
+    let outcome =
+        encoder.try_command(0, "theirOwnThing", 2.0, &[null(), vec![2, 0xff, 0xff, b'x']]);
+    assert_eq!(outcome, Err(Error::Amf));
 }
 
 #[test]

@@ -2,15 +2,15 @@
 //! on type 3 chunks.
 
 use crate::support::Encoder;
-use crate::wire_times::{ACKNOWLEDGEMENT_BYTES, EDGES, picture};
+use crate::wire_times::{ACKNOWLEDGEMENT_BYTES, EDGES, video};
 
-/// Times of what arrived; every picture is whole.
+/// Times of what arrived; every frame is whole.
 fn arrived(encoder: &mut Encoder) -> Vec<u32> {
     // A peer that leaves the extended time out is understood once the bytes after it are there.
     encoder.chunks(&ACKNOWLEDGEMENT_BYTES);
     let media = encoder.media();
     for (n, message) in (1_u8..).zip(&media) {
-        assert_eq!(message.payload, vec![n; 300], "the bytes of picture {n}");
+        assert_eq!(message.payload, vec![n; 300], "the bytes of frame {n}");
     }
     media.iter().map(|message| message.timestamp).collect()
 }
@@ -20,7 +20,7 @@ fn full_headers_carry_all_32_bits() {
     for repeats in [true, false] {
         let mut encoder = Encoder::publishing();
         for (n, time) in (1..).zip(EDGES) {
-            encoder.chunks(&picture(false, time, n, repeats));
+            encoder.chunks(&video(false, time, n, repeats));
         }
         assert_eq!(arrived(&mut encoder), EDGES, "repeated on type 3: {repeats}");
     }
@@ -30,10 +30,10 @@ fn full_headers_carry_all_32_bits() {
 fn differences_add_up_over_every_edge() {
     for repeats in [true, false] {
         let mut encoder = Encoder::publishing();
-        encoder.chunks(&picture(false, EDGES[0], 1, repeats));
+        encoder.chunks(&video(false, EDGES[0], 1, repeats));
         for (n, pair) in (2..).zip(EDGES.windows(2)) {
             let [before, time] = pair else { unreachable!("windows of two") };
-            encoder.chunks(&picture(true, time.wrapping_sub(*before), n, repeats));
+            encoder.chunks(&video(true, time.wrapping_sub(*before), n, repeats));
         }
         assert_eq!(arrived(&mut encoder), EDGES, "repeated on type 3: {repeats}");
     }
@@ -44,8 +44,8 @@ fn a_message_that_begins_with_type_3_adds_the_difference_again() {
     for repeats in [true, false] {
         for (difference, extended) in [(40, None), (0x0100_0000, Some(0x0100_0000_u32))] {
             let mut encoder = Encoder::publishing();
-            encoder.chunks(&picture(false, 1000, 1, repeats));
-            encoder.chunks(&picture(true, difference, 2, repeats));
+            encoder.chunks(&video(false, 1000, 1, repeats));
+            encoder.chunks(&video(true, difference, 2, repeats));
             for length in [128, 128, 44] {
                 encoder.chunks(&[0xc6]);
                 if let Some(extended) = extended

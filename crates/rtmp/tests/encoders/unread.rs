@@ -1,6 +1,6 @@
 //! Peers that make the server speak and do not read what it says.
 
-use headgate_rtmp::Error;
+use headgate_rtmp::{Error, Limits};
 
 use crate::support::{ACKNOWLEDGEMENT, Encoder, USER_CONTROL, WINDOW_ACK_SIZE, null, string};
 
@@ -9,6 +9,14 @@ const LIMIT: usize = 64 << 10;
 /// A ping's answer with its header.
 const PONG_BYTES: usize = 12 + 6;
 const PING: [u8; 6] = [0, 6, 1, 2, 3, 4];
+
+/// A publishing encoder that may send as many control messages as it likes.
+fn unbounded() -> Encoder {
+    let limits = Limits { controls_per_second: u32::MAX, ..Limits::default() };
+    let mut encoder = Encoder::with_limits(limits).and_connected().and_publishing();
+    encoder.replies();
+    encoder
+}
 
 /// Pings until the server has had enough; returns how many it answered.
 fn pings_answered(encoder: &mut Encoder) -> (usize, Error) {
@@ -22,16 +30,14 @@ fn pings_answered(encoder: &mut Encoder) -> (usize, Error) {
 
 #[test]
 fn answers_to_pings_wait_up_to_64_kib() {
-    let mut encoder = Encoder::publishing();
-    encoder.replies();
+    let mut encoder = unbounded();
     assert_eq!(pings_answered(&mut encoder), (LIMIT / PONG_BYTES, Error::AnswerBytesLimit));
     assert!(encoder.unread_bytes() <= LIMIT + PONG_BYTES);
 }
 
 #[test]
 fn pings_in_one_piece_are_no_way_around_it() {
-    let mut encoder = Encoder::publishing();
-    encoder.replies();
+    let mut encoder = unbounded();
     let ping = [&[2, 0, 0, 0, 0, 0, 6, USER_CONTROL, 0, 0, 0, 0][..], &PING].concat();
     let answered = encoder.try_chunks(&ping.repeat(50_000));
     assert_eq!(answered, Err(Error::AnswerBytesLimit));
@@ -40,7 +46,7 @@ fn pings_in_one_piece_are_no_way_around_it() {
 
 #[test]
 fn a_peer_that_reads_may_ping_for_ever() {
-    let mut encoder = Encoder::publishing();
+    let mut encoder = unbounded();
     for _ in 0..50 {
         for _ in 0..1000 {
             encoder.message(2, USER_CONTROL, 0, &PING);
@@ -51,8 +57,7 @@ fn a_peer_that_reads_may_ping_for_ever() {
 
 #[test]
 fn acknowledgements_of_every_byte_count_as_well() {
-    let mut encoder = Encoder::publishing();
-    encoder.replies();
+    let mut encoder = unbounded();
     encoder.message(2, WINDOW_ACK_SIZE, 0, &[0, 0, 0, 1]);
     let taken = (0..100_000).find(|_| encoder.try_message(2, ACKNOWLEDGEMENT, 0, &[]).is_err());
     assert!(taken.is_some_and(|taken| taken <= LIMIT / 16), "{taken:?}");

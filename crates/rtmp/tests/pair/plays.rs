@@ -54,10 +54,10 @@ fn a_player_hears_that_its_stream_has_ended() {
 #[test]
 fn a_player_that_can_take_no_track_is_told_and_closed() {
     let mut pair = Pair::play().playing();
-    pair.server.fail_play("The picture is hevc, which the player does not list");
+    pair.server.fail_play("The video is hevc, which the player does not list");
     pair.exchange();
     let code = "NetStream.Play.NoSupportedTrackFound".into();
-    let description = "The picture is hevc, which the player does not list".into();
+    let description = "The video is hevc, which the player does not list".into();
     let ended = ClientEvent::Ended { code, description };
     assert_eq!(pair.client_events(), [ended, ClientEvent::Close]);
     assert_eq!(pair.server_events(), [ServerEvent::Close]);

@@ -3,7 +3,9 @@
 use std::io::IoSlice;
 use std::time::{Duration, Instant};
 
-use headgate_rtmp::{Error, MediaMessage, Refusal, ServerConfig, ServerEvent, ServerSession};
+use headgate_rtmp::{
+    Error, Limits, MediaMessage, Refusal, ServerConfig, ServerEvent, ServerSession,
+};
 
 pub(crate) const SET_CHUNK_SIZE: u8 = 1;
 pub(crate) const ABORT: u8 = 2;
@@ -41,8 +43,12 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     pub(crate) fn new() -> Self {
+        Self::with_limits(Limits::default())
+    }
+
+    pub(crate) fn with_limits(limits: Limits) -> Self {
         let now = Instant::now();
-        let session = ServerSession::new(ServerConfig::default(), now);
+        let session = ServerSession::new(ServerConfig { limits, ..ServerConfig::default() }, now);
         let mut encoder = Self { session, now, chunk_size: 128, server_chunk_size: 128 };
         let mut hello = vec![0; 1 + 2 * 1536];
         hello[0] = 3;
@@ -54,19 +60,25 @@ impl Encoder {
 
     /// An encoder whose plain connect was answered.
     pub(crate) fn connected() -> Self {
-        let mut encoder = Self::new();
-        encoder.connect(&[("app", string("live"))]);
-        assert!(!encoder.replies().is_empty());
-        encoder
+        Self::new().and_connected()
     }
 
     /// An encoder whose publish of `cam` was allowed.
     pub(crate) fn publishing() -> Self {
-        let mut encoder = Self::connected();
-        encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
-        encoder.allow();
-        encoder.events();
-        encoder
+        Self::new().and_connected().and_publishing()
+    }
+
+    pub(crate) fn and_connected(mut self) -> Self {
+        self.connect(&[("app", string("live"))]);
+        assert!(!self.replies().is_empty());
+        self
+    }
+
+    pub(crate) fn and_publishing(mut self) -> Self {
+        self.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
+        self.allow();
+        self.events();
+        self
     }
 
     pub(crate) fn connect(&mut self, properties: &[(&str, Vec<u8>)]) {
@@ -113,7 +125,7 @@ impl Encoder {
             }
             bytes.extend(chunk);
         }
-        self.session.handle_input(&bytes, self.now)
+        self.try_chunks(&bytes)
     }
 
     /// Chunks put together by the test itself.
@@ -122,7 +134,26 @@ impl Encoder {
     }
 
     pub(crate) fn try_chunks(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.turn(bytes)?;
+        while self.session.has_unread_input() {
+            self.turn(&[])?;
+        }
+        Ok(())
+    }
+
+    /// One turn of a driver that has read `bytes`.
+    pub(crate) fn turn(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.session.begin_turn();
         self.session.handle_input(bytes, self.now)
+    }
+
+    /// More bytes within the same turn.
+    pub(crate) fn more(&mut self, bytes: &[u8]) {
+        self.session.handle_input(bytes, self.now).expect("more is welcome");
+    }
+
+    pub(crate) fn session(&mut self) -> &mut ServerSession {
+        &mut self.session
     }
 
     pub(crate) fn set_chunk_size(&mut self, size: u32) {
@@ -168,7 +199,7 @@ impl Encoder {
 
     pub(crate) fn allow(&mut self) -> Vec<Reply> {
         self.session.allow();
-        self.session.handle_input(&[], self.now).expect("what came early is welcome");
+        self.try_chunks(&[]).expect("what came early is welcome");
         self.replies()
     }
 
@@ -222,7 +253,7 @@ impl Encoder {
         replies
     }
 
-    fn output(&mut self) -> Vec<u8> {
+    pub(crate) fn output(&mut self) -> Vec<u8> {
         let (output, mut bytes) = (self.session.output_mut(), Vec::new());
         while !output.is_empty() {
             let mut slices = [IoSlice::new(&[])];

@@ -68,7 +68,12 @@ impl Pair {
     pub(crate) fn carry_to_server(&mut self, at_most: usize) -> usize {
         let bytes = take(self.client.output_mut(), at_most);
         for piece in self.splits.pieces(&bytes) {
+            self.server.begin_turn();
             self.server.handle_input(piece, self.now).expect("the client keeps to the protocol");
+            while self.server.has_unread_input() {
+                self.server.begin_turn();
+                self.server.handle_input(&[], self.now).expect("the client keeps to the protocol");
+            }
         }
         bytes.len()
     }
@@ -77,7 +82,12 @@ impl Pair {
     pub(crate) fn carry_to_client(&mut self, at_most: usize) -> usize {
         let bytes = take(self.server.output_mut(), at_most);
         for piece in self.splits.pieces(&bytes) {
+            self.client.begin_turn();
             self.client.handle_input(piece, self.now).expect("the server keeps to the protocol");
+            while self.client.has_unread_input() {
+                self.client.begin_turn();
+                self.client.handle_input(&[], self.now).expect("the server keeps to the protocol");
+            }
         }
         bytes.len()
     }
@@ -96,13 +106,13 @@ impl Pair {
         std::iter::from_fn(|| self.client.poll_event()).collect()
     }
 
-    /// The media among what the server was told.
+    /// The media among the server's events.
     pub(crate) fn media_at_server(&mut self) -> Vec<MediaMessage> {
         let media = |event| if let ServerEvent::Media(media) = event { Some(media) } else { None };
         self.server_events().into_iter().filter_map(media).collect()
     }
 
-    /// The media among what the client was told.
+    /// The media among the client's events.
     pub(crate) fn media_at_client(&mut self) -> Vec<MediaMessage> {
         let media = |event| if let ClientEvent::Media(media) = event { Some(media) } else { None };
         self.client_events().into_iter().filter_map(media).collect()

@@ -1,4 +1,4 @@
-//! Pictures in chunks whose times are those of a long publish, put together by hand.
+//! Video in chunks whose times are those of a long publish, put together by hand.
 
 const VIDEO: u8 = 9;
 /// A message that changes nothing.
@@ -16,8 +16,8 @@ pub(crate) const EDGES: [u32; 9] = [
     40,
 ];
 
-/// A picture of 300 bytes in three chunks, with a full header at `time` or, behind another, with a difference of it.
-pub(crate) fn picture(is_difference: bool, time: u32, fill: u8, repeats: bool) -> Vec<u8> {
+/// A frame of 300 bytes in three chunks, with a full header at `time` or, behind another, with a difference of it.
+pub(crate) fn video(is_difference: bool, time: u32, fill: u8, repeats: bool) -> Vec<u8> {
     let is_extended = time >= 0x00ff_ffff;
     let [_, t0, t1, t2] = time.min(0x00ff_ffff).to_be_bytes();
     let format = if is_difference { 0x40 } else { 0 };

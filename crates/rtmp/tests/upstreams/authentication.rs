@@ -11,7 +11,7 @@ const LLNW: &str = "[ AccessManager.Reject ] : [ code=403 need auth; authmod=lln
 const LLNW_CHALLENGE: &str =
     "[ AccessManager.Reject ] : [ authmod=llnw ] : ?reason=needauth&user=ann&nonce=bm9uY2U=";
 
-/// A publisher that knows who it is, on a connection with what the one before was told to add.
+/// A publisher that knows who it is, on a connection with the arguments that were asked for on the one before.
 fn known(arguments: ConnectArguments) -> ClientConfig {
     let credentials = Some(Credentials { user: "ann".into(), password: "s3cret".into() });
     ClientConfig { credentials, arguments, ..publisher() }

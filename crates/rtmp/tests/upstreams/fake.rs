@@ -78,11 +78,22 @@ impl Upstream {
         upstream
     }
 
+    /// The same of a client of another kind; what it wrote so far is gone.
+    pub(crate) fn starting_with(config: ClientConfig) -> Self {
+        let mut upstream = Self::shaken(config);
+        upstream.answers("_result", CONNECT, &[Amf::Null, status("status", "x", "")]);
+        upstream.answers("_result", CREATE_STREAM, &[Amf::Null, Amf::Number(1.0)]);
+        upstream.events();
+        upstream.written();
+        upstream
+    }
+
     pub(crate) fn says(&mut self, bytes: &[u8]) {
         self.try_says(bytes).expect("the client takes it");
     }
 
     pub(crate) fn try_says(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.client.begin_turn();
         self.client.handle_input(bytes, self.now)
     }
 
@@ -178,6 +189,10 @@ pub(crate) fn publisher() -> ClientConfig {
         seed: [0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 0],
         ..ClientConfig::new(ClientRole::Publish)
     }
+}
+
+pub(crate) fn player() -> ClientConfig {
+    ClientConfig { role: ClientRole::Play, ..publisher() }
 }
 
 pub(crate) fn position(bytes: &[u8], part: &[u8]) -> Option<usize> {

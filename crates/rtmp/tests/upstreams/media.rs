@@ -1,21 +1,21 @@
 //! A server that sends: media with the times of a long stream, and pings that nobody reads the answers of.
 
-use headgate_rtmp::{ClientEvent, Error};
+use bytes::Bytes;
+use headgate_rtmp::{ClientConfig, ClientEvent, Error, Framed, Limits, MediaKind};
 
-use crate::fake::Upstream;
-use crate::wire_times::{ACKNOWLEDGEMENT_BYTES, EDGES, picture};
+use crate::fake::{Amf, Upstream, player, publisher, status};
+use crate::wire_times::{ACKNOWLEDGEMENT_BYTES, EDGES, video};
 
 #[test]
 fn a_client_reads_all_32_bits_of_a_time_repeated_on_type_3_or_not() {
     for repeats in [true, false] {
         for are_differences in [true, false] {
-            let mut upstream = Upstream::starting();
-            upstream.events();
+            let mut upstream = Upstream::starting_with(player());
             let mut before = 0;
             for (n, time) in (1..).zip(EDGES) {
                 let is_difference = are_differences && n > 1;
                 let field = if is_difference { time.wrapping_sub(before) } else { time };
-                upstream.says(&picture(is_difference, field, n, repeats));
+                upstream.says(&video(is_difference, field, n, repeats));
                 before = time;
             }
             upstream.says(&ACKNOWLEDGEMENT_BYTES);
@@ -30,10 +30,58 @@ fn a_client_reads_all_32_bits_of_a_time_repeated_on_type_3_or_not() {
 
 #[test]
 fn a_server_that_pings_and_does_not_read_is_left() {
-    let mut upstream = Upstream::starting();
-    upstream.written();
+    let limits = Limits { controls_per_second: u32::MAX, ..Limits::default() };
+    let mut upstream = Upstream::starting_with(ClientConfig { limits, ..publisher() });
     let ping = [2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 6, 1, 2, 3, 4];
     let end = (0..100_000).find_map(|_| upstream.try_says(&ping).err());
     assert_eq!(end, Some(Error::AnswerBytesLimit));
     assert!(upstream.client.output().pending_bytes() <= (64 << 10) + ping.len());
+}
+
+#[test]
+fn media_sent_to_a_client_that_publishes_is_dropped() {
+    let mut upstream = Upstream::starting_with(publisher());
+    for kind in [8, 9, 18] {
+        upstream.sends(kind, 1, &[0x17; 300]);
+    }
+    let mut aggregate = vec![9, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0x17];
+    aggregate.extend([0, 0, 0, 12]);
+    upstream.sends(22, 1, &aggregate);
+    assert_eq!(upstream.events(), []);
+}
+
+#[test]
+fn a_client_that_publishes_takes_no_message_above_64_kib() {
+    let header = |length: u32| {
+        let [_, a, b, c] = length.to_be_bytes();
+        [4, 0, 0, 0, a, b, c, 9, 1, 0, 0, 0]
+    };
+    let sent = |config, length| Upstream::starting_with(config).try_says(&header(length));
+    assert_eq!(sent(publisher(), 65_536), Ok(()));
+    assert_eq!(sent(publisher(), 65_537), Err(Error::MessageLimit));
+    assert_eq!(sent(player(), 65_537), Ok(()));
+}
+
+#[test]
+fn a_message_written_once_for_all_is_what_each_upstream_would_have_got() {
+    let ready = || {
+        let mut upstream = Upstream::starting();
+        upstream.written();
+        let started = status("status", "NetStream.Publish.Start", "");
+        upstream.command(1, "onStatus", &[Amf::Number(0.0), Amf::Null, started]);
+        assert_eq!(upstream.events(), [ClientEvent::Ready]);
+        upstream
+    };
+    let (mut alone, mut shared) = (ready(), ready());
+    let metadata = Bytes::from_static(b"\x02\0\x0aonMetaData\x08\0\0\0\0\0\0\x09");
+    let frame = Bytes::from(vec![0x5a; 100_000]);
+    for (kind, header, payload) in [
+        (MediaKind::Script, &[][..], &metadata),
+        (MediaKind::Video, &[0x17, 1, 0, 0, 0], &frame),
+        (MediaKind::Audio, &[0xaf, 1], &metadata),
+    ] {
+        alone.client.send_media(kind, 0x0100_0000, header, payload);
+        shared.client.send_framed(&Framed::new(kind, 0x0100_0000, header, payload));
+    }
+    assert!(alone.written() == shared.written());
 }

@@ -1,0 +1,88 @@
+//! How much work one connection may cause in one turn of its driver. Not how many bytes it may send in a second (the
+//! driver's), nor how many commands (`rate`).
+//!
+//! One unit is what reading a chunk header costs, some 30 ns; the other costs are measured against it.
+
+/// A whole message: its buffer is handed on, an event is queued, and the driver parses and forwards it.
+pub(crate) const MESSAGE: usize = 32;
+/// A message within an aggregate, when the aggregate is taken apart; each is a message of its own after that.
+pub(crate) const PART: usize = 2;
+/// So many bytes of AMF0 are parsed at the price of one unit: the shortest property takes six and two allocations.
+const AMF_BYTES: usize = 2;
+/// So many bytes of payload are copied into new memory at the price of one unit.
+const PAYLOAD_BYTES: usize = 128;
+
+/// Work left in this turn. Work is spent first and checked after, so one message may overdraw the allowance; the next
+/// turn starts with what was overdrawn already gone.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    per_turn: i64,
+    left: i64,
+    /// Payload that is not yet a unit.
+    payload: usize,
+}
+
+impl Allowance {
+    pub(crate) fn new(per_turn: u32) -> Self {
+        let per_turn = i64::from(per_turn.max(1));
+        Self { per_turn, left: per_turn, payload: 0 }
+    }
+
+    /// A new turn; what the last one left unused is lost.
+    pub(crate) fn begin_turn(&mut self) {
+        self.left = (self.left + self.per_turn).min(self.per_turn);
+    }
+
+    pub(crate) const fn is_spent(&self) -> bool {
+        self.left <= 0
+    }
+
+    pub(crate) fn spend(&mut self, units: usize) {
+        let units = i64::try_from(units).unwrap_or(i64::MAX);
+        self.left = self.left.saturating_sub(units);
+    }
+
+    pub(crate) fn spend_payload(&mut self, bytes: usize) {
+        self.payload += bytes;
+        self.spend(self.payload / PAYLOAD_BYTES);
+        self.payload %= PAYLOAD_BYTES;
+    }
+
+    pub(crate) fn spend_amf(&mut self, bytes: usize) {
+        self.spend(bytes / AMF_BYTES);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_starts_with_a_full_allowance_less_what_was_overdrawn() {
+        let mut allowance = Allowance::new(10);
+        allowance.spend(4);
+        allowance.begin_turn();
+        allowance.spend(9);
+        assert!(!allowance.is_spent(), "nothing is saved up, nothing is owed");
+        allowance.spend(1);
+        assert!(allowance.is_spent());
+        allowance.spend(15);
+        allowance.begin_turn();
+        assert!(allowance.is_spent(), "5 are still owed");
+        allowance.begin_turn();
+        allowance.spend(4);
+        assert!(!allowance.is_spent());
+        allowance.spend(1);
+        assert!(allowance.is_spent());
+    }
+
+    #[test]
+    fn payload_in_small_pieces_costs_as_much_as_in_one() {
+        let spent = |piece: usize| {
+            let mut allowance = Allowance::new(1000);
+            (0..12_800 / piece).for_each(|_| allowance.spend_payload(piece));
+            1000 - allowance.left
+        };
+        assert_eq!([1, 100, 12_800].map(spent), [100; 3]);
+    }
+}

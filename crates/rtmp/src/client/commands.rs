@@ -1,0 +1,160 @@
+//! The dialogue up to a running publish or play, and what a server says after that.
+
+use std::time::Instant;
+
+use super::connect::connect_object;
+use super::replies::{Status, stream_id};
+use super::{ClientConfig, ClientEvent, ClientRole, ClientSession, RefusalKind, State};
+use crate::amf0::Value;
+use crate::authentication::{Demand, Known, read_demand};
+use crate::four_cc::read_four_cc_list;
+use crate::message::Command;
+use crate::wire::MEDIA_STREAM;
+
+/// How far a player of ours asks the server to run ahead (RTMP 7.1.7).
+const PLAY_BUFFER_MS: u32 = 3000;
+
+// Transaction ids, in the order every encoder uses.
+const CONNECT: f64 = 1.0;
+const RELEASE_STREAM: f64 = 2.0;
+const FC_PUBLISH: f64 = 3.0;
+const CREATE_STREAM: f64 = 4.0;
+const START: f64 = 5.0;
+pub(super) const FC_UNPUBLISH: f64 = 6.0;
+pub(super) const DELETE_STREAM: f64 = 7.0;
+
+impl ClientSession {
+    pub(super) fn connect(&mut self, now: Instant) {
+        self.wire.announce_chunk_size();
+        let object = connect_object(&self.config);
+        self.send(0, "connect", CONNECT, &[object]);
+        self.enter(State::Connecting, now);
+    }
+
+    pub(super) fn handle_command(&mut self, command: &Command, now: Instant) {
+        match (command.name.as_str(), self.state) {
+            // Nothing else was asked, whatever number the answer has.
+            ("_result", State::Connecting) => {
+                // Some put it into the properties, some into the information object.
+                self.four_cc_list = read_four_cc_list(&command.object);
+                if let Some(information) = command.arguments.first() {
+                    self.four_cc_list.extend(read_four_cc_list(information));
+                }
+                self.create(now);
+            }
+            ("_result", State::Creating) if is_stream_created(command) => {
+                self.stream = stream_id(command).unwrap_or(MEDIA_STREAM);
+                self.begin(now);
+            }
+            ("_error", State::Connecting) => self.refuse(Status::read(command)),
+            ("_error", State::Creating | State::Starting) if concerns_us(command) => {
+                self.refuse(Status::read(command));
+            }
+            ("onStatus", _) => self.handle_status(Status::read(command)),
+            ("close", State::Connecting | State::Creating | State::Starting | State::Ready) => {
+                let (code, description) = ("close".into(), String::new());
+                self.events.push_back(ClientEvent::Ended { code, description });
+                self.close();
+            }
+            // onBWDone, onFCPublish, answers to releaseStream and FCPublish: nothing waits for them.
+            _ => {}
+        }
+    }
+
+    fn create(&mut self, now: Instant) {
+        if self.config.role == ClientRole::Publish {
+            let name = Value::String(self.config.name.clone());
+            self.send(0, "releaseStream", RELEASE_STREAM, &[Value::Null, name.clone()]);
+            self.send(0, "FCPublish", FC_PUBLISH, &[Value::Null, name]);
+        } else {
+            self.wire.announce_window();
+        }
+        self.send(0, "createStream", CREATE_STREAM, &[Value::Null]);
+        self.enter(State::Creating, now);
+    }
+
+    fn begin(&mut self, now: Instant) {
+        /// SetBufferLength (RTMP 7.1.7).
+        const SET_BUFFER_LENGTH: u16 = 3;
+        let name = Value::String(self.config.name.clone());
+        match self.config.role {
+            ClientRole::Publish => {
+                let kind = Value::string("live");
+                self.send(self.stream, "publish", START, &[Value::Null, name, kind]);
+            }
+            ClientRole::Play => {
+                // Live only: -1 would do, -2 falls back to recordings and is what everyone sends.
+                let start = Value::Number(-2000.0);
+                self.send(self.stream, "play", START, &[Value::Null, name, start]);
+                let [a, b, c, d] = self.stream.to_be_bytes();
+                let [e, f, g, h] = PLAY_BUFFER_MS.to_be_bytes();
+                self.wire.send_user_control(SET_BUFFER_LENGTH, &[a, b, c, d, e, f, g, h]);
+                // Only a player is sent anything long.
+                self.wire.set_accepted();
+            }
+        }
+        self.enter(State::Starting, now);
+    }
+
+    fn handle_status(&mut self, status: Status) {
+        match self.state {
+            State::Starting if status.starts() => {
+                self.state = State::Ready;
+                self.events.push_back(ClientEvent::Ready);
+            }
+            State::Connecting | State::Creating | State::Starting if status.fails() => {
+                self.refuse(status);
+            }
+            State::Ready if status.ends() || status.fails() => {
+                let Status { code, description, .. } = status;
+                self.events.push_back(ClientEvent::Ended { code, description });
+                self.close();
+            }
+            State::Handshaking
+            | State::Connecting
+            | State::Creating
+            | State::Starting
+            | State::Ready
+            | State::Over => {}
+        }
+    }
+
+    fn refuse(&mut self, status: Status) {
+        let kind = status.kind();
+        let Status { code, description, redirect, .. } = status;
+        let refused = |kind| ClientEvent::Refused { code, description: description.clone(), kind };
+        let event = match (self.demand(&description), redirect) {
+            (_, Some(url)) => ClientEvent::Redirected { url },
+            (Demand::Nothing, None) => refused(kind),
+            (Demand::Arguments(arguments), None) => ClientEvent::Reconnect { arguments },
+            (Demand::Failed, None) => refused(RefusalKind::Credentials),
+        };
+        self.events.push_back(event);
+        self.close();
+    }
+
+    /// Only connect is where servers ask who we are.
+    fn demand(&self, description: &str) -> Demand {
+        if self.state != State::Connecting {
+            return Demand::Nothing;
+        }
+        let ClientConfig { credentials, arguments, app, seed, .. } = &self.config;
+        let known = Known { credentials: credentials.as_ref(), arguments, app, seed: *seed };
+        read_demand(description, known)
+    }
+}
+
+/// An answer to createStream: by its number, or by naming a stream when the number is none that we gave.
+fn is_stream_created(command: &Command) -> bool {
+    is_for(command, CREATE_STREAM) || (concerns_us(command) && stream_id(command).is_some())
+}
+
+/// Not to a command whose failure means nothing: servers refuse releaseStream for names that were never there.
+fn concerns_us(command: &Command) -> bool {
+    ![CONNECT, RELEASE_STREAM, FC_PUBLISH].iter().any(|transaction| is_for(command, *transaction))
+}
+
+#[allow(clippy::float_cmp, reason = "transaction ids are whole numbers that come back as sent")]
+fn is_for(command: &Command, transaction: f64) -> bool {
+    command.transaction == transaction
+}

@@ -1,0 +1,148 @@
+//! The commands of encoders and players, answered as they expect it: an order-free state machine, as none of them keep to
+//! one order.
+
+use super::{ServerEvent, ServerSession, State};
+use crate::Target;
+use crate::amf0::Value;
+use crate::four_cc::{answer_capabilities, read_four_cc_list};
+use crate::message::{Command, status};
+use crate::unread::Unread;
+use crate::wire::MEDIA_STREAM;
+
+impl ServerSession {
+    pub(super) fn handle_command(&mut self, stream: u32, command: &Command) {
+        let transaction = command.transaction;
+        match (command.name.as_str(), self.state) {
+            ("connect", State::Opening) => self.connect(command),
+            (_, State::Opening | State::Over) => {}
+            ("createStream", _) => {
+                let stream = Value::Number(MEDIA_STREAM.into());
+                self.answer(transaction, &[Value::Null, stream]);
+            }
+            ("FCPublish", _) => {
+                self.sent_fc_publish = true;
+                self.answer(transaction, &[Value::Null, Value::Undefined]);
+                if self.state == State::Publishing {
+                    self.announce_fc_publish();
+                }
+            }
+            ("releaseStream", _) => self.answer(transaction, &[Value::Null, Value::Undefined]),
+            ("publish", State::Connected) => {
+                let target = self.ask(stream, command);
+                self.state = State::PublishAsked;
+                self.events.push_back(ServerEvent::PublishRequested(target));
+            }
+            ("publish", _) => {
+                let text = "One publish per connection";
+                self.send_status(status("error", "NetStream.Publish.BadName", text));
+            }
+            ("play", State::Connected) => {
+                let target = self.ask(stream, command);
+                self.state = State::PlayAsked;
+                self.events.push_back(ServerEvent::PlayRequested(target));
+            }
+            ("play", _) => {
+                let text = "One play per connection";
+                self.send_status(status("error", "NetStream.Play.Failed", text));
+            }
+            ("FCSubscribe", _) => {
+                let started = status("status", "NetStream.Play.Start", "Subscribed");
+                self.send(0, "onFCSubscribe", 0.0, &[Value::Null, started]);
+            }
+            ("FCUnpublish" | "deleteStream" | "closeStream", _) => {
+                self.answer(transaction, &[Value::Null, Value::Undefined]);
+                self.finish();
+            }
+            ("getStreamLength", _) => self.answer(transaction, &[Value::Null, Value::Number(0.0)]),
+            // Answers to us need no answer; anything else unknown gets a success.
+            ("_result" | "_error" | "onStatus", _) => {}
+            _ => self.answer(transaction, &[Value::Null, Value::Null]),
+        }
+    }
+
+    fn connect(&mut self, command: &Command) {
+        let app = command.object.property("app").and_then(Value::as_bytes).unwrap_or_default();
+        let end = app.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
+        self.connect_app = app[..end].to_vec();
+        self.wire.announce_chunk_size();
+        self.wire.announce_window();
+        let first = self.connect_app.split(|byte| matches!(byte, b'/' | b'?')).next();
+        if first != Some(self.app.as_bytes()) {
+            let code = "NetConnection.Connect.InvalidApp";
+            let refused = status("error", code, "There is no such app");
+            self.send(0, "_error", command.transaction, &[Value::Null, refused]);
+            self.close();
+            return;
+        }
+        self.four_cc_list = read_four_cc_list(&command.object);
+        let encoding = command.object.property("objectEncoding").and_then(Value::as_number);
+        let mut properties = vec![
+            (b"fmsVer".to_vec(), Value::string("FMS/3,0,1,123")),
+            (b"capabilities".to_vec(), Value::Number(31.0)),
+        ];
+        properties.extend(answer_capabilities(&command.object));
+        let information = Value::object([
+            ("level", Value::string("status")),
+            ("code", Value::string("NetConnection.Connect.Success")),
+            ("description", Value::string("Connection succeeded")),
+            ("objectEncoding", Value::Number(encoding.unwrap_or(0.0))),
+        ]);
+        self.send(0, "_result", command.transaction, &[Value::Object(properties), information]);
+        self.state = State::Connected;
+    }
+
+    fn ask(&mut self, stream: u32, command: &Command) -> Target {
+        // Some encoders publish on stream 0; what we say must travel on the stream they were given.
+        self.stream = if stream == 0 { MEDIA_STREAM } else { stream };
+        let name = command.arguments.first().and_then(Value::as_bytes).unwrap_or_default();
+        Target::parse(&self.connect_app, name)
+    }
+
+    fn finish(&mut self) {
+        match self.state {
+            State::PublishAsked | State::Publishing => {
+                self.events.push_back(ServerEvent::PublishEnded);
+                self.close();
+            }
+            State::PlayAsked | State::Playing => {
+                self.events.push_back(ServerEvent::PlayEnded);
+                self.close();
+            }
+            State::Opening | State::Connected | State::Over => {}
+        }
+    }
+
+    pub(super) fn close_with(&mut self, code: &str, description: &str) {
+        self.send_status(status("error", code, description));
+        self.close();
+    }
+
+    pub(super) fn close(&mut self) {
+        self.state = State::Over;
+        self.unread = Unread::default();
+        self.events.push_back(ServerEvent::Close);
+    }
+
+    pub(super) fn announce_fc_publish(&mut self) {
+        self.send(0, "onFCPublish", 0.0, &[Value::Null, publish_started()]);
+    }
+
+    pub(super) fn send_status(&mut self, information: Value) {
+        self.send(self.stream, "onStatus", 0.0, &[Value::Null, information]);
+    }
+
+    /// A `_result`; transaction 0 asks for none (RTMP 7.2.1).
+    fn answer(&mut self, transaction: f64, values: &[Value]) {
+        if transaction != 0.0 {
+            self.send(0, "_result", transaction, values);
+        }
+    }
+
+    fn send(&mut self, stream: u32, name: &str, transaction: f64, values: &[Value]) {
+        self.wire.send_command(stream, &Command::encode(name, transaction, values));
+    }
+}
+
+pub(super) fn publish_started() -> Value {
+    status("status", "NetStream.Publish.Start", "Publishing")
+}

@@ -1,0 +1,38 @@
+//! What a server session reports, and how its driver refuses.
+
+use crate::{MediaMessage, Target};
+
+/// Why a publish is refused, as encoders know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// `NetStream.Publish.Denied`.
+    Denied,
+    /// `NetStream.Publish.BadName`.
+    BadName,
+}
+
+impl Refusal {
+    pub(super) const fn code(self) -> &'static str {
+        match self {
+            Self::Denied => "NetStream.Publish.Denied",
+            Self::BadName => "NetStream.Publish.BadName",
+        }
+    }
+}
+
+/// What the driver must know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// Answer with [`ServerSession::allow`] or [`ServerSession::deny`].
+    PublishRequested(Target),
+    /// Answer with [`ServerSession::accept_play`] or [`ServerSession::refuse_play`].
+    PlayRequested(Target),
+    /// Media of an allowed publish.
+    Media(MediaMessage),
+    /// The broadcaster says that it is done.
+    PublishEnded,
+    /// The player says that it is done.
+    PlayEnded,
+    /// Write the output, then close within a second.
+    Close,
+}

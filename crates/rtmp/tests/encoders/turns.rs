@@ -1,0 +1,176 @@
+//! What one turn of the driver reads of an encoder that sends all it can, and that nothing is lost or reordered by it.
+
+use headgate_rtmp::{Limits, ServerEvent};
+
+use crate::support::{AGGREGATE, Encoder, command, null, object, string};
+
+const AUDIO: u8 = 8;
+const VIDEO: u8 = 9;
+/// What a driver reads from a socket at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// A full header on chunk stream 6, message stream 1.
+fn header(kind: u8, length: usize) -> Vec<u8> {
+    let [.., l0, l1, l2] = length.to_be_bytes();
+    vec![6, 0, 0, 0, l0, l1, l2, kind, 1, 0, 0, 0]
+}
+
+/// A video message of `length` bytes in chunks of `size`.
+fn video(length: usize, size: usize) -> Vec<u8> {
+    let mut bytes = header(VIDEO, length);
+    for (n, chunk) in vec![0x17; length].chunks(size).enumerate() {
+        bytes.extend((n > 0).then_some(0xc6));
+        bytes.extend(chunk);
+    }
+    bytes
+}
+
+/// Turns until nothing is unread, the first with these bytes, and the most events of one turn.
+fn turns(encoder: &mut Encoder, bytes: &[u8]) -> (usize, usize) {
+    encoder.turn(bytes).expect("within all limits");
+    let (mut turns, mut most) = (1, encoder.events().len());
+    while encoder.session().has_unread_input() {
+        encoder.turn(&[]).expect("within all limits");
+        turns += 1;
+        most = most.max(encoder.events().len());
+    }
+    (turns, most)
+}
+
+#[test]
+fn chunks_of_one_byte_take_the_turns_of_their_headers() {
+    let mut encoder = Encoder::publishing();
+    encoder.set_chunk_size(1);
+    let work = Limits::default().turn_work as usize;
+    let (turns, most) = turns(&mut encoder, &video(3 * work, 1));
+    assert_eq!((turns, most), (4, 1), "three turns of headers, and one for the bytes");
+}
+
+#[test]
+fn tiny_messages_are_bounded_in_every_turn() {
+    let mut encoder = Encoder::publishing();
+    encoder.chunks(&video(1, 128));
+    encoder.events();
+    let (turns, most) = turns(&mut encoder, &[0xc6, 0x27].repeat(READ_BYTES / 2));
+    // A message and its header cost 33.
+    let work = Limits::default().turn_work as usize;
+    assert_eq!(most, work.div_ceil(33));
+    assert_eq!(turns, (READ_BYTES / 2 * 33).div_ceil(work));
+}
+
+#[test]
+fn long_commands_and_long_metadata_cost_by_their_bytes() {
+    let long = "x".repeat(9000);
+    let keys: Vec<String> = (0..6).map(|n| n.to_string()).collect();
+    let values: Vec<_> = keys.iter().map(|key| (&key[..], string(&long))).collect();
+    let metadata = [string("onMetaData"), object(&values)].concat();
+    let call = command("x", 0.0, &[null(), object(&values)]);
+    for (kind, payload) in [(18, metadata), (20, call)] {
+        let mut encoder = Encoder::publishing();
+        encoder.set_chunk_size(65_536);
+        let message = [header(kind, payload.len()), payload].concat();
+        let (turns, most) = turns(&mut encoder, &message.repeat(20));
+        let work = Limits::default().turn_work as usize;
+        assert!(turns >= 19 * 54_000 / 2 / work && most <= 1, "{turns} turns, {most} at once");
+    }
+}
+
+#[test]
+fn an_aggregate_is_handed_out_over_several_turns_in_its_order() {
+    let part = |n: u16| {
+        let [high, low] = n.to_be_bytes();
+        [&[AUDIO, 0, 0, 2, 0, high, low, 0, 0, 0, 0][..], &[high, low, 0, 0, 0, 13]].concat()
+    };
+    let parts: Vec<u8> = (0..1000).flat_map(part).collect();
+    let mut encoder = Encoder::publishing();
+    encoder.set_chunk_size(65_536);
+    encoder.turn(&[header(AGGREGATE, parts.len()), parts].concat()).expect("an aggregate");
+    assert!(encoder.session().has_unread_input() && !encoder.session().takes_input());
+    let mut times: Vec<_> = encoder.media().iter().map(|media| media.timestamp).collect();
+    assert!(times.len() < 200, "{}", times.len());
+    while encoder.session().has_unread_input() {
+        encoder.turn(&[]).expect("the rest");
+        times.extend(encoder.media().iter().map(|media| media.timestamp));
+    }
+    assert!(encoder.session().takes_input());
+    assert_eq!(times, (0..1000).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_honest_backlog_is_read_many_times_faster_than_it_was_made() {
+    const SECONDS: usize = 10;
+    const TURNS_PER_SECOND: usize = 500;
+    // 10 Mbit/s at 30 frames a second, in chunks of 128 bytes, with 47 audio frames a second.
+    let frame = video(10_000_000 / 8 / 30, 128);
+    let audio = [header(AUDIO, 340), vec![0xaf; 128], vec![0xc6], vec![1; 128]].concat();
+    let audio = [audio, vec![0xc6], vec![1; 84]].concat();
+    let second: Vec<u8> = [frame.repeat(30), audio.repeat(47)].concat();
+    let mut encoder = Encoder::publishing();
+    let mut count = 0;
+    for read in second.repeat(SECONDS).chunks(READ_BYTES) {
+        count += turns(&mut encoder, read).0;
+    }
+    assert!(count < TURNS_PER_SECOND * SECONDS / 10, "{count} turns");
+}
+
+#[test]
+fn the_socket_is_not_read_while_input_is_unread() {
+    let mut encoder = Encoder::publishing();
+    assert!(encoder.session().takes_input() && !encoder.session().has_unread_input());
+    encoder.set_chunk_size(1);
+    encoder.turn(&video(10_000, 1)).expect("media");
+    assert!(!encoder.session().takes_input() && encoder.session().has_unread_input());
+    encoder.turn(&[]).expect("the rest");
+    assert!(encoder.session().takes_input() && !encoder.session().has_unread_input());
+    assert_eq!(encoder.media().len(), 1);
+}
+
+#[test]
+fn without_a_new_turn_nothing_more_is_read() {
+    let mut encoder = Encoder::publishing();
+    encoder.set_chunk_size(1);
+    encoder.turn(&video(20_000, 1)).expect("media");
+    let missing = encoder.session().missing_bytes();
+    encoder.more(&[]);
+    assert_eq!(encoder.session().missing_bytes(), missing);
+    encoder.turn(&[]).expect("the rest");
+    assert!(encoder.session().missing_bytes() < missing);
+}
+
+#[test]
+fn what_waits_for_a_decision_is_unread_input_once_it_is_allowed() {
+    let mut encoder = Encoder::connected();
+    let publish = command("publish", 5.0, &[null(), string("cam"), string("live")]);
+    let publish = [header(20, publish.len()), publish].concat();
+    encoder.turn(&[publish, video(100, 128)].concat()).expect("a publish");
+    assert!(!encoder.session().takes_input() && !encoder.session().has_unread_input());
+    encoder.events();
+    encoder.session().allow();
+    assert!(!encoder.session().takes_input() && encoder.session().has_unread_input());
+    encoder.turn(&[]).expect("what came before");
+    assert!(matches!(encoder.events()[..], [ServerEvent::Media(_)]));
+    assert!(encoder.session().takes_input() && !encoder.session().has_unread_input());
+}
+
+#[test]
+fn an_ended_session_has_nothing_left_to_read() {
+    let mut encoder = Encoder::publishing();
+    encoder.set_chunk_size(1);
+    encoder.turn(&video(10_000, 1)).expect("media");
+    encoder.session().end_publish("NetStream.Failed", "over");
+    assert!(encoder.session().takes_input() && !encoder.session().has_unread_input());
+}
+
+#[test]
+fn every_byte_handed_in_is_counted_metadata_and_unread_ones_included() {
+    let mut encoder = Encoder::publishing();
+    let before = encoder.session().input_bytes();
+    let metadata = [string("onMetaData"), object(&[])].concat();
+    encoder.message(5, 18, 1, &metadata);
+    let mut bytes = 12 + metadata.len() as u64;
+    encoder.set_chunk_size(1);
+    bytes += 16;
+    let media = video(10_000, 1);
+    encoder.turn(&media).expect("media");
+    assert_eq!(encoder.session().input_bytes() - before, bytes + media.len() as u64);
+}
