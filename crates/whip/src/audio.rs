@@ -1,4 +1,4 @@
-//! The sound of one session: packets in, frames out. Pure.
+//! The audio of one session: packets in, frames out. Pure.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::sdp::AudioSection;
 /// One Opus packet of 120 ms has at most this.
 const OPUS_PACKET_LIMIT: usize = 1275 * 6;
 
-/// The sound.
+/// The audio track.
 pub(crate) struct AudioTrack {
     pub(crate) receiver: Receiver,
     channels: Option<opus::Channels>,
@@ -81,7 +81,7 @@ fn emit_packet(
     frames: &mut VecDeque<Frame>,
 ) {
     let Ordered::Packet(header, payload) = ordered else { return };
-    // Padding that probes the bandwidth is no sound.
+    // Padding that probes the bandwidth is no audio.
     if payload.is_empty() || payload.len() > OPUS_PACKET_LIMIT {
         return;
     }

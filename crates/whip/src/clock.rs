@@ -1,7 +1,7 @@
 //! RTP clocks and sender reports → one timeline (RFC 3550 6.4.1). Pure.
 //!
 //! Every track starts at once, by arrival. When sender reports tell the true offset between the tracks, the video's
-//! timeline is slewed to the audio's, never jumped: sound is what a listener hears stumble.
+//! timeline is slewed to the audio's, never jumped: a listener hears audio stumble.
 
 use std::time::{Duration, Instant};
 
@@ -166,7 +166,7 @@ impl Clock {
         Timestamp::from_micros(mapped)
     }
 
-    /// When a picture of `ssrc` sampled at `rtp` is to be shown; `reorder` makes its decode time of it.
+    /// When a frame of `ssrc` sampled at `rtp` is to be shown; `reorder` makes its decode time of it.
     pub fn stamp_video(&mut self, now: Instant, ssrc: u32, rtp: u32) -> Timestamp {
         let arrival = self.arrival(now);
         let is_new = self.video.ssrc != Some(ssrc);
@@ -200,7 +200,7 @@ impl Clock {
         self.compare();
     }
 
-    /// How far picture and sound are still apart by the sender's reports, in microseconds; `None` before both reported.
+    /// How far video and audio are still apart by the sender's reports, in microseconds; `None` before both reported.
     #[must_use]
     pub fn skew_us(&self) -> Option<i64> {
         self.is_compared.then_some(self.correction_us)
@@ -225,7 +225,7 @@ impl Clock {
         self.slew_per_mille = share.clamp(SLEW_LEAST_PER_MILLE, SLEW_LIMIT_PER_MILLE);
     }
 
-    /// How far the picture moves towards its place while `passed` of its own time go by: never so far that it goes back.
+    /// How far the video moves towards its place while `passed` of its own time go by: never so far that it goes back.
     fn slew(&mut self, passed: i64) -> i64 {
         let step = passed.max(0) * self.slew_per_mille / 1000;
         let moved = self.correction_us.clamp(-step, step);

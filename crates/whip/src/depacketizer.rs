@@ -3,16 +3,22 @@
 //! No access unit with a hole leaves: after a loss or a malformed payload everything is withheld to the next IDR.
 
 use bytes::{Bytes, BytesMut};
-use headgate_media::h264::{NalKind, ParameterSets, Sps, is_first_slice, is_reference, nal_kind};
+use headgate_media::h264::{
+    NalKind, ParameterSets, SetChange, Sps, is_first_slice, is_reference, nal_kind,
+};
 
 /// Bytes of one access unit: a 4K keyframe at a very high bitrate has 2 MB.
 const ACCESS_UNIT_LIMIT: usize = 4 << 20;
+/// Bytes of the parameter sets that changed since the last access unit that left: more than any encoder sends between two
+/// keyframes.
+const CHANGED_SETS_LIMIT: usize = 8 << 10;
 const STAP_A: u8 = 24;
 const FU_A: u8 = 28;
 const FU_START: u8 = 0x80;
 const FU_END: u8 = 0x40;
 
-/// One whole picture, NAL units with four-byte lengths; parameter sets, delimiters and filler are taken out.
+/// One whole access unit, NAL units with four-byte lengths. Delimiters and filler are taken out; parameter sets stay only
+/// where they changed between two keyframes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessUnit {
     /// RTP timestamp.
@@ -21,9 +27,9 @@ pub struct AccessUnit {
     pub data: Bytes,
     /// It starts decoding.
     pub is_keyframe: bool,
-    /// No other picture refers to it.
+    /// No other frame refers to it.
     pub is_disposable: bool,
-    /// The decoder configuration, when it changed with this picture.
+    /// The decoder configuration, when it changed with this keyframe.
     pub configuration: Option<Bytes>,
 }
 
@@ -32,12 +38,14 @@ pub struct AccessUnit {
 pub struct Depacketizer {
     sets: ParameterSets,
     unit: BytesMut,
+    /// Parameter sets, with lengths, that changed since the last keyframe and that no access unit has carried yet.
+    changed_sets: BytesMut,
     timestamp: Option<u32>,
     /// Where the length of the open FU-A's NAL unit stands.
     fragment_at: Option<usize>,
     is_broken: bool,
     has_idr: bool,
-    has_picture: bool,
+    has_slice: bool,
     has_reference: bool,
     has_sps: bool,
     awaits_keyframe: bool,
@@ -62,11 +70,12 @@ impl Depacketizer {
         Self {
             sets,
             unit: BytesMut::new(),
+            changed_sets: BytesMut::new(),
             timestamp: None,
             fragment_at: None,
             is_broken: false,
             has_idr: false,
-            has_picture: false,
+            has_slice: false,
             has_reference: false,
             has_sps: false,
             awaits_keyframe: true,
@@ -85,7 +94,7 @@ impl Depacketizer {
         emit: &mut impl FnMut(AccessUnit),
     ) {
         if payload.is_empty() {
-            // Padding that probes the bandwidth is not a picture.
+            // Padding that probes the bandwidth is no part of an access unit.
             return;
         }
         if self.timestamp.is_some_and(|open| open != timestamp) {
@@ -104,6 +113,7 @@ impl Depacketizer {
     pub fn handle_gap(&mut self) {
         self.lost_since_keyframe = true;
         self.awaits_keyframe = true;
+        self.changed_sets.clear();
         if self.timestamp.is_some() {
             self.is_broken = true;
         }
@@ -115,13 +125,13 @@ impl Depacketizer {
         self.awaits_keyframe
     }
 
-    /// Pictures that were held back so far.
+    /// Access units that were held back so far.
     #[must_use]
     pub const fn withheld(&self) -> u64 {
         self.withheld
     }
 
-    /// What the first SPS says, once there is one.
+    /// What the active SPS says, once there is one.
     #[must_use]
     pub fn sps(&self) -> Option<Sps> {
         self.sets.sps()
@@ -193,7 +203,7 @@ impl Depacketizer {
     }
 
     fn note_nal_at(&mut self, start: usize) -> Result<bool, Malformed> {
-        // The buffer is lent out for the look at it: it is put back whole.
+        // Taken out while it is read, and put back whole.
         let unit = std::mem::take(&mut self.unit);
         let kept = self.note_nal(unit.get(start..).unwrap_or_default());
         self.unit = unit;
@@ -218,21 +228,40 @@ impl Depacketizer {
         match kind {
             NalKind::Sps | NalKind::Pps => {
                 self.has_sps |= kind == NalKind::Sps;
-                self.sets.handle_nal(nal);
+                if self.sets.handle_nal(nal) == SetChange::Changed {
+                    self.note_changed_set(nal)?;
+                }
                 return Ok(false);
             }
             NalKind::Filler => return Ok(false),
             NalKind::Slice | NalKind::Idr => {
-                if !self.has_picture && !is_first_slice(nal) {
+                if !self.has_slice && !is_first_slice(nal) {
                     return Err(Malformed);
                 }
-                self.has_picture = true;
-                self.has_idr |= kind == NalKind::Idr;
+                if kind == NalKind::Idr && !self.has_idr {
+                    self.sets.activate(nal);
+                    self.has_idr = true;
+                }
+                self.has_slice = true;
                 self.has_reference |= is_reference(first);
             }
             NalKind::Sei | NalKind::Other => {}
         }
         Ok(true)
+    }
+
+    /// A set that changed between two keyframes travels in the access unit that needs it: a decoder configuration in its
+    /// place would be wrong for what a joining player is sent of the group before it.
+    fn note_changed_set(&mut self, nal: &[u8]) -> Result<(), Malformed> {
+        if self.awaits_keyframe {
+            return Ok(());
+        }
+        if self.changed_sets.len() + 4 + nal.len() > CHANGED_SETS_LIMIT {
+            return Err(Malformed);
+        }
+        self.changed_sets.extend_from_slice(&(nal.len() as u32).to_be_bytes());
+        self.changed_sets.extend_from_slice(nal);
+        Ok(())
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
@@ -246,20 +275,21 @@ impl Depacketizer {
     /// The access unit is over: it leaves, or it is withheld.
     fn finish(&mut self, emit: &mut impl FnMut(AccessUnit)) {
         let Some(timestamp) = self.timestamp.take() else { return };
-        let data = self.unit.split().freeze();
+        let mut data = self.unit.split();
         let is_broken = std::mem::take(&mut self.is_broken) | self.fragment_at.take().is_some();
         let is_keyframe = std::mem::take(&mut self.has_idr);
-        let has_picture = std::mem::take(&mut self.has_picture);
+        let has_slice = std::mem::take(&mut self.has_slice);
         let is_disposable = !std::mem::take(&mut self.has_reference);
         let has_sps = std::mem::take(&mut self.has_sps);
         if is_broken {
+            self.changed_sets.clear();
             self.awaits_keyframe = true;
             self.lost_since_keyframe = true;
             self.withheld += 1;
             return;
         }
-        if !has_picture {
-            // Parameter sets alone: remembered.
+        if !has_slice {
+            // Parameter sets alone: remembered. Anything else belongs to no frame.
             return;
         }
         // Behind a loss the parameter sets of a new size may be what is missing.
@@ -274,7 +304,14 @@ impl Depacketizer {
             self.lost_since_keyframe = false;
             self.repeats_sets = has_sps;
             configuration = self.sets.poll_configuration();
+            // The configuration has them.
+            self.changed_sets.clear();
+        } else if !self.changed_sets.is_empty() {
+            let mut with_sets = self.changed_sets.split();
+            with_sets.extend_from_slice(&data);
+            data = with_sets;
         }
+        let data = data.freeze();
         emit(AccessUnit { timestamp, data, is_keyframe, is_disposable, configuration });
     }
 }

@@ -173,7 +173,7 @@ fn what_rfc_6184_does_not_allow_is_withheld() {
 }
 
 #[test]
-fn padding_is_not_a_picture_and_an_endless_access_unit_is_given_up() {
+fn padding_is_no_access_unit_and_an_endless_access_unit_is_given_up() {
     let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
     assert_eq!(run(&mut depacketizer, &[Some((1, true, &[]))]), []);
     let start = [&[0x7c, 0x85, 0x88][..], &[1; 60_000]].concat();
@@ -184,4 +184,92 @@ fn padding_is_not_a_picture_and_an_endless_access_unit_is_given_up() {
     }
     assert!(depacketizer.unit.len() <= ACCESS_UNIT_LIMIT);
     assert_eq!(run(&mut depacketizer, &[Some((3, true, IDR))]).len(), 1);
+}
+
+#[test]
+fn an_idr_whose_middle_fragment_is_lost_never_leaves() {
+    let idr: Vec<u8> = [&[0x65, 0x88][..], &[7; 100]].concat();
+    let (sets, fragments) = (stap_a(&[SPS, PPS]), fu_a(&idr, 3));
+    let mut depacketizer = Depacketizer::new(&[]);
+    let units = run(
+        &mut depacketizer,
+        &[
+            Some((1, false, &sets)),
+            Some((1, false, &fragments[0])),
+            None,
+            Some((1, true, &fragments[2])),
+            Some((2, true, SLICE)),
+        ],
+    );
+    assert!(units.is_empty(), "{units:?}");
+    assert!(depacketizer.awaits_keyframe());
+    let key = stap_a(&[SPS, PPS, IDR]);
+    assert_eq!(run(&mut depacketizer, &[Some((3, true, &key))]).len(), 1);
+}
+
+#[test]
+fn an_idr_of_two_slices_with_either_lost_never_leaves() {
+    let (sets, second): (_, &[u8]) = (stap_a(&[SPS, PPS]), &[0x65, 0x08, 1]);
+    let table: [&[Input<'_>]; 3] = [
+        &[Some((1, false, IDR)), None, Some((2, true, SLICE))],
+        &[None, Some((1, true, second)), Some((2, true, SLICE))],
+        // The marker's packet alone is missing, and the next access unit follows a gap.
+        &[Some((1, false, IDR)), None, Some((2, true, IDR))],
+    ];
+    for case in table {
+        let mut depacketizer = Depacketizer::new(&[]);
+        let input = [&[Some((1, false, &sets[..]))], case].concat();
+        let units = run(&mut depacketizer, &input);
+        assert!(units.iter().all(|unit| unit.0 != 1), "{units:?}");
+    }
+}
+
+#[test]
+fn a_parameter_set_that_changes_between_keyframes_travels_with_the_frame_that_needs_it() {
+    let key = stap_a(&[SPS, PPS, IDR]);
+    let changed: &[u8] = &[0x68, 0xce, 0x3c, 0x81];
+    let with_pps = stap_a(&[changed, SLICE]);
+    let again = stap_a(&[changed, SLICE]);
+    let mut depacketizer = Depacketizer::new(&[]);
+    let mut units = Vec::new();
+    let mut feed = |timestamp, payload: &[u8]| {
+        depacketizer.handle_payload(timestamp, true, payload, &mut |unit| units.push(unit));
+    };
+    feed(1, &key);
+    feed(2, SLICE);
+    feed(3, &with_pps);
+    feed(4, &again);
+    // By itself, before the frame that needs it.
+    feed(5, PPS);
+    feed(6, SLICE);
+    feed(7, &stap_a(&[SPS, changed, IDR]));
+    let data: Vec<_> = units.iter().map(|unit| unit.data.to_vec()).collect();
+    let plain = with_lengths(&[SLICE]);
+    let expected = [
+        with_lengths(&[IDR]),
+        plain.clone(),
+        with_lengths(&[changed, SLICE]),
+        plain,
+        with_lengths(&[PPS, SLICE]),
+        with_lengths(&[IDR]),
+    ];
+    assert_eq!(data, expected);
+    let configurations: Vec<_> =
+        units.iter().filter_map(|unit| unit.configuration.as_ref()).collect();
+    assert_eq!(configurations.len(), 2);
+    assert!(configurations[1].ends_with(changed), "the next keyframe has the newest sets");
+}
+
+#[test]
+fn endless_changes_of_parameter_sets_between_keyframes_are_given_up() {
+    let mut depacketizer = Depacketizer::new(&[]);
+    let key = stap_a(&[SPS, PPS, IDR]);
+    assert_eq!(run(&mut depacketizer, &[Some((1, true, &key))]).len(), 1);
+    for n in 0..100_u8 {
+        let changed = [&[0x68, 0xce, n][..], &[7; 500]].concat();
+        run(&mut depacketizer, &[Some((2, false, &changed))]);
+        assert!(depacketizer.changed_sets.len() <= CHANGED_SETS_LIMIT);
+    }
+    assert!(run(&mut depacketizer, &[Some((2, true, SLICE))]).is_empty());
+    assert!(depacketizer.awaits_keyframe());
 }

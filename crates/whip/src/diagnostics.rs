@@ -1,4 +1,4 @@
-//! What there is to say about a session at one moment, in numbers and in words. Pure.
+//! A session's state at one moment, in numbers and in words. Pure.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use crate::video::VideoTrack;
 /// A keyframe should come at least this often: players and upstreams begin there.
 const KEYFRAME_LIMIT: Duration = Duration::from_secs(4);
 /// Requests for a keyframe in a row after which a sender is taken not to react.
-const DEAF_AFTER: u32 = 3;
+const UNRESPONSIVE_AFTER: u32 = 3;
 /// Share of packets lost for good that is worth a word, in percent.
 const LOSS_LIMIT_PERCENT: f64 = 1.0;
-/// Picture and sound this far apart are worth a word, ms.
+/// Video and audio this far apart are worth a word, ms.
 const SKEW_LIMIT_MS: f64 = 60.0;
 
 /// What both tracks have.
@@ -37,7 +37,7 @@ pub struct TrackDiagnostics {
     pub jitter_ms: f64,
 }
 
-/// The picture.
+/// The video.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VideoDiagnostics {
     /// Packets and rates.
@@ -52,7 +52,7 @@ pub struct VideoDiagnostics {
     pub width: u32,
     /// Pixels.
     pub height: u32,
-    /// Pictures per second, over the last second.
+    /// Frames per second, over the last second.
     pub fps: f64,
     /// Time between the two newest keyframes, ms.
     pub gop_ms: Option<u64>,
@@ -60,9 +60,9 @@ pub struct VideoDiagnostics {
     pub keyframe_age_ms: Option<u64>,
     /// Requests for a keyframe.
     pub plis: u64,
-    /// Pictures held back.
+    /// Access units held back.
     pub withheld: u64,
-    /// Pictures that may overtake one (B pictures).
+    /// Frames that may overtake one (B-frames).
     pub reorder_depth: u32,
     /// Name of the simulcast layer that is passed on; empty without simulcast.
     pub layer: String,
@@ -70,7 +70,7 @@ pub struct VideoDiagnostics {
     pub layers: u32,
 }
 
-/// The sound.
+/// The audio.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AudioDiagnostics {
     /// Packets and rates.
@@ -81,7 +81,7 @@ pub struct AudioDiagnostics {
     pub channels: u8,
 }
 
-/// What there is to say about a session.
+/// A session's state and rates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diagnostics {
     /// ICE and DTLS are done.
@@ -92,13 +92,13 @@ pub struct Diagnostics {
     pub dtls_role: &'static str,
     /// How media is protected; empty before the handshake.
     pub srtp: &'static str,
-    /// The picture, if one was offered.
+    /// The video, if it was offered.
     pub video: Option<VideoDiagnostics>,
-    /// The sound, if one was offered.
+    /// The audio, if it was offered.
     pub audio: Option<AudioDiagnostics>,
     /// Round trip by requests that were answered, ms.
     pub rtt_ms: Option<f64>,
-    /// How far picture and sound are still apart by the sender's own clocks, ms; positive: the picture goes too early.
+    /// How far video and audio are still apart by the sender's own clocks, ms; positive: the video goes too early.
     pub skew_ms: Option<f64>,
     /// Packets that were forged, replayed, malformed or too many.
     pub rejected: u64,
@@ -113,7 +113,7 @@ pub(crate) fn of_video(video: &mut VideoTrack, now: Instant) -> VideoDiagnostics
     let reorder_depth = video.reorder().depth() as u32;
     let (width, height) = video.resolution().unwrap_or((0, 0));
     let Some(layer) = video.shown_mut() else { return VideoDiagnostics::default() };
-    let rates = layer.receiver.meter.look(now);
+    let rates = layer.receiver.meter.read(now);
     let profile = layer.profile();
     let meter = &layer.receiver.meter;
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -125,7 +125,7 @@ pub(crate) fn of_video(video: &mut VideoTrack, now: Instant) -> VideoDiagnostics
             .map_or_else(String::new, |[.., level]| format!("{}.{}", level / 10, level % 10)),
         width,
         height,
-        fps: rates.pictures_per_second,
+        fps: rates.frames_per_second,
         gop_ms: meter.gop().map(millis),
         keyframe_age_ms: meter.last_keyframe().map(|at| millis(now.saturating_duration_since(at))),
         plis,
@@ -137,7 +137,7 @@ pub(crate) fn of_video(video: &mut VideoTrack, now: Instant) -> VideoDiagnostics
 }
 
 pub(crate) fn of_audio(audio: &mut AudioTrack, now: Instant) -> AudioDiagnostics {
-    let kbps = audio.receiver.meter.look(now).kbps;
+    let kbps = audio.receiver.meter.read(now).kbps;
     let channels = audio.channels().map_or(0, |channels| match channels {
         Channels::Mono => 1,
         Channels::Stereo => 2,
@@ -189,7 +189,7 @@ pub(crate) fn problems(
         of_keyframes(video, track, &mut problems);
         of_loss("video", &video.track, &mut problems);
         if video.track.packets == 0 {
-            problems.push("no picture comes: is the camera on?".to_owned());
+            problems.push("no video comes: is the camera on?".to_owned());
         }
         if track.reorder().is_undeclared() {
             problems.push(
@@ -201,12 +201,12 @@ pub(crate) fn problems(
     if let Some(audio) = &of.audio {
         of_loss("audio", &audio.track, &mut problems);
         if audio.track.packets == 0 {
-            problems.push("no sound comes: is the microphone on?".to_owned());
+            problems.push("no audio comes: is the microphone on?".to_owned());
         }
     }
     if let Some(skew) = of.skew_ms.filter(|skew| skew.abs() > SKEW_LIMIT_MS) {
         problems.push(format!(
-            "picture and sound are {:.0} ms apart and being brought together",
+            "video and audio are {:.0} ms apart and being brought together",
             skew.abs()
         ));
     }
@@ -219,9 +219,9 @@ pub(crate) fn problems(
 fn of_keyframes(video: &VideoDiagnostics, track: &VideoTrack, problems: &mut Vec<String>) {
     const ADVICE: &str = "set the encoder's keyframe interval to 2 s";
     let limit = KEYFRAME_LIMIT.as_millis() as u64;
-    let is_deaf = !track.can_ask_keyframe() || track.plis().1 >= DEAF_AFTER;
+    let is_unresponsive = !track.can_ask_keyframe() || track.plis().1 >= UNRESPONSIVE_AFTER;
     match (video.keyframe_age_ms, video.gop_ms) {
-        (None, _) if video.track.packets > 0 && is_deaf => {
+        (None, _) if video.track.packets > 0 && is_unresponsive => {
             problems.push(format!("no keyframe yet: {ADVICE}"));
         }
         (Some(age), _) if age > limit => {

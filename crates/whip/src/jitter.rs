@@ -1,38 +1,31 @@
-//! RTP packets of one track back into their order: what to wait for, what to ask for again, when to give up. Pure.
+//! RTP packets of one track back into their order: what to wait for, what to request again, when to give up. Pure.
+//!
+//! The cost of a packet does not depend on what waits: missing packets are kept as runs, and their deadline is cached.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use crate::holes::Holes;
 use crate::rtp::RtpHeader;
+use crate::source::Source;
 
-/// A packet that overtook others is not missed before this.
-const REORDER_WAIT: Duration = Duration::from_millis(6);
 /// A source begins with its earliest packet of so long a time: its very first may have been overtaken as well, and a
 /// first keyframe without its beginning is none.
 const START_WAIT: Duration = Duration::from_millis(20);
 /// So far before the first one that came, an earlier packet may belong to the same beginning.
 const START_REACH: u64 = 64;
-/// Shortest pause between two requests for the same packet.
-const NACK_PAUSE_LEAST: Duration = Duration::from_millis(20);
-/// Longest such pause. A request or its answer is lost as easily as the packet was: on a slow path too there is time for
-/// five of them before the hole is given up, at the price of packets that come twice.
-const NACK_PAUSE_MOST: Duration = Duration::from_millis(70);
-/// Round trip that is assumed until one was measured.
-const FIRST_RTT: Duration = Duration::from_millis(80);
 /// How long a hole is waited for when the sender answers requests.
-const HOLE_LIMIT_NACK: Duration = Duration::from_millis(500);
+pub(crate) const HOLE_LIMIT_NACK: Duration = Duration::from_millis(500);
 /// How long a hole is waited for when nobody answers requests.
 const HOLE_LIMIT: Duration = Duration::from_millis(60);
 /// Packets that may wait behind a hole: half a second at 20 Mbps.
 const WAITING_LIMIT: usize = 1024;
+/// Payload bytes that may wait behind a hole: half a second at 60 Mbps.
+const WAITING_LIMIT_BYTES: usize = 4 << 20;
 /// A jump past this is a new sequence, not a loss.
 const JUMP_LIMIT: u64 = 2000;
-/// Packets asked for in one go.
-const NACK_LIMIT: usize = 64;
-/// Requests for one packet.
-const TRIES_LIMIT: u8 = 12;
 
 /// What comes out, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,22 +34,6 @@ pub enum Ordered<'a> {
     Packet(&'a RtpHeader, &'a [u8]),
     /// So many packets are missing here for good.
     Gap(u64),
-}
-
-#[derive(Debug)]
-struct Missing {
-    sequence: u64,
-    since: Instant,
-    ask_at: Instant,
-    asked_at: Option<Instant>,
-    tries: u8,
-}
-
-impl Missing {
-    fn new(now: Instant, sequence: u64) -> Self {
-        let (ask_at, asked_at, tries) = (now + REORDER_WAIT, None, 0);
-        Self { sequence, since: now, ask_at, asked_at, tries }
-    }
 }
 
 #[derive(Debug)]
@@ -76,7 +53,7 @@ pub struct JitterCounters {
     pub requested: u64,
     /// Packets that a request brought.
     pub recovered: u64,
-    /// Packets that came twice or too late.
+    /// Packets that came twice or too late, or of a source that was replaced.
     pub late: u64,
 }
 
@@ -84,17 +61,18 @@ pub struct JitterCounters {
 #[derive(Debug)]
 pub struct Jitter {
     can_ask: bool,
-    ssrc: Option<u32>,
+    source: Source,
     /// Extended sequence number that is due.
     next: u64,
     highest: u64,
     waiting: BTreeMap<u64, Waiting>,
-    missing: VecDeque<Missing>,
+    waiting_bytes: usize,
+    holes: Holes,
     /// Until then the source may turn out to begin earlier; nothing is passed on.
     starts_at: Option<Instant>,
-    rtt: Duration,
-    is_rtt_measured: bool,
     counters: JitterCounters,
+    /// The counters when the current source began.
+    counters_at_start: JitterCounters,
 }
 
 impl Jitter {
@@ -103,19 +81,19 @@ impl Jitter {
     pub fn new(can_ask: bool) -> Self {
         Self {
             can_ask,
-            ssrc: None,
+            source: Source::default(),
             next: 0,
             highest: 0,
             waiting: BTreeMap::new(),
-            missing: VecDeque::new(),
+            waiting_bytes: 0,
+            holes: Holes::default(),
             starts_at: None,
-            rtt: FIRST_RTT,
-            is_rtt_measured: false,
             counters: JitterCounters::default(),
+            counters_at_start: JitterCounters::default(),
         }
     }
 
-    /// Takes a packet; `emit` gets what is in order now. False: it came twice or too late.
+    /// Takes a packet; `emit` gets what is in order now. False: it came twice or too late, or its source was replaced.
     pub fn handle_packet(
         &mut self,
         now: Instant,
@@ -123,7 +101,11 @@ impl Jitter {
         payload: &[u8],
         emit: &mut impl FnMut(Ordered<'_>),
     ) -> bool {
-        let sequence = self.extend(now, header, emit);
+        let Some(is_new) = self.source.admit(now, header.ssrc) else {
+            self.counters.late += 1;
+            return false;
+        };
+        let sequence = self.extend(now, header, is_new, emit);
         self.start(now, emit);
         self.begin_earlier(now, sequence);
         if sequence < self.next || self.waiting.contains_key(&sequence) {
@@ -132,12 +114,10 @@ impl Jitter {
         }
         self.counters.received += 1;
         if sequence > self.highest {
-            for missing in self.highest + 1..sequence {
-                self.missing.push_back(Missing::new(now, missing));
-            }
+            self.holes.open(now, self.highest + 1, sequence);
             self.highest = sequence;
-        } else {
-            self.note_recovered(now, sequence);
+        } else if self.holes.fill(now, sequence) {
+            self.counters.recovered += 1;
         }
         if sequence == self.next && self.starts_at.is_none() {
             emit(Ordered::Packet(header, payload));
@@ -145,10 +125,11 @@ impl Jitter {
             self.release(emit);
         } else {
             let waiting = Waiting { header: *header, payload: Bytes::copy_from_slice(payload) };
+            self.waiting_bytes += payload.len();
             self.waiting.insert(sequence, waiting);
-            while self.waiting.len() > WAITING_LIMIT {
-                self.give_up_first(emit);
-            }
+        }
+        while self.is_overfull() {
+            self.give_up_first(emit);
         }
         true
     }
@@ -157,38 +138,25 @@ impl Jitter {
     pub fn handle_timeout(&mut self, now: Instant, emit: &mut impl FnMut(Ordered<'_>)) {
         self.start(now, emit);
         let limit = self.hole_limit();
-        while self.missing.front().is_some_and(|first| now >= first.since + limit) {
+        while self.holes.oldest().is_some_and(|since| now >= since + limit) {
             self.give_up_first(emit);
         }
     }
 
-    /// The packets to ask for now.
+    /// The packets to request now. Each call takes what is due once: the next is due later than `now`.
     pub fn poll_nack(&mut self, now: Instant, sequences: &mut Vec<u16>) {
-        if !self.can_ask {
-            return;
-        }
-        let pause = (self.rtt * 5 / 4).clamp(NACK_PAUSE_LEAST, NACK_PAUSE_MOST);
-        for missing in self.missing.iter_mut().filter(|missing| now >= missing.ask_at) {
-            if sequences.len() >= NACK_LIMIT {
-                break;
-            }
-            if missing.tries >= TRIES_LIMIT {
-                missing.ask_at = missing.since + HOLE_LIMIT_NACK * 2;
-                continue;
-            }
-            missing.tries += 1;
-            missing.asked_at = Some(now);
-            missing.ask_at = now + pause;
-            self.counters.requested += 1;
-            sequences.push(missing.sequence as u16);
+        if self.can_ask {
+            let before = sequences.len();
+            self.holes.poll_requests(now, sequences);
+            self.counters.requested += (sequences.len() - before) as u64;
         }
     }
 
     /// When [`Jitter::handle_timeout`] or [`Jitter::poll_nack`] has something to do.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let give_up = self.missing.front().map(|first| first.since + self.hole_limit());
-        let ask = self.missing.iter().map(|missing| missing.ask_at).min().filter(|_| self.can_ask);
+        let give_up = self.holes.oldest().map(|since| since + self.hole_limit());
+        let ask = self.holes.request_at().filter(|_| self.can_ask);
         [self.starts_at, give_up, ask].into_iter().flatten().min()
     }
 
@@ -198,11 +166,18 @@ impl Jitter {
         self.counters
     }
 
-    /// Highest extended sequence number (RFC 3550 6.4.1), and the sender it is of.
+    /// What happened since the current source began: packets received, packets lost.
+    #[must_use]
+    pub const fn source_counters(&self) -> (u64, u64) {
+        let (now, start) = (&self.counters, &self.counters_at_start);
+        (now.received - start.received, now.lost - start.lost)
+    }
+
+    /// Highest extended sequence number as RFC 3550 6.4.1 counts it (its first cycle is 0), and the source it is of.
     #[must_use]
     pub const fn highest(&self) -> Option<(u32, u64)> {
-        match self.ssrc {
-            Some(ssrc) => Some((ssrc, self.highest)),
+        match self.source.ssrc() {
+            Some(ssrc) => Some((ssrc, self.highest.saturating_sub(FIRST_CYCLE))),
             None => None,
         }
     }
@@ -210,35 +185,43 @@ impl Jitter {
     /// Round trip of requests that were answered at the first time of asking; `None` before one was.
     #[must_use]
     pub const fn rtt(&self) -> Option<Duration> {
-        if self.is_rtt_measured { Some(self.rtt) } else { None }
+        self.holes.rtt()
     }
 
     const fn hole_limit(&self) -> Duration {
         if self.can_ask { HOLE_LIMIT_NACK } else { HOLE_LIMIT }
     }
 
-    /// The 64-bit sequence number; a new sender or a far jump starts anew behind a gap.
+    fn is_overfull(&self) -> bool {
+        self.waiting.len() > WAITING_LIMIT
+            || self.waiting_bytes > WAITING_LIMIT_BYTES
+            || self.holes.is_overfull()
+    }
+
+    /// The 64-bit sequence number; a new source or a far jump starts anew behind a gap.
     fn extend(
         &mut self,
         now: Instant,
         header: &RtpHeader,
+        is_new: bool,
         emit: &mut impl FnMut(Ordered<'_>),
     ) -> u64 {
-        let same = self.ssrc == Some(header.ssrc);
         let step = i64::from(header.sequence.wrapping_sub(self.highest as u16) as i16);
         let sequence = self.highest.saturating_add_signed(step);
-        if same && sequence.abs_diff(self.highest) <= JUMP_LIMIT {
+        let is_first = self.next == 0;
+        if !is_new && !is_first && sequence.abs_diff(self.highest) <= JUMP_LIMIT {
             return sequence;
         }
-        if self.ssrc.is_some() {
-            while !self.missing.is_empty() || !self.waiting.is_empty() {
+        if !is_first {
+            while !self.holes.is_empty() || !self.waiting.is_empty() {
                 self.give_up_first(emit);
             }
             emit(Ordered::Gap(1));
         }
-        self.ssrc = Some(header.ssrc);
-        // One turn of the counter below stays free, so that older packets have a number too.
-        let start = (1 << 16) + u64::from(header.sequence);
+        if is_new {
+            self.counters_at_start = self.counters;
+        }
+        let start = FIRST_CYCLE + u64::from(header.sequence);
         self.next = start;
         self.highest = start;
         self.starts_at = Some(now + START_WAIT);
@@ -258,26 +241,8 @@ impl Jitter {
         if self.starts_at.is_none() || !(sequence..=sequence + START_REACH).contains(&self.next) {
             return;
         }
-        for missing in (sequence + 1..self.next).rev() {
-            self.missing.push_front(Missing::new(now, missing));
-        }
+        self.holes.open(now, sequence + 1, self.next);
         self.next = sequence;
-    }
-
-    fn note_recovered(&mut self, now: Instant, sequence: u64) {
-        let Some(at) = self.missing.iter().position(|missing| missing.sequence == sequence) else {
-            return;
-        };
-        if let Some(found) = self.missing.remove(at)
-            && let Some(asked_at) = found.asked_at
-        {
-            self.counters.recovered += 1;
-            if found.tries == 1 {
-                let sample = now.saturating_duration_since(asked_at);
-                self.rtt = (self.rtt * 7 + sample) / 8;
-                self.is_rtt_measured = true;
-            }
-        }
     }
 
     /// Passes on what is in order behind `next`.
@@ -287,6 +252,7 @@ impl Jitter {
                 break;
             }
             let waiting = entry.remove();
+            self.waiting_bytes -= waiting.payload.len();
             emit(Ordered::Packet(&waiting.header, &waiting.payload));
             self.next += 1;
         }
@@ -305,12 +271,13 @@ impl Jitter {
             emit(Ordered::Gap(lost));
         }
         self.next = until;
-        while self.missing.front().is_some_and(|missing| missing.sequence < until) {
-            self.missing.pop_front();
-        }
+        self.holes.forget_before(until);
         self.release(emit);
     }
 }
+
+/// One turn of the counter below a source's first packet stays free, so that older packets have a number too.
+const FIRST_CYCLE: u64 = 1 << 16;
 
 #[cfg(test)]
 #[path = "jitter_tests.rs"]

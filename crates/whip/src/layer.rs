@@ -1,4 +1,4 @@
-//! One layer of the picture: packets in, whole access units out. Without simulcast there is one. Pure.
+//! One layer of the video: packets in, whole access units out. Without simulcast there is one. Pure.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const LIVE_LIMIT: Duration = Duration::from_secs(1);
 pub(crate) struct Layer {
     /// Its name; empty without simulcast.
     pub(crate) rid: String,
-    /// The senders that named themselves its own, of pictures and of retransmissions.
+    /// The senders that named themselves its own, of media and of retransmissions.
     pub(crate) ssrc: Option<u32>,
     pub(crate) rtx_ssrc: Option<u32>,
     pub(crate) receiver: Receiver,
@@ -73,7 +73,7 @@ impl Layer {
         self.receiver.handle_timeout(now, &mut |ordered| order_into(depacketizer, ordered, units));
     }
 
-    /// A picture that others refer to could not be passed on.
+    /// A frame that others refer to could not be passed on.
     pub(crate) fn lose_reference(&mut self) {
         self.depacketizer.handle_gap();
     }
@@ -84,13 +84,13 @@ impl Layer {
         self.depacketizer.awaits_keyframe()
     }
 
-    /// Pictures held back so far.
+    /// Access units held back so far.
     #[must_use]
     pub(crate) const fn withheld(&self) -> u64 {
         self.depacketizer.withheld()
     }
 
-    /// What the parameter sets say.
+    /// What the active SPS says.
     #[must_use]
     pub(crate) fn sps(&self) -> Option<Sps> {
         self.depacketizer.sps()
@@ -108,7 +108,7 @@ impl Layer {
         self.last_packet.is_some_and(|last| now < last + LIVE_LIMIT)
     }
 
-    /// Pixels of a picture; 0 before they are known.
+    /// Pixels of a frame; 0 before they are known.
     #[must_use]
     pub(crate) fn pixels(&self) -> u64 {
         self.sps().map_or(0, |sps| u64::from(sps.width) * u64::from(sps.height))

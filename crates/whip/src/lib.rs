@@ -8,10 +8,13 @@ pub mod depacketizer;
 mod diagnostics;
 #[doc(hidden)]
 pub mod fuzz;
+mod holes;
 pub mod jitter;
 mod layer;
+mod media;
 mod meter;
 mod opening;
+mod rate;
 mod receiver;
 mod reception;
 pub mod reorder;
@@ -19,6 +22,7 @@ mod reporter;
 pub mod rtp;
 pub mod sdp;
 mod session;
+mod source;
 pub mod transport;
 mod video;
 

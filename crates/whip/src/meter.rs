@@ -1,15 +1,15 @@
-//! Rates of one track, measured over the time between two looks. Pure.
+//! Rates of one track, measured over the time between two readings. Pure.
 
 use std::time::{Duration, Instant};
 
-/// A look sooner than this after the last tells the same again.
+/// A reading sooner than this after the last repeats it.
 const WINDOW_LEAST: Duration = Duration::from_millis(500);
 
 /// What was measured in the last window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Rates {
     pub(crate) kbps: u32,
-    pub(crate) pictures_per_second: f64,
+    pub(crate) frames_per_second: f64,
 }
 
 /// One track's meter.
@@ -17,7 +17,7 @@ pub(crate) struct Rates {
 pub(crate) struct Meter {
     since: Instant,
     bytes: u64,
-    pictures: u32,
+    frames: u32,
     rates: Rates,
     last_keyframe: Option<Instant>,
     gop: Option<Duration>,
@@ -26,7 +26,7 @@ pub(crate) struct Meter {
 impl Meter {
     pub(crate) fn new(now: Instant) -> Self {
         let (rates, last_keyframe, gop) = (Rates::default(), None, None);
-        Self { since: now, bytes: 0, pictures: 0, rates, last_keyframe, gop }
+        Self { since: now, bytes: 0, frames: 0, rates, last_keyframe, gop }
     }
 
     /// Payload came.
@@ -34,25 +34,25 @@ impl Meter {
         self.bytes += bytes as u64;
     }
 
-    /// A whole picture came.
-    pub(crate) fn note_picture(&mut self, now: Instant, is_keyframe: bool) {
-        self.pictures += 1;
+    /// A whole access unit came.
+    pub(crate) fn note_unit(&mut self, now: Instant, is_keyframe: bool) {
+        self.frames += 1;
         if is_keyframe {
             self.gop = self.last_keyframe.map(|last| now.saturating_duration_since(last));
             self.last_keyframe = Some(now);
         }
     }
 
-    /// The rates since the last look.
-    pub(crate) fn look(&mut self, now: Instant) -> Rates {
+    /// The rates since the last reading.
+    pub(crate) fn read(&mut self, now: Instant) -> Rates {
         let window = now.saturating_duration_since(self.since);
         if window >= WINDOW_LEAST {
             let millis = window.as_millis().max(1);
             self.rates = Rates {
                 kbps: u32::try_from(u128::from(self.bytes) * 8 / millis).unwrap_or(u32::MAX),
-                pictures_per_second: f64::from(self.pictures) / window.as_secs_f64(),
+                frames_per_second: f64::from(self.frames) / window.as_secs_f64(),
             };
-            (self.since, self.bytes, self.pictures) = (now, 0, 0);
+            (self.since, self.bytes, self.frames) = (now, 0, 0);
         }
         self.rates
     }
@@ -81,12 +81,12 @@ mod tests {
         let mut meter = Meter::new(start);
         for n in 0..50_u64 {
             meter.note_bytes(2500);
-            meter.note_picture(at(n * 40), n % 25 == 0);
+            meter.note_unit(at(n * 40), n % 25 == 0);
         }
-        let rates = meter.look(at(2000));
-        assert_eq!((rates.kbps, rates.pictures_per_second.round() as u32), (500, 25));
+        let rates = meter.read(at(2000));
+        assert_eq!((rates.kbps, rates.frames_per_second.round() as u32), (500, 25));
         assert_eq!(meter.gop(), Some(Duration::from_secs(1)));
-        assert_eq!(meter.look(at(2100)), rates);
-        assert_eq!(meter.look(at(3000)), Rates::default());
+        assert_eq!(meter.read(at(2100)), rates);
+        assert_eq!(meter.read(at(3000)), Rates::default());
     }
 }

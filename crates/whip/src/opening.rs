@@ -1,18 +1,26 @@
-//! The first moments of a publish: sound waits for the first picture, so that both begin together. Pure.
+//! The first moments of a publish: audio waits for the first video frame, so that both begin together. Pure.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use headgate_media::{Frame, FrameKind, Track};
 
-/// Sound that a picture may find waiting, in microseconds: a camera that takes longer does not keep it back.
-const PATIENCE_US: i64 = 2_000_000;
-/// Sound this much older than the first picture still goes out with it, in microseconds.
+/// Audio waits so long for a video frame, by its own timestamps and by the clock on the wall: a camera that takes longer,
+/// or an audio clock that stands still, does not keep it back.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE_US: i64 = PATIENCE.as_micros() as i64;
+/// Audio this much older than the first video frame still goes out with it, in microseconds.
 const LEAD_US: i64 = 60_000;
+/// Memory of the audio that waits: two seconds of Opus at its highest bitrate, 510 kbit/s, twice over.
+const HELD_LIMIT_BYTES: usize = 256 << 10;
 
-/// Holds the sound back until a picture is there.
+/// Holds audio back until a video frame is there.
 #[derive(Debug)]
 pub(crate) struct Opening {
     held: VecDeque<Frame>,
+    held_bytes: usize,
+    /// When the first frame began to wait.
+    since: Option<Instant>,
     is_over: bool,
 }
 
@@ -20,26 +28,40 @@ impl Opening {
     /// With one track alone there is nothing to wait for.
     #[must_use]
     pub(crate) const fn new(has_both: bool) -> Self {
-        Self { held: VecDeque::new(), is_over: !has_both }
+        Self { held: VecDeque::new(), held_bytes: 0, since: None, is_over: !has_both }
     }
 
-    /// The next frame that may go out, of those that came.
-    pub(crate) fn poll(&mut self, frames: &mut VecDeque<Frame>) -> Option<Frame> {
+    /// The next frame that may go out, of those that came until `now`.
+    pub(crate) fn poll(&mut self, now: Instant, frames: &mut VecDeque<Frame>) -> Option<Frame> {
         while !self.is_over {
+            if self.poll_timeout().is_some_and(|at| now >= at) {
+                self.is_over = true;
+                break;
+            }
             let frame = frames.pop_front()?;
-            self.handle_frame(frame);
+            self.handle_frame(now, frame);
         }
         self.held.pop_front().or_else(|| frames.pop_front())
     }
 
-    fn handle_frame(&mut self, frame: Frame) {
+    /// When what waits goes out, whatever comes.
+    #[must_use]
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        self.since.filter(|_| !self.is_over).map(|since| since + PATIENCE)
+    }
+
+    fn handle_frame(&mut self, now: Instant, frame: Frame) {
+        self.since.get_or_insert(now);
+        self.held_bytes += frame.data.len() + size_of::<Frame>();
         let begins_us = match frame.track() {
             Track::Video | Track::Script => Some(frame.timestamp.as_micros() - LEAD_US),
             Track::Audio => {
                 let first = self.held.iter().find(|held| !is_configuration(held));
                 let since = first.map_or(frame.timestamp, |first| first.timestamp).as_micros();
                 // Nobody waits for it any longer: all that is held goes out.
-                (frame.timestamp.as_micros() - since > PATIENCE_US).then_some(since)
+                let is_enough = frame.timestamp.as_micros() - since > PATIENCE_US
+                    || self.held_bytes > HELD_LIMIT_BYTES;
+                is_enough.then_some(since)
             }
         };
         if let Some(begins_us) = begins_us {
@@ -67,7 +89,7 @@ mod tests {
         Frame { codec, kind, timestamp, composition_ms: 0, data: Bytes::from_static(b"x") }
     }
 
-    fn sound(from: i64, to: i64) -> VecDeque<Frame> {
+    fn audio(from: i64, to: i64) -> VecDeque<Frame> {
         let configuration = frame(Codec::Opus, FrameKind::Configuration, from);
         let packets = (from..to).step_by(20);
         std::iter::once(configuration)
@@ -75,20 +97,24 @@ mod tests {
             .collect()
     }
 
-    fn drain(opening: &mut Opening, frames: &mut VecDeque<Frame>) -> Vec<(FrameKind, i64)> {
-        std::iter::from_fn(|| opening.poll(frames))
+    fn drain(
+        opening: &mut Opening,
+        now: Instant,
+        frames: &mut VecDeque<Frame>,
+    ) -> Vec<(FrameKind, i64)> {
+        std::iter::from_fn(|| opening.poll(now, frames))
             .map(|frame| (frame.kind, frame.timestamp.as_millis()))
             .collect()
     }
 
     #[test]
-    fn sound_from_long_before_the_first_picture_stays_behind() {
-        let (mut opening, mut frames) = (Opening::new(true), sound(0, 200));
-        assert!(drain(&mut opening, &mut frames).is_empty());
+    fn audio_from_long_before_the_first_video_frame_stays_behind() {
+        let (mut opening, mut frames, now) = (Opening::new(true), audio(0, 200), Instant::now());
+        assert!(drain(&mut opening, now, &mut frames).is_empty());
         frames.push_back(frame(Codec::H264, FrameKind::Configuration, 190));
         frames.push_back(frame(Codec::H264, FrameKind::Keyframe, 190));
         frames.push_back(frame(Codec::Opus, FrameKind::Audio, 200));
-        let kinds = drain(&mut opening, &mut frames);
+        let kinds = drain(&mut opening, now, &mut frames);
         assert_eq!(
             kinds,
             [
@@ -104,16 +130,42 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_does_not_come_costs_no_sound() {
-        let (mut opening, mut frames) = (Opening::new(true), sound(0, 2_020));
-        assert!(drain(&mut opening, &mut frames).is_empty());
+    fn a_video_frame_that_does_not_come_costs_no_audio() {
+        let (mut opening, mut frames, now) = (Opening::new(true), audio(0, 2_020), Instant::now());
+        assert!(drain(&mut opening, now, &mut frames).is_empty());
         frames.push_back(frame(Codec::Opus, FrameKind::Audio, 2_020));
-        assert_eq!(drain(&mut opening, &mut frames).len(), 103);
+        assert_eq!(drain(&mut opening, now, &mut frames).len(), 103);
+    }
+
+    #[test]
+    fn an_audio_clock_that_stands_still_is_not_waited_for_longer_than_any_other() {
+        let (mut opening, start) = (Opening::new(true), Instant::now());
+        let mut frames: VecDeque<_> =
+            (0..10).map(|_| frame(Codec::Opus, FrameKind::Audio, 0)).collect();
+        assert!(drain(&mut opening, start, &mut frames).is_empty());
+        assert_eq!(opening.poll_timeout(), Some(start + PATIENCE));
+        let early = start + PATIENCE - Duration::from_millis(1);
+        assert!(drain(&mut opening, early, &mut frames).is_empty());
+        assert_eq!(drain(&mut opening, start + PATIENCE, &mut frames).len(), 10);
+        assert_eq!(opening.poll_timeout(), None);
+    }
+
+    #[test]
+    fn audio_that_waits_is_bounded_in_memory() {
+        let (mut opening, now) = (Opening::new(true), Instant::now());
+        let mut frames = VecDeque::new();
+        let mut left = 0;
+        for _ in 0..100_000 {
+            frames.push_back(frame(Codec::Opus, FrameKind::Audio, 0));
+            left += drain(&mut opening, now, &mut frames).len();
+            assert!(opening.held.len() * size_of::<Frame>() <= HELD_LIMIT_BYTES + 1000);
+        }
+        assert_eq!(left, 100_000);
     }
 
     #[test]
     fn one_track_alone_waits_for_nobody() {
-        let (mut opening, mut frames) = (Opening::new(false), sound(0, 40));
-        assert_eq!(drain(&mut opening, &mut frames).len(), 3);
+        let (mut opening, mut frames) = (Opening::new(false), audio(0, 40));
+        assert_eq!(drain(&mut opening, Instant::now(), &mut frames).len(), 3);
     }
 }

@@ -43,9 +43,12 @@ impl Receiver {
         payload: &[u8],
         emit: &mut impl FnMut(Ordered<'_>),
     ) {
-        self.reception.note_packet(now, header);
         self.meter.note_bytes(payload.len());
         self.jitter.handle_packet(now, header, payload, emit);
+        // A source that was replaced is ignored.
+        if self.ssrc() == Some(header.ssrc) {
+            self.reception.note_packet(now, header);
+        }
     }
 
     /// Takes the original of a retransmission.

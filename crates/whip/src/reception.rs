@@ -6,12 +6,13 @@ use crate::jitter::Jitter;
 use crate::rtp::RtpHeader;
 use crate::transport::feedback::Reception;
 
-/// Statistics of one sender since the track's start.
+/// Statistics of one track's source. A new source begins anew.
 #[derive(Debug)]
 pub(crate) struct ReceptionStats {
     rate: u32,
     start: Instant,
-    /// Packets and losses at the last report.
+    ssrc: Option<u32>,
+    /// Packets and losses of this source at the last report.
     reported: (u64, u64),
     last_transit: Option<i64>,
     /// In RTP time, times 16.
@@ -24,12 +25,15 @@ impl ReceptionStats {
     /// `rate`: the track's RTP clock in Hz.
     #[must_use]
     pub(crate) const fn new(rate: u32, start: Instant) -> Self {
-        let (last_transit, last_report) = (None, None);
-        Self { rate, start, reported: (0, 0), last_transit, jitter: 0, last_report }
+        let (ssrc, last_transit, last_report) = (None, None, None);
+        Self { rate, start, ssrc, reported: (0, 0), last_transit, jitter: 0, last_report }
     }
 
     /// A packet came.
     pub(crate) fn note_packet(&mut self, now: Instant, header: &RtpHeader) {
+        if self.ssrc != Some(header.ssrc) {
+            *self = Self { ssrc: Some(header.ssrc), ..Self::new(self.rate, self.start) };
+        }
         let elapsed = now.saturating_duration_since(self.start).as_micros();
         let arrival = i64::try_from(elapsed * u128::from(self.rate) / 1_000_000).unwrap_or(0);
         let transit = arrival - i64::from(header.timestamp);
@@ -58,10 +62,12 @@ impl ReceptionStats {
     /// The block for the next report; `None` before the first packet.
     pub(crate) fn take(&mut self, now: Instant, track: &Jitter) -> Option<Reception> {
         let (ssrc, highest) = track.highest()?;
-        let counters = track.counters();
-        let (received, lost) =
-            (counters.received - self.reported.0, counters.lost - self.reported.1);
-        self.reported = (counters.received, counters.lost);
+        let of_source = track.source_counters();
+        let (received, lost) = (
+            of_source.0.saturating_sub(self.reported.0),
+            of_source.1.saturating_sub(self.reported.1),
+        );
+        self.reported = of_source;
         let expected = (received + lost).max(1);
         let (last_report, delay) = self.last_report.map_or((0, 0), |(ntp, at)| {
             let delay = now.saturating_duration_since(at).as_micros() * 65_536 / 1_000_000;
@@ -70,7 +76,7 @@ impl ReceptionStats {
         Some(Reception {
             ssrc,
             fraction_lost: u8::try_from(lost * 256 / expected).unwrap_or(u8::MAX),
-            lost: u32::try_from(counters.lost).unwrap_or(u32::MAX),
+            lost: u32::try_from(of_source.1).unwrap_or(u32::MAX),
             highest: highest as u32,
             jitter: u32::try_from(self.jitter / 16).unwrap_or(0),
             last_report,
@@ -90,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_jitter_and_the_last_report_are_told() {
+    fn losses_jitter_and_the_last_report_are_reported() {
         let start = Instant::now();
         let (mut stats, mut track) = (ReceptionStats::new(90_000, start), Jitter::new(false));
         assert_eq!(stats.take(start, &track), None);
@@ -105,12 +111,47 @@ mod tests {
             track.handle_timeout(now, &mut |_| {});
         }
         stats.note_report(start, 0x1234_5678_9abc_def0);
-        let told = stats.take(start + Duration::from_secs(1), &track).expect("packets came");
-        assert_eq!((told.ssrc, told.lost, told.fraction_lost), (7, 1, 2));
-        assert_eq!((told.last_report, told.delay), (0x5678_9abc, 65_536));
+        let report = stats.take(start + Duration::from_secs(1), &track).expect("packets came");
+        assert_eq!((report.ssrc, report.lost, report.fraction_lost), (7, 1, 2));
+        assert_eq!((report.last_report, report.delay), (0x5678_9abc, 65_536));
         // 5 ms to and fro are 450 ticks.
-        assert!((300..=450).contains(&told.jitter), "{}", told.jitter);
+        assert!((300..=450).contains(&report.jitter), "{}", report.jitter);
         let next = stats.take(start + Duration::from_secs(2), &track).expect("packets came");
         assert_eq!(next.fraction_lost, 0);
+    }
+
+    /// Feeds packets of `ssrc`, 20 ms apart.
+    fn feed(stats: &mut ReceptionStats, track: &mut Jitter, ssrc: u32, sequences: &[u16]) {
+        for (n, sequence) in sequences.iter().enumerate() {
+            let now = stats.start + Duration::from_millis(20 * n as u64);
+            let header = RtpHeader { ssrc, ..header(*sequence, 0) };
+            stats.note_packet(now, &header);
+            track.handle_packet(now, &header, &[1], &mut |_| {});
+            track.handle_timeout(now, &mut |_| {});
+        }
+    }
+
+    #[test]
+    fn a_sources_first_report_counts_from_its_first_packet() {
+        let start = Instant::now();
+        let (mut stats, mut track) = (ReceptionStats::new(48_000, start), Jitter::new(false));
+        feed(&mut stats, &mut track, 7, &[65_533, 65_534, 65_535]);
+        let first = stats.take(start, &track).expect("packets came");
+        assert_eq!((first.fraction_lost, first.lost), (0, 0));
+        assert_eq!(first.highest, 65_535, "the first cycle is 0");
+        feed(&mut stats, &mut track, 7, &[0, 1]);
+        assert_eq!(stats.take(start, &track).expect("packets came").highest, 0x1_0001);
+    }
+
+    #[test]
+    fn a_new_source_does_not_inherit_the_losses_of_the_one_before() {
+        let start = Instant::now();
+        let (mut stats, mut track) = (ReceptionStats::new(48_000, start), Jitter::new(false));
+        feed(&mut stats, &mut track, 7, &[1, 2, 5, 6, 7, 8, 9, 10]);
+        assert_eq!(stats.take(start, &track).expect("packets came").lost, 2);
+        feed(&mut stats, &mut track, 9, &[1000, 1001]);
+        let report = stats.take(start, &track).expect("packets came");
+        assert_eq!((report.ssrc, report.lost, report.fraction_lost), (9, 0, 0));
+        assert_eq!(report.highest, 1001);
     }
 }

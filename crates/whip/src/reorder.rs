@@ -1,18 +1,18 @@
-//! Pictures that come in decoding order → decode time and composition time. Pure.
+//! Frames that come in decoding order → decode time and composition time. Pure.
 //!
-//! Without B pictures the two are one. With them, a picture is decoded as many pictures early as may overtake it: the
+//! Without B-frames the two are one. With them, a frame is decoded as many frames early as may overtake it: the
 //! stream says how many, and where it does not, the first one that goes back teaches it.
 
 use headgate_media::Timestamp;
 
 /// Between two decode times, at least: RTMP counts milliseconds.
 const STEP_US: i64 = 1000;
-/// A picture this much older than the newest one is of another time.
+/// A frame this much older than the newest one is of another time.
 const STALE_US: i64 = 1_000_000;
 
-/// Times of one picture.
+/// Times of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PictureTime {
+pub struct FrameTime {
     /// Never goes back.
     pub decode: Timestamp,
     /// From decoding to showing, in milliseconds of the timestamps as they are written; not negative.
@@ -36,7 +36,7 @@ impl Default for Reorder {
 }
 
 impl Reorder {
-    /// Pictures that may wait for one, at most.
+    /// Frames that may wait for one, at most.
     const DEPTH_LIMIT: usize = 16;
 
     /// A decoder configuration begins; `declared`: what it says of reordering.
@@ -47,9 +47,9 @@ impl Reorder {
         self.depth = if self.is_undeclared { self.depth.max(depth) } else { depth };
     }
 
-    /// Times of the next picture in decoding order, to be shown at `shown`. `None`: it should have been decoded earlier
+    /// Times of the next frame in decoding order, to be shown at `shown`. `None`: it should have been decoded earlier
     /// than is still possible; it must be withheld, and the next ones will be right.
-    pub fn stamp(&mut self, shown: Timestamp, is_keyframe: bool) -> Option<PictureTime> {
+    pub fn stamp(&mut self, shown: Timestamp, is_keyframe: bool) -> Option<FrameTime> {
         let shown = shown.as_micros();
         if is_keyframe {
             self.window.retain(|waiting| shown - waiting < STALE_US);
@@ -75,10 +75,10 @@ impl Reorder {
         self.last_decode = decode;
         let shown_ms = shown.max(decode).div_euclid(1000);
         let composition_ms = i32::try_from(shown_ms - decode.div_euclid(1000)).unwrap_or(0);
-        Some(PictureTime { decode: Timestamp::from_micros(decode), composition_ms })
+        Some(FrameTime { decode: Timestamp::from_micros(decode), composition_ms })
     }
 
-    /// How many pictures may overtake one.
+    /// How many frames may overtake one.
     #[must_use]
     pub const fn depth(&self) -> usize {
         self.depth
@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn pictures_in_order_are_decoded_when_they_are_shown() {
+    fn frames_in_order_are_decoded_when_they_are_shown() {
         let times = run(&mut Reorder::default(), &[0, 1, 2, 4]);
         assert_eq!(times, [(0, 0), (40, 40), (80, 80), (160, 160)].map(Some));
     }
 
     #[test]
-    fn declared_b_pictures_are_shown_exactly_in_time() {
+    fn declared_b_frames_are_shown_exactly_in_time() {
         for (depth, shown) in [
             (1, &[0, 3, 1, 2, 6, 4, 5, 9, 7, 8][..]),
             (2, &[0, 4, 2, 1, 3, 8, 6, 5, 7, 12][..]),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn undeclared_b_pictures_are_withheld_once_and_learnt() {
+    fn undeclared_b_frames_are_withheld_once_and_learnt() {
         let mut reorder = Reorder::default();
         reorder.configure(None);
         let shown = [0, 3, 1, 2, 6, 4, 5, 9, 7, 8];

@@ -1,70 +1,77 @@
-//! When the sender is told what: requests at once, arrivals every 100 ms, reports every second. Pure.
+//! When which RTCP goes out: requests at once, transport-wide feedback every 100 ms, reports every second. Pure.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crate::audio::AudioTrack;
 use crate::receiver::Receiver;
-use crate::transport::feedback::{Arrivals, Compound};
+use crate::transport::feedback::Compound;
+use crate::transport::transport_cc::ReceiveTimes;
 use crate::video::VideoTrack;
 
 /// Browsers estimate the bandwidth from this; they expect it between 50 and 250 ms.
-const ARRIVALS_PAUSE: Duration = Duration::from_millis(100);
+const TRANSPORT_CC_PAUSE: Duration = Duration::from_millis(100);
 /// Receiver reports.
 const REPORT_PAUSE: Duration = Duration::from_secs(1);
-/// What a sender without a limit is told, bit/s.
+/// What REMB says to a sender without a limit, bit/s.
 const UNLIMITED_BITS: u64 = 100_000_000;
 
 /// One session's RTCP.
 pub(crate) struct Reporter {
     ssrc: u32,
-    arrivals: Option<Arrivals>,
+    times: Option<ReceiveTimes>,
     /// The sender reads REMB.
     has_remb: bool,
-    /// What it is told to stay below, bit/s; `None`: nothing is said.
+    /// What REMB asks it to stay below, bit/s; `None`: nothing is said.
     bitrate_limit: Option<u64>,
-    arrivals_of: u32,
-    arrivals_at: Instant,
+    times_of: u32,
+    transport_cc_at: Instant,
     report_at: Instant,
+    /// Of one report: sequence numbers to request, and which of them are of which source.
+    nacked: Vec<u16>,
+    nacks: Vec<(u32, Range<usize>)>,
 }
 
 impl Reporter {
-    /// `ssrc`: our own id; `has_transport_cc`: the offer asked for arrivals; `has_remb`: it asked for REMB.
+    /// `ssrc`: our own id; `has_transport_cc`: the offer asked for transport-wide feedback; `has_remb`: it asked for REMB.
     #[must_use]
     pub(crate) fn new(ssrc: u32, has_transport_cc: bool, has_remb: bool, now: Instant) -> Self {
         Self {
             ssrc,
-            arrivals: has_transport_cc.then(|| Arrivals::new(now)),
+            times: has_transport_cc.then(|| ReceiveTimes::new(now)),
             has_remb,
             bitrate_limit: None,
-            arrivals_of: 0,
-            arrivals_at: now + ARRIVALS_PAUSE,
+            times_of: 0,
+            transport_cc_at: now + TRANSPORT_CC_PAUSE,
             report_at: now + REPORT_PAUSE,
+            nacked: Vec::new(),
+            nacks: Vec::new(),
         }
     }
 
-    /// From the next report on the sender is told to stay below `kbps`; 0 is no limit.
+    /// From the next report on the sender is asked to stay below `kbps`; 0 is no limit.
     pub(crate) fn limit_bitrate(&mut self, kbps: u32) {
-        let is_told = self.has_remb && (self.arrivals.is_none() || self.bitrate_limit.is_some());
+        let may_say = self.has_remb && (self.times.is_none() || self.bitrate_limit.is_some());
         self.bitrate_limit = match kbps {
             // Unlimited is said, too: a sender that hears nothing else stays where it is.
-            0 => is_told.then_some(UNLIMITED_BITS),
+            0 => may_say.then_some(UNLIMITED_BITS),
             kbps => self.has_remb.then_some(u64::from(kbps) * 1000),
         };
     }
 
     /// A packet with a transport-wide sequence number came.
-    pub(crate) fn note_arrival(&mut self, now: Instant, ssrc: u32, sequence: u16) {
-        if let Some(arrivals) = &mut self.arrivals {
-            self.arrivals_of = ssrc;
-            arrivals.note(now, sequence);
+    pub(crate) fn note_packet(&mut self, now: Instant, ssrc: u32, sequence: u16) {
+        if let Some(times) = &mut self.times {
+            self.times_of = ssrc;
+            times.note(now, sequence);
         }
     }
 
     /// When the next regular report is due; requests come when the tracks say so.
     #[must_use]
     pub(crate) fn poll_timeout(&self) -> Instant {
-        let arrivals = self.arrivals.as_ref().filter(|arrivals| !arrivals.is_empty());
-        arrivals.map_or(self.report_at, |_| self.arrivals_at.min(self.report_at))
+        let times = self.times.as_ref().filter(|times| !times.is_empty());
+        times.map_or(self.report_at, |_| self.transport_cc_at.min(self.report_at))
     }
 
     /// What to send now, if anything.
@@ -75,20 +82,21 @@ impl Reporter {
         mut audio: Option<&mut AudioTrack>,
     ) -> Option<Compound> {
         let keyframe_of = video.as_mut().and_then(|video| video.poll_pli(now));
-        let mut nacks: Vec<(u32, Vec<u16>)> = Vec::new();
+        self.nacks.clear();
+        self.nacked.clear();
         for receiver in receivers(&mut video, &mut audio) {
             let Some(ssrc) = receiver.ssrc() else { continue };
-            let mut sequences = Vec::new();
-            receiver.poll_nack(now, &mut sequences);
-            if !sequences.is_empty() {
-                nacks.push((ssrc, sequences));
+            let before = self.nacked.len();
+            receiver.poll_nack(now, &mut self.nacked);
+            if self.nacked.len() > before {
+                self.nacks.push((ssrc, before..self.nacked.len()));
             }
         }
-        let has_arrivals = now >= self.arrivals_at
-            && self.arrivals.as_ref().is_some_and(|arrivals| !arrivals.is_empty());
+        let has_times = now >= self.transport_cc_at
+            && self.times.as_ref().is_some_and(|times| !times.is_empty());
         let is_due = now >= self.report_at;
-        let has_requests = keyframe_of.is_some() || !nacks.is_empty();
-        if !is_due && !has_arrivals && !has_requests {
+        let has_requests = keyframe_of.is_some() || !self.nacks.is_empty();
+        if !is_due && !has_times && !has_requests {
             return None;
         }
         let mut receptions = Vec::new();
@@ -99,8 +107,8 @@ impl Reporter {
             );
         }
         let mut compound = Compound::new(self.ssrc, &receptions);
-        for (ssrc, sequences) in &nacks {
-            compound.put_nack(*ssrc, sequences);
+        for (ssrc, range) in &self.nacks {
+            compound.put_nack(*ssrc, self.nacked.get(range.clone()).unwrap_or_default());
         }
         if let Some(ssrc) = keyframe_of {
             compound.put_pli(ssrc);
@@ -109,9 +117,9 @@ impl Reporter {
             let of: Vec<u32> = receptions.iter().map(|of| of.ssrc).collect();
             compound.put_remb(bitrate, &of);
         }
-        if has_arrivals && let Some(arrivals) = &mut self.arrivals {
-            self.arrivals_at = now + ARRIVALS_PAUSE;
-            compound.put_arrivals(self.arrivals_of, arrivals);
+        if has_times && let Some(times) = &mut self.times {
+            self.transport_cc_at = now + TRANSPORT_CC_PAUSE;
+            compound.put_transport_cc(self.times_of, times);
         }
         Some(compound)
     }

@@ -1,94 +1,82 @@
-//! One WHIP publish session: the one door of the crate. Datagrams and time in, datagrams, frames and events out.
+//! One WHIP publish session: the way into the crate. Not the sockets, routes and timers around it (`ingest`).
+
+mod closing;
+mod events;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use headgate_media::Frame;
 
-use crate::audio::AudioTrack;
-use crate::clock::Clock;
 use crate::credentials::Credentials;
 use crate::diagnostics::{self, Diagnostics};
+use crate::media::Media;
 use crate::opening::Opening;
+use crate::rate::RateLimit;
 use crate::receiver::Receiver;
-use crate::reporter::Reporter;
-use crate::rtp::{RtpHeader, extension_u16};
 use crate::sdp::{Offer, is_dtls_client};
-
-use crate::transport::dtls::{Dtls, DtlsEvent, Identity};
-use crate::transport::feedback::{self, Report};
+use crate::transport::dtls::{Dtls, DtlsEvent, Identity, SrtpKeys};
 use crate::transport::gate::Gate;
 use crate::transport::ice_lite::{IceLite, PathChange};
 use crate::transport::path::Path;
 use crate::transport::srtp::Srtp;
 use crate::video::VideoTrack;
+use closing::Closing;
+pub use events::{WhipCounters, WhipEnd, WhipEvent};
 
 /// No valid STUN request and no authenticated packet for so long: the client is gone (W19).
 const LOST_LIMIT: Duration = Duration::from_secs(30);
 /// From the answer to the first frame (W19, P14).
 const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(15);
-/// Packets one session may send in a second: 100 Mbps.
-const PACKETS_PER_SECOND_LIMIT: u32 = 10_000;
+/// ICE checks a second from paths that passed one, and as many from all others together: a client makes 50 at most, and
+/// each costs an HMAC.
+const CHECKS_PER_SECOND_LIMIT: u32 = 100;
+/// DTLS datagrams a second after the handshake: there is nothing to say by then but goodbye, and each costs a decryption.
+const RECORDS_PER_SECOND_LIMIT: u32 = 20;
+/// Datagrams that wait to be sent; a driver that drains them after every input never has more than a handful.
+const TRANSMITS_LIMIT: usize = 256;
 
-/// Why the session is over, as far as its wire tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhipEnd {
-    /// ICE or DTLS did not come about in time, or the certificate is a stranger's.
-    HandshakeFailed,
-    /// The client closed DTLS.
+/// Where a session is in its life.
+enum State {
+    Running,
+    /// [`WhipEvent::Ended`] is out; no goodbye was said yet.
+    Ended,
+    /// Our goodbye is being repeated.
+    Closing(Closing),
     Closed,
-    /// The client vanished.
-    Lost,
-    /// It is connected and sends nothing we could use.
-    NoMedia,
 }
 
-/// What the driver must know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhipEvent {
-    /// This path proved itself: its datagrams belong to this session.
-    Proven(Path),
-    /// Too many others have since: datagrams from there are nobody's.
-    Forgotten(Path),
-    /// Media may come.
-    Connected,
-    /// Nothing more will come.
-    Ended(WhipEnd),
-}
-
-/// What happened in a session so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WhipCounters {
-    /// RTP packets that were opened.
-    pub packets: u64,
-    /// RTP packets given up.
-    pub lost: u64,
-    /// RTP packets that a request brought.
-    pub recovered: u64,
-    /// Requests for packets.
-    pub nacks: u64,
-    /// Requests for a keyframe.
-    pub plis: u64,
-    /// Pictures held back behind a hole.
-    pub withheld: u64,
-    /// Packets that were forged, replayed, malformed or too many.
-    pub rejected: u64,
-}
-
-/// A WebRTC publisher.
+/// A WebRTC publisher, as a state machine without sockets and clocks.
+///
+/// **Inputs.** [`handle_datagram`](Self::handle_datagram) takes what came from the client, by UDP or out of a TCP frame;
+/// [`handle_timeout`](Self::handle_timeout) is to be called at the time that [`poll_timeout`](Self::poll_timeout) names,
+/// or later. Time never goes back between calls. [`want_keyframe`](Self::want_keyframe),
+/// [`limit_bitrate`](Self::limit_bitrate) and [`restart_ice`](Self::restart_ice) may come at any time.
+///
+/// **Outputs.** After any number of inputs, and before waiting, the driver calls until each returns `None`, in this
+/// order: [`poll_transmit`](Self::poll_transmit), [`poll_frame`](Self::poll_frame), [`poll_event`](Self::poll_event); then
+/// [`poll_timeout`](Self::poll_timeout) once, whose time is later than that of the last `handle_timeout`. What is not
+/// drained is bounded by the inputs since.
+///
+/// **Routes.** A datagram belongs to this session when it came on a path named by [`WhipEvent::Proven`] and not by
+/// [`WhipEvent::Forgotten`] since, or when it is a STUN request whose [`ufrag_of`](crate::ufrag_of) is one of
+/// [`ufrags`](Self::ufrags), which change with `restart_ice` and with the client's first check after it.
+///
+/// **Ending.** [`WhipEvent::Ended`] is the last event, and comes once; from then on only [`close`](Self::close) does
+/// anything. `close` may be called at any time, and once is enough. It sends DTLS close_notify and lets the session
+/// repeat it for one second: the driver removes its routes at once, goes on with `poll_transmit`, `poll_timeout` and
+/// `handle_timeout`, and drops the session when [`is_closed`](Self::is_closed) is true. While it closes, datagrams cost
+/// nothing and get no answer, STUN included, so that the client's consent (RFC 7675) expires. Dropping the session sooner
+/// loses the repetitions and nothing else.
 pub struct WhipSession {
     identity: Identity,
     ice: IceLite,
     gate: Gate,
     dtls: Dtls,
-    srtp: Option<Srtp>,
-    audio: Option<AudioTrack>,
-    video: Option<VideoTrack>,
-    clock: Clock,
-    reporter: Reporter,
-    transmits: VecDeque<(Path, Vec<u8>)>,
-    frames: VecDeque<Frame>,
+    media: Media,
     opening: Opening,
+    state: State,
+    transmits: VecDeque<(Path, Vec<u8>)>,
     events: VecDeque<WhipEvent>,
     opened_at: Instant,
     /// The time of the last input.
@@ -96,17 +84,16 @@ pub struct WhipSession {
     dtls_role: &'static str,
     srtp_profile: &'static str,
     last_packet: Option<Instant>,
-    has_media: bool,
-    is_over: bool,
-    has_said_goodbye: bool,
-    second: Instant,
-    packets_this_second: u32,
-    packets: u64,
+    /// ICE checks from paths that passed one, from others, and DTLS datagrams.
+    checks: RateLimit,
+    strange_checks: RateLimit,
+    records: RateLimit,
     rejected: u64,
 }
 
 impl WhipSession {
-    /// A session for a judged offer; `max_bitrate_kbps`: what the sender is told to stay below, 0 for no limit; the answer is written by [`crate::sdp::write_answer`] with the same credentials.
+    /// A session for an accepted offer; `max_bitrate_kbps`: what the sender is asked to stay below, 0 for no limit; the
+    /// answer is written by [`crate::sdp::write_answer`] with the same credentials.
     #[must_use]
     pub fn new(
         identity: &Identity,
@@ -116,53 +103,34 @@ impl WhipSession {
         now: Instant,
     ) -> Self {
         let Credentials { ufrag, password, ssrc } = credentials.clone();
-        let audio = offer.audio.as_ref().map(|section| AudioTrack::new(section, now));
-        let video = offer.video.as_ref().map(|section| VideoTrack::new(section, now));
-        // The wish alone brings no arrivals: the packets must be numbered, too.
-        let has_transport_cc = offer
-            .audio
-            .as_ref()
-            .is_some_and(|audio| audio.has_transport_cc && audio.transport_cc_id.is_some())
-            || offer
-                .video
-                .as_ref()
-                .is_some_and(|video| video.has_transport_cc && video.transport_cc_id.is_some());
-        let has_remb = offer.video.as_ref().is_some_and(|video| video.has_remb);
-        let mut reporter = Reporter::new(ssrc, has_transport_cc, has_remb, now);
-        reporter.limit_bitrate(max_bitrate_kbps);
-        let opening = Opening::new(audio.is_some() && video.is_some());
+        let mut media = Media::new(offer, ssrc, now);
+        media.reporter.limit_bitrate(max_bitrate_kbps);
+        let opening = Opening::new(media.audio.is_some() && media.video.is_some());
         Self {
             identity: identity.clone(),
             ice: IceLite::new(ufrag, password, identity.provider()),
             gate: Gate::default(),
             dtls: Dtls::new(identity, offer.fingerprint, is_dtls_client(offer), now),
-            srtp: None,
-            audio,
-            video,
-            clock: Clock::default(),
-            reporter,
-            transmits: VecDeque::new(),
-            frames: VecDeque::new(),
+            media,
             opening,
+            state: State::Running,
+            transmits: VecDeque::new(),
             events: VecDeque::new(),
             opened_at: now,
             now,
             dtls_role: if is_dtls_client(offer) { "client" } else { "server" },
             srtp_profile: "",
             last_packet: None,
-            has_media: false,
-            is_over: false,
-            has_said_goodbye: false,
-            second: now,
-            packets_this_second: 0,
-            packets: 0,
+            checks: RateLimit::new(CHECKS_PER_SECOND_LIMIT, now),
+            strange_checks: RateLimit::new(CHECKS_PER_SECOND_LIMIT, now),
+            records: RateLimit::new(RECORDS_PER_SECOND_LIMIT, now),
             rejected: 0,
         }
     }
 
     /// Takes a datagram; media in it is opened in place.
     pub fn handle_datagram(&mut self, now: Instant, source: impl Into<Path>, datagram: &mut [u8]) {
-        if self.is_over {
+        if !self.is_running() {
             return;
         }
         self.now = now;
@@ -172,7 +140,10 @@ impl WhipSession {
             Some(0..=3) => self.handle_stun(now, source, datagram),
             Some(20..=63) if self.ice.is_proven(source) => self.handle_dtls(now, datagram),
             Some(128..=191) if self.ice.is_proven(source) => {
-                self.handle_media(now, source, datagram)
+                if self.media.handle_datagram(now, datagram) {
+                    self.last_packet = Some(now);
+                    self.ice.note_heard(now, source);
+                }
             }
             Some(_) | None => self.rejected += 1,
         }
@@ -180,40 +151,47 @@ impl WhipSession {
 
     /// Does what is due: retransmissions, requests, reports, endings.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if self.is_over {
-            return;
+        match &mut self.state {
+            State::Running => {}
+            State::Ended | State::Closed => return,
+            State::Closing(closing) => {
+                self.transmits.extend(closing.handle_timeout(now));
+                if closing.poll_timeout().is_none() {
+                    self.state = State::Closed;
+                }
+                return;
+            }
         }
         self.now = now;
         if let Some(event) = self.dtls.handle_timeout(now) {
             self.handle_dtls_event(event);
         }
         self.drain_dtls();
-        if let Some(video) = &mut self.video {
-            video.handle_timeout(now, &mut self.clock, &mut self.frames);
+        self.media.handle_timeout(now);
+        if let Some(to) = self.ice.selected()
+            && let Some(report) = self.media.poll_report(now)
+        {
+            self.send(to, report);
         }
-        if let Some(audio) = &mut self.audio {
-            audio.handle_timeout(now, &mut self.clock, &mut self.frames);
-        }
-        self.report(now);
-        if self.srtp.is_some() && now >= self.alive_until() {
+        if self.media.is_started() && now >= self.alive_until() {
             self.end(WhipEnd::Lost);
-        } else if !self.has_media && now >= self.opened_at + FIRST_MEDIA_LIMIT {
+        } else if !self.media.has_frames && now >= self.opened_at + FIRST_MEDIA_LIMIT {
             self.end(WhipEnd::NoMedia);
         }
     }
 
-    /// When [`WhipSession::handle_timeout`] has something to do.
+    /// When [`WhipSession::handle_timeout`] has something to do. Cheap: nothing is searched.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.is_over {
-            return None;
+        match &self.state {
+            State::Running => {}
+            State::Ended | State::Closed => return None,
+            State::Closing(closing) => return closing.poll_timeout(),
         }
-        let first_media = (!self.has_media).then(|| self.opened_at + FIRST_MEDIA_LIMIT);
-        let video = self.video.as_ref().and_then(|video| video.poll_timeout(self.now));
-        let audio = self.audio.as_ref().and_then(|audio| audio.receiver.poll_timeout());
-        let alive = self.srtp.is_some().then(|| self.alive_until());
-        let report = self.srtp.is_some().then(|| self.reporter.poll_timeout());
-        [self.dtls.poll_timeout(), first_media, video, audio, alive, report]
+        let first_media = (!self.media.has_frames).then(|| self.opened_at + FIRST_MEDIA_LIMIT);
+        let alive = self.media.is_started().then(|| self.alive_until());
+        let media = self.media.poll_timeout(self.now);
+        [self.dtls.poll_timeout(), first_media, media, alive, self.opening.poll_timeout()]
             .into_iter()
             .flatten()
             .min()
@@ -224,9 +202,9 @@ impl WhipSession {
         self.transmits.pop_front()
     }
 
-    /// The next frame.
+    /// The next frame, as of the last input's time.
     pub fn poll_frame(&mut self) -> Option<Frame> {
-        self.opening.poll(&mut self.frames)
+        self.opening.poll(self.now, &mut self.media.frames)
     }
 
     /// The next event.
@@ -236,30 +214,15 @@ impl WhipSession {
 
     /// Someone needs a keyframe: a player that just joined, an upstream that came back.
     pub fn want_keyframe(&mut self) {
-        if let Some(video) = &mut self.video {
+        if let Some(video) = &mut self.media.video {
             video.want_keyframe();
         }
     }
 
-    /// The sender is told to stay below `kbps` from now on; 0 is no limit. One that does not read REMB keeps what the
+    /// The sender is asked to stay below `kbps` from now on; 0 is no limit. One that does not read REMB keeps what the
     /// answer said.
     pub fn limit_bitrate(&mut self, kbps: u32) {
-        self.reporter.limit_bitrate(kbps);
-    }
-
-    /// Says goodbye; what [`WhipSession::poll_transmit`] still has should be sent.
-    pub fn close(&mut self, now: Instant) {
-        self.is_over = true;
-        if !self.has_said_goodbye {
-            self.has_said_goodbye = true;
-            self.dtls.close(now);
-            self.drain_dtls();
-        }
-    }
-
-    /// As if `source` had sent a valid check: for fuzzing, which cannot sign one.
-    pub(crate) fn prove(&mut self, now: Instant, source: Path) {
-        self.ice.prove(now, source);
+        self.media.reporter.limit_bitrate(kbps);
     }
 
     /// The client restarts ICE: from now on these credentials are answered to beside the old ones.
@@ -267,10 +230,50 @@ impl WhipSession {
         self.ice.restart(ufrag, password);
     }
 
-    /// Width and height of the picture in pixels, once known.
+    /// Sends close_notify and begins to repeat it; see [`WhipSession`] for what the driver does then.
+    pub fn close(&mut self, now: Instant) {
+        if matches!(self.state, State::Closing(_) | State::Closed) {
+            return;
+        }
+        self.dtls.close(now);
+        let datagrams: Vec<Vec<u8>> =
+            std::iter::from_fn(|| self.dtls.poll_transmit()).map(Vec::from).collect();
+        self.state = match self.ice.selected() {
+            Some(to) if !datagrams.is_empty() => {
+                self.transmits.extend(datagrams.iter().map(|datagram| (to, datagram.clone())));
+                // TCP loses nothing.
+                if to.is_tcp {
+                    State::Closed
+                } else {
+                    State::Closing(Closing::new(now, to, datagrams))
+                }
+            }
+            // There is nobody to say it to, or it was said in answer to the client's own.
+            Some(_) | None => State::Closed,
+        };
+    }
+
+    /// The goodbye was said as often as it will be: what [`WhipSession::poll_transmit`] still has is the last.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+
+    /// As if `source` had passed an ICE check: for fuzzing, which cannot sign one.
+    pub(crate) fn prove(&mut self, now: Instant, source: Path) {
+        self.ice.prove(now, source);
+    }
+
+    /// As if the handshake had come to these keys: likewise.
+    pub(crate) fn assume_connected(&mut self, keys: SrtpKeys) {
+        self.dtls.assume_connected();
+        self.handle_dtls_event(DtlsEvent::Connected(Box::new(keys)));
+    }
+
+    /// Width and height of the video in pixels, once known.
     #[must_use]
     pub fn resolution(&self) -> Option<(u32, u32)> {
-        self.video.as_ref().and_then(VideoTrack::resolution)
+        self.media.video.as_ref().and_then(VideoTrack::resolution)
     }
 
     /// Our halves of the STUN user names that are answered to: one, and more while ICE restarts.
@@ -281,55 +284,45 @@ impl WhipSession {
     /// What happened so far.
     #[must_use]
     pub fn counters(&self) -> WhipCounters {
-        let mut counters = WhipCounters {
-            packets: self.packets,
-            rejected: self.rejected + self.gate.dropped(),
-            plis: self.video.as_ref().map_or(0, |video| video.plis().0),
-            withheld: self.video.as_ref().map_or(0, VideoTrack::withheld),
-            ..WhipCounters::default()
-        };
-        for receiver in self.receivers() {
-            let track = receiver.counters();
-            counters.lost += track.lost;
-            counters.recovered += track.recovered;
-            counters.nacks += track.requested;
-        }
-        counters
+        let media = self.media.counters();
+        WhipCounters { rejected: media.rejected + self.rejected + self.gate.dropped(), ..media }
     }
 
-    /// What there is to say about the session now. Rates are of the time since the last call.
+    /// The session's state and rates in numbers and in words. Rates are of the time since the last call.
     #[must_use]
     pub fn diagnostics(&mut self, now: Instant) -> Diagnostics {
-        let rtt = self.receivers().filter_map(Receiver::rtt).min();
-        let mut told = Diagnostics {
-            is_connected: self.srtp.is_some(),
+        let rtt = self.media.receivers().filter_map(Receiver::rtt).min();
+        let mut diagnostics = Diagnostics {
+            is_connected: self.media.is_started(),
             path: self.ice.selected(),
             dtls_role: self.dtls_role,
             srtp: self.srtp_profile,
-            video: self.video.as_mut().map(|video| diagnostics::of_video(video, now)),
-            audio: self.audio.as_mut().map(|audio| diagnostics::of_audio(audio, now)),
+            video: self.media.video.as_mut().map(|video| diagnostics::of_video(video, now)),
+            audio: self.media.audio.as_mut().map(|audio| diagnostics::of_audio(audio, now)),
             rtt_ms: rtt.map(|rtt| rtt.as_secs_f64() * 1000.0),
-            skew_ms: self.clock.skew_us().map(|skew| skew as f64 / 1000.0),
-            rejected: self.rejected + self.gate.dropped(),
+            skew_ms: self.media.clock.skew_us().map(|skew| skew as f64 / 1000.0),
+            rejected: self.media.rejected + self.rejected + self.gate.dropped(),
             problems: Vec::new(),
         };
         let since_start = now.saturating_duration_since(self.opened_at);
-        told.problems = diagnostics::problems(&told, since_start, self.video.as_ref());
-        told
+        let video = self.media.video.as_ref();
+        diagnostics.problems = diagnostics::problems(&diagnostics, since_start, video);
+        diagnostics
     }
 
-    fn receivers(&self) -> impl Iterator<Item = &Receiver> {
-        let video = self.video.iter().flat_map(VideoTrack::layers);
-        let audio = self.audio.iter().map(|audio| &audio.receiver);
-        video.map(|layer| &layer.receiver).chain(audio)
+    const fn is_running(&self) -> bool {
+        matches!(self.state, State::Running)
     }
 
     fn handle_stun(&mut self, now: Instant, source: Path, datagram: &[u8]) {
-        let Some(answer) = self.ice.handle_request(now, source, datagram) else {
+        let is_proven = self.ice.is_proven(source);
+        let rate = if is_proven { &mut self.checks } else { &mut self.strange_checks };
+        let answer = rate.admit(now).then(|| self.ice.handle_request(now, source, datagram));
+        let Some(answer) = answer.flatten() else {
             self.rejected += 1;
             return;
         };
-        self.transmits.push_back((source, answer));
+        self.send(source, answer);
         while let Some(change) = self.ice.poll_change() {
             self.events.push_back(match change {
                 PathChange::Proven(path) => WhipEvent::Proven(path),
@@ -343,6 +336,11 @@ impl WhipSession {
     }
 
     fn handle_dtls(&mut self, now: Instant, datagram: &[u8]) {
+        // Before the handshake is complete the gate counts.
+        if self.media.is_started() && !self.records.admit(now) {
+            self.rejected += 1;
+            return;
+        }
         let Some(admitted) = self.gate.admit(datagram) else { return };
         for event in self.dtls.handle_datagram(now, admitted) {
             self.handle_dtls_event(event);
@@ -354,12 +352,13 @@ impl WhipSession {
         match event {
             DtlsEvent::Connected(keys) => {
                 self.gate.complete();
-                self.srtp = Srtp::new(&keys, &self.identity.provider());
                 self.srtp_profile = keys.profile.name();
-                if self.srtp.is_some() {
-                    self.events.push_back(WhipEvent::Connected);
-                } else {
-                    self.end(WhipEnd::HandshakeFailed);
+                match Srtp::new(&keys, &self.identity.provider()) {
+                    Some(srtp) => {
+                        self.media.start(srtp);
+                        self.events.push_back(WhipEvent::Connected);
+                    }
+                    None => self.end(WhipEnd::HandshakeFailed),
                 }
             }
             DtlsEvent::Closed => self.end(WhipEnd::Closed),
@@ -370,93 +369,15 @@ impl WhipSession {
     fn drain_dtls(&mut self) {
         while let Some(datagram) = self.dtls.poll_transmit() {
             if let Some(to) = self.ice.selected() {
-                self.transmits.push_back((to, datagram.to_vec()));
+                self.send(to, datagram.into());
             }
         }
     }
 
-    fn handle_media(&mut self, now: Instant, source: Path, datagram: &mut [u8]) {
-        if now >= self.second + Duration::from_secs(1) {
-            self.second = now;
-            self.packets_this_second = 0;
-        }
-        self.packets_this_second += 1;
-        let Some(srtp) = &mut self.srtp else { return };
-        if self.packets_this_second > PACKETS_PER_SECOND_LIMIT {
-            self.rejected += 1;
-            return;
-        }
-        // RFC 5761 4: payload types 64 to 95 with the marker bit are RTCP.
-        if matches!(datagram.get(1), Some(192..=223)) {
-            match srtp.open_rtcp(datagram) {
-                Ok(length) => {
-                    self.last_packet = Some(now);
-                    self.ice.note_heard(now, source);
-                    self.handle_reports(now, datagram.get(..length).unwrap_or_default());
-                }
-                Err(_) => self.rejected += 1,
-            }
-            return;
-        }
-        match srtp.open(datagram) {
-            Ok(length) => {
-                self.last_packet = Some(now);
-                self.ice.note_heard(now, source);
-                self.packets += 1;
-                self.handle_rtp(now, datagram.get(..length).unwrap_or_default());
-            }
-            Err(_) => self.rejected += 1,
-        }
-    }
-
-    fn handle_rtp(&mut self, now: Instant, packet: &[u8]) {
-        let Some(header) = RtpHeader::read(packet) else {
-            self.rejected += 1;
-            return;
-        };
-        let mut transport_cc = None;
-        let (clock, frames) = (&mut self.clock, &mut self.frames);
-        if let Some(video) = self.video.as_mut().filter(|video| video.is_of(&header)) {
-            video.handle_packet(now, &header, packet, clock, frames);
-            transport_cc = video.shown().and_then(|layer| layer.receiver.transport_cc_id());
-        } else if let Some(audio) = self.audio.as_mut().filter(|audio| audio.is_of(&header)) {
-            let payload = packet.get(header.payload_at..header.payload_end).unwrap_or_default();
-            audio.handle_packet(now, &header, payload, clock, frames);
-            transport_cc = audio.receiver.transport_cc_id();
-        }
-        if let Some(sequence) = transport_cc.and_then(|id| extension_u16(packet, id)) {
-            self.reporter.note_arrival(now, header.ssrc, sequence);
-        }
-        self.has_media |= !self.frames.is_empty();
-    }
-
-    fn handle_reports(&mut self, now: Instant, compound: &[u8]) {
-        let (audio, video, clock) = (&mut self.audio, &mut self.video, &mut self.clock);
-        feedback::read(compound, &mut |report| {
-            // A goodbye alone ends nothing: browsers say it when a track is replaced.
-            let Report::Sender { ssrc, ntp, rtp } = report else { return };
-            let layers = video.iter_mut().flat_map(VideoTrack::layers_mut);
-            if let Some(layer) =
-                layers.into_iter().find(|layer| layer.receiver.ssrc() == Some(ssrc))
-            {
-                layer.receiver.note_report(now, ntp);
-                clock.handle_video_report(ssrc, ntp, rtp);
-            } else if let Some(audio) =
-                audio.as_mut().filter(|audio| audio.receiver.ssrc() == Some(ssrc))
-            {
-                audio.receiver.note_report(now, ntp);
-                clock.handle_audio_report(ssrc, ntp, rtp);
-            }
-        });
-    }
-
-    fn report(&mut self, now: Instant) {
-        let (Some(srtp), Some(to)) = (&mut self.srtp, self.ice.selected()) else { return };
-        let compound = self.reporter.report(now, self.video.as_mut(), self.audio.as_mut());
-        if let Some(compound) = compound
-            && let Some(protected) = srtp.protect_rtcp(compound.as_slice())
-        {
-            self.transmits.push_back((to, protected.to_vec()));
+    /// Queues a datagram; one too many is lost, as on the network.
+    fn send(&mut self, to: Path, datagram: Vec<u8>) {
+        if self.transmits.len() < TRANSMITS_LIMIT {
+            self.transmits.push_back((to, datagram));
         }
     }
 
@@ -466,8 +387,8 @@ impl WhipSession {
     }
 
     fn end(&mut self, end: WhipEnd) {
-        if !self.is_over {
-            self.is_over = true;
+        if self.is_running() {
+            self.state = State::Ended;
             self.events.push_back(WhipEvent::Ended(end));
         }
     }

@@ -1,4 +1,4 @@
-//! What stands between the socket and RTP: the gate, ICE-lite, DTLS, SRTP and feedback. The only rooms that know
+//! What stands between the socket and RTP: the gate, ICE-lite, DTLS, SRTP and feedback. The only modules that use
 //! webrtc-rs.
 
 mod client_hello;
@@ -8,4 +8,6 @@ pub mod gate;
 pub mod ice_lite;
 mod p224;
 pub mod path;
+mod record_nonce;
 pub mod srtp;
+pub mod transport_cc;

@@ -1,14 +1,16 @@
-//! The picture of one session: packets of its layers in, frames of the best one out, and when to ask for a keyframe.
+//! The video of one session: packets of its layers in, frames of the best one out, and when to request a keyframe.
 //! Pure.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp};
 
 use crate::clock::Clock;
 use crate::depacketizer::AccessUnit;
 use crate::layer::Layer;
+use crate::rate::RateLimit;
 use crate::reorder::Reorder;
 use crate::rtp::{RtpHeader, extension};
 use crate::sdp::VideoSection;
@@ -20,36 +22,41 @@ const KEYFRAME_PAUSE: Duration = Duration::from_millis(500);
 /// After the first packet, the first keyframe is given so long to come by itself.
 const FIRST_KEYFRAME_WAIT: Duration = Duration::from_millis(400);
 /// Requests without a keyframe after which a sender is taken not to react.
-const DEAF_AFTER: u32 = 8;
+const UNRESPONSIVE_AFTER: u32 = 8;
 /// A sender that does not react is asked this seldom, and only when a keyframe is needed.
-const DEAF_PAUSE: Duration = Duration::from_secs(10);
+const UNRESPONSIVE_PAUSE: Duration = Duration::from_secs(10);
 /// Groups in a row that ended no sooner for being asked, after which a sender is left to its own rhythm.
 const OWN_RHYTHM_AFTER: u8 = 3;
 /// Requests that go out before even a far sender's keyframe is here.
 const REACTION_PLIS: u32 = 2;
+/// Decoder configurations a second: each is kept by every subscriber, and a sender changes it when it changes its camera.
+const CONFIGURATIONS_PER_SECOND_LIMIT: u32 = 10;
 
-/// The picture.
+/// The video track.
 pub(crate) struct VideoTrack {
     layers: Vec<Layer>,
     /// The layer that is passed on, once one had a keyframe.
     active: Option<usize>,
     payload_type: u8,
-    /// Payload type of retransmissions, and the sender that the offer names for the picture.
+    /// Payload type of retransmissions, and the sender that the offer names for the track.
     rtx: Option<u8>,
     offered_ssrc: Option<u32>,
     rid_id: Option<u8>,
     repaired_rid_id: Option<u8>,
     can_ask_keyframe: bool,
     reorder: Reorder,
-    /// Access units of one call, before they are judged.
+    /// The decoder configuration that went out last.
+    configuration: Option<Bytes>,
+    configurations: RateLimit,
+    /// Access units of one call, before they are passed on or withheld.
     units: Vec<(u32, AccessUnit)>,
-    late_pictures: u64,
-    /// A picture of this call that others refer to was withheld.
+    late_units: u64,
+    /// A frame of this call that others refer to was withheld.
     has_lost_reference: bool,
     last_pli: Option<Instant>,
     unanswered_plis: u32,
     /// Groups in a row whose keyframe did not come for being asked for.
-    unhurried_groups: u8,
+    unprompted_groups: u8,
     is_keyframe_wanted: bool,
     plis: u64,
 }
@@ -73,12 +80,14 @@ impl VideoTrack {
             repaired_rid_id: section.repaired_rid_id,
             can_ask_keyframe: section.has_pli,
             reorder: Reorder::default(),
+            configuration: None,
+            configurations: RateLimit::new(CONFIGURATIONS_PER_SECOND_LIMIT, now),
             units: Vec::new(),
-            late_pictures: 0,
+            late_units: 0,
             has_lost_reference: false,
             last_pli: None,
             unanswered_plis: 0,
-            unhurried_groups: 0,
+            unprompted_groups: 0,
             is_keyframe_wanted: false,
             plis: 0,
         }
@@ -172,7 +181,7 @@ impl VideoTrack {
         Some(ssrc)
     }
 
-    /// Someone needs a keyframe. Before the first one there is nothing to hurry.
+    /// Someone needs a keyframe. Before the first one, requests follow a rhythm of their own.
     pub(crate) const fn want_keyframe(&mut self) {
         self.is_keyframe_wanted = self.active.is_some();
     }
@@ -210,13 +219,13 @@ impl VideoTrack {
         (self.plis, self.unanswered_plis)
     }
 
-    /// Pictures held back so far.
+    /// Access units held back so far.
     #[must_use]
     pub(crate) fn withheld(&self) -> u64 {
-        self.late_pictures + self.shown().map_or(0, Layer::withheld)
+        self.late_units + self.shown().map_or(0, Layer::withheld)
     }
 
-    /// How pictures are reordered.
+    /// How frames are reordered.
     #[must_use]
     pub(crate) const fn reorder(&self) -> &Reorder {
         &self.reorder
@@ -260,7 +269,7 @@ impl VideoTrack {
         }
     }
 
-    /// Passes a picture on if its layer is the one that is shown, or from this keyframe on becomes it.
+    /// Passes an access unit on if its layer is the one that is shown, or from this keyframe on becomes it.
     fn forward(
         &mut self,
         now: Instant,
@@ -272,7 +281,7 @@ impl VideoTrack {
     ) {
         let is_chosen = unit.is_keyframe && self.is_better(now, index);
         let Some(layer) = self.layers.get_mut(index) else { return };
-        layer.receiver.meter.note_picture(now, unit.is_keyframe);
+        layer.receiver.meter.note_unit(now, unit.is_keyframe);
         if let Some(configuration) = &unit.configuration {
             layer.configuration = Some(configuration.clone());
         }
@@ -281,26 +290,32 @@ impl VideoTrack {
             return;
         }
         if unit.is_keyframe {
-            self.unhurried_groups = match self.unanswered_plis {
-                0 => self.unhurried_groups,
+            self.unprompted_groups = match self.unanswered_plis {
+                0 => self.unprompted_groups,
                 1..=REACTION_PLIS => 0,
-                _ => self.unhurried_groups.saturating_add(1),
+                _ => self.unprompted_groups.saturating_add(1),
             };
             self.unanswered_plis = 0;
             self.has_lost_reference = false;
         } else if self.has_lost_reference {
-            // Of one call's pictures, those behind one that was withheld.
-            self.late_pictures += 1;
+            // Of one call's access units, those behind one that was withheld.
+            self.late_units += 1;
             return;
         }
-        let configuration = if is_shown { unit.configuration } else { layer.configuration.clone() };
         self.active = Some(index);
-        if configuration.is_some() {
+        let is_changed = unit.is_keyframe && self.configuration != layer.configuration;
+        if is_changed && !self.configurations.admit(now) {
+            self.late_units += 1;
+            layer.lose_reference();
+            self.has_lost_reference = true;
+            return;
+        }
+        if is_changed {
             self.reorder.configure(layer.sps().and_then(|sps| sps.reorder_depth));
         }
         let shown = clock.stamp_video(now, ssrc, unit.timestamp);
         let Some(time) = self.reorder.stamp(shown, unit.is_keyframe) else {
-            self.late_pictures += 1;
+            self.late_units += 1;
             if !unit.is_disposable {
                 layer.lose_reference();
                 self.has_lost_reference = true;
@@ -309,7 +324,8 @@ impl VideoTrack {
         };
         let (timestamp, composition_ms): (Timestamp, i32) = (time.decode, time.composition_ms);
         let codec = Codec::H264;
-        if let Some(data) = configuration {
+        if is_changed && let Some(data) = layer.configuration.clone() {
+            self.configuration = Some(data.clone());
             let kind = FrameKind::Configuration;
             frames.push_back(Frame { codec, kind, timestamp, composition_ms: 0, data });
         }
@@ -349,16 +365,18 @@ impl VideoTrack {
         let target = self.target(now).filter(|_| self.can_ask_keyframe)?;
         let first = target.first_packet?;
         let is_shown = self.shown().is_some_and(|shown| shown.rid == target.rid);
-        let is_deaf = self.unanswered_plis >= DEAF_AFTER;
+        let is_unresponsive = self.unanswered_plis >= UNRESPONSIVE_AFTER;
         let due = match target.receiver.meter.last_keyframe() {
             _ if self.is_keyframe_wanted => first,
             None => first + FIRST_KEYFRAME_WAIT,
             Some(_) if target.awaits_keyframe() || !is_shown => first,
             // Asking changes nothing: OBS and FFmpeg keep the rhythm they are set to.
-            Some(_) if is_deaf || self.unhurried_groups >= OWN_RHYTHM_AFTER => return None,
+            Some(_) if is_unresponsive || self.unprompted_groups >= OWN_RHYTHM_AFTER => {
+                return None;
+            }
             Some(last) => last + KEYFRAME_AGE,
         };
-        let pause = if is_deaf { DEAF_PAUSE } else { KEYFRAME_PAUSE };
+        let pause = if is_unresponsive { UNRESPONSIVE_PAUSE } else { KEYFRAME_PAUSE };
         Some(self.last_pli.map_or(due, |last| due.max(last + pause)))
     }
 }

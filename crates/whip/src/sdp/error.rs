@@ -20,7 +20,7 @@ pub enum OfferError {
     /// `a=setup` is unknown.
     #[error("The offer's DTLS setup is not supported")]
     Setup,
-    /// Nothing, two of a kind, or something that is neither sound nor picture.
+    /// Nothing, two of a kind, or something that is neither audio nor video.
     #[error("The offer must have one audio or one video section, or one of each, and nothing else")]
     Sections,
     /// A section does not send.
@@ -32,6 +32,9 @@ pub enum OfferError {
     /// No Opus.
     #[error("The audio section must offer Opus")]
     AudioCodec,
+    /// Opus of more than two channels (`multiopus`, or a channel count that RFC 7587 does not know).
+    #[error("Multichannel Opus is not supported: offer opus/48000/2")]
+    AudioChannels,
     /// No H.264.
     #[error("The video section must offer H.264 (Baseline, Main or High, 8 bit 4:2:0)")]
     VideoCodec,
@@ -54,6 +57,7 @@ impl OfferError {
             Self::Direction => "offer_direction",
             Self::Transport => "offer_transport",
             Self::AudioCodec => "offer_audio_codec",
+            Self::AudioChannels => "offer_audio_channels",
             Self::VideoCodec => "offer_video_codec",
             Self::Layers => "offer_layers",
         }
@@ -65,7 +69,7 @@ impl OfferError {
         match self {
             Self::TooLong | Self::Malformed | Self::Credentials | Self::Fingerprint => 400,
             Self::Setup | Self::Sections | Self::Direction | Self::Transport => 422,
-            Self::AudioCodec | Self::VideoCodec | Self::Layers => 422,
+            Self::AudioCodec | Self::AudioChannels | Self::VideoCodec | Self::Layers => 422,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! SDP text → session and media sections with their attributes (RFC 8866 5). What they mean is told elsewhere.
+//! SDP text → session and media sections with their attributes (RFC 8866 5). What they mean is not read here.
 
 use super::error::OfferError;
 
@@ -57,6 +57,11 @@ impl<'a> Lines<'a> {
             parts.next().is_some_and(|of| of.eq_ignore_ascii_case(name))
                 && parts.next() == Some(rate)
         })
+    }
+
+    /// The channel count that stands behind the clock rate of payload type `format`, as written.
+    pub(super) fn channels(&self, format: u8) -> Option<&'a str> {
+        self.of_format("rtpmap", format).next()?.split('/').nth(2).map(str::trim)
     }
 }
 

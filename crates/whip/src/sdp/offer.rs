@@ -1,4 +1,4 @@
-//! A WHIP offer, read and judged (RFC 9725 4.2, 4.4; P4 of the decisions).
+//! A WHIP offer, read and validated (RFC 9725 4.2, 4.4; P4 of the decisions).
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub enum Setup {
     ActPass,
 }
 
-/// A judged offer.
+/// A valid offer.
 #[derive(Clone)]
 pub struct Offer {
     /// ICE user name of the BUNDLE's tagged section: all share its transport.
@@ -31,9 +31,9 @@ pub struct Offer {
     pub fingerprint: [u8; 32],
     /// DTLS role.
     pub setup: Setup,
-    /// The sound, if any.
+    /// The audio, if any.
     pub audio: Option<AudioSection>,
-    /// The picture, if any.
+    /// The video, if any.
     pub video: Option<VideoSection>,
     /// The client's UDP addresses, as far as they are literal.
     pub candidates: Vec<SocketAddr>,
@@ -63,14 +63,14 @@ pub(super) enum Kind {
     Video,
 }
 
-/// The offered sound.
+/// The offered audio.
 #[derive(Clone, Debug)]
 pub struct AudioSection {
     /// Section id; empty when a lone section has none.
     pub mid: String,
     /// Opus.
     pub payload_type: u8,
-    /// The client would take stereo.
+    /// The client takes stereo.
     pub stereo: bool,
     /// The sender, when the offer names it.
     pub ssrc: Option<u32>,
@@ -94,7 +94,7 @@ pub struct Rtx {
     pub ssrc: Option<u32>,
 }
 
-/// The offered picture.
+/// The offered video.
 #[derive(Clone, Debug)]
 pub struct VideoSection {
     /// Section id; empty when a lone section has none.
@@ -140,7 +140,7 @@ pub fn is_dtls_client(offer: &Offer) -> bool {
     offer.setup == Setup::Passive
 }
 
-/// Reads and judges an offer.
+/// Reads and validates an offer.
 ///
 /// # Errors
 /// Why it is refused.

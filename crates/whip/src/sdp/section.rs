@@ -37,7 +37,7 @@ pub(super) struct Sending<'a> {
 }
 
 impl<'a> Sending<'a> {
-    /// Judges everything but the codecs.
+    /// Checks everything but the codecs.
     pub(super) fn read(
         session: &Lines<'_>,
         section: &'a Lines<'a>,
@@ -76,9 +76,7 @@ impl<'a> Sending<'a> {
     }
 
     pub(super) fn to_audio(&self) -> Result<AudioSection, OfferError> {
-        let is_opus = |format: &u8| self.lines.is_codec(*format, "opus", "48000");
-        let payload_type = self.formats.iter().copied().find(is_opus);
-        let payload_type = payload_type.ok_or(OfferError::AudioCodec)?;
+        let payload_type = self.opus()?;
         let mut parameters = self.lines.parameters(payload_type);
         let offers = |feedback| self.offers(payload_type, feedback);
         Ok(AudioSection {
@@ -122,6 +120,23 @@ impl<'a> Sending<'a> {
             mid_id: self.extension_id(SDES_MID),
             has_rsize: self.lines.has("rtcp-rsize"),
         })
+    }
+
+    /// The Opus payload type. Its channel count is always 2 (RFC 7587 7); senders that write less, or nothing, exist.
+    fn opus(&self) -> Result<u8, OfferError> {
+        let is_opus = |format: &u8| self.lines.is_codec(*format, "opus", "48000");
+        let is_stereo_at_most = |format: &u8| {
+            self.lines.channels(*format).is_none_or(|count| matches!(count, "1" | "2"))
+        };
+        let mut offered = self.formats.iter().copied().filter(is_opus);
+        if let Some(payload_type) = offered.clone().find(is_stereo_at_most) {
+            return Ok(payload_type);
+        }
+        let is_multichannel = |format: &u8| self.lines.is_codec(*format, "multiopus", "48000");
+        if offered.next().is_some() || self.formats.iter().any(is_multichannel) {
+            return Err(OfferError::AudioChannels);
+        }
+        Err(OfferError::AudioCodec)
     }
 
     fn offers(&self, payload_type: u8, feedback: &str) -> bool {
@@ -185,8 +200,8 @@ impl<'a> Sending<'a> {
                 layers.push(layer);
             }
         }
-        let is_told = layers.len() > 1 && self.extension_id(SDES_RID).is_some();
-        Ok(if is_told { layers } else { Vec::new() })
+        let is_marked = layers.len() > 1 && self.extension_id(SDES_RID).is_some();
+        Ok(if is_marked { layers } else { Vec::new() })
     }
 
     /// `a=extmap:3[/direction] uri` (RFC 8285 5): its id, in the one- or two-byte form.

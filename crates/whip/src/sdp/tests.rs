@@ -208,3 +208,20 @@ fn parameter_sets_of_the_offer_are_decoded() {
     let sets = offer.video.expect("video").parameter_sets;
     assert_eq!(sets, [vec![0x67, 0x42, 0xc0, 0x1e], vec![0x68, 0xce, 0x3c, 0x80]]);
 }
+
+#[test]
+fn multichannel_opus_is_refused_by_name_and_passed_over_beside_stereo() {
+    let with = |map: &str| offer(&[&audio().replace("opus/48000/2\na=rtcp-fb", map), &video(H264)]);
+    let refused = ["multiopus/48000/6\na=rtcp-fb", "opus/48000/6\na=rtcp-fb"];
+    for map in refused {
+        let error = read_offer(&with(map)).expect_err(map);
+        assert_eq!((error, error.code()), (OfferError::AudioChannels, "offer_audio_channels"));
+        assert_eq!(error.status(), 422);
+    }
+    for map in ["opus/48000\na=rtcp-fb", "opus/48000/1\na=rtcp-fb", "OPUS/48000/2\na=rtcp-fb"] {
+        assert!(read_offer(&with(map)).is_ok(), "{map}");
+    }
+    let beside = "multiopus/48000/6\na=rtpmap:63 opus/48000/2\na=rtcp-fb";
+    let beside = with(beside).replace("a=rtpmap:63 red/48000/2\n", "");
+    assert_eq!(read_offer(&beside).expect("accepted").audio.expect("audio").payload_type, 63);
+}

@@ -1,6 +1,6 @@
-//! The first ClientHello, gathered until it is whole, to see which SRTP profiles it lists (RFC 5764 4.1.2).
+//! The first ClientHello, assembled until it is whole, to see which SRTP profiles it lists (RFC 5764 4.1.2).
 //!
-//! Browsers write their extensions in a random order around a key share that fills a datagram: the one we look for may
+//! Browsers write their extensions in a random order around a key share that fills a datagram: the one that names SRTP may
 //! be in any fragment.
 
 use bytes::BytesMut;
@@ -137,21 +137,21 @@ mod tests {
         assert_eq!(whole.expect("whole").profiles, [1, 8, 7]);
         let long = hello(1400);
         for parts in [[(0, 1100), (1100, long.len())], [(1100, long.len()), (0, 1100)]] {
-            let mut gathered = ClientHello::default();
+            let mut assembled = ClientHello::default();
             let [first, second] = parts.map(|(from, to)| datagram(&long, from, to));
-            assert!(gathered.handle_datagram(first).is_none());
-            let whole = gathered.handle_datagram(second).expect("whole");
+            assert!(assembled.handle_datagram(first).is_none());
+            let whole = assembled.handle_datagram(second).expect("whole");
             assert_eq!((whole.profiles, whole.datagrams.len()), (vec![1, 8, 7], 2));
         }
     }
 
     #[test]
     fn a_hello_that_never_gets_whole_is_given_back() {
-        let (long, mut gathered) = (hello(1400), ClientHello::default());
+        let (long, mut assembled) = (hello(1400), ClientHello::default());
         for _ in 1..DATAGRAM_LIMIT {
-            assert!(gathered.handle_datagram(datagram(&long, 0, 900)).is_none());
+            assert!(assembled.handle_datagram(datagram(&long, 0, 900)).is_none());
         }
-        let given = gathered.handle_datagram(datagram(&long, 0, 900)).expect("too many wait");
+        let given = assembled.handle_datagram(datagram(&long, 0, 900)).expect("too many wait");
         assert_eq!((given.profiles.len(), given.datagrams.len()), (0, DATAGRAM_LIMIT));
     }
 

@@ -19,6 +19,7 @@ use rtc_srtp::config::LABEL_EXTRACTOR_DTLS_SRTP;
 
 use super::client_hello::ClientHello;
 use super::p224::WithP224;
+use super::record_nonce::WithRecordNonces;
 
 /// From the session's start to its keys.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
@@ -26,7 +27,7 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 const FLIGHT_INTERVAL: Duration = Duration::from_millis(120);
 /// The longest such pause.
 const FLIGHT_INTERVAL_LIMIT: Duration = Duration::from_secs(1);
-/// Addresses are judged before DTLS: to it there is one peer.
+/// Addresses are checked before DTLS: to it there is one peer.
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 /// AEAD_AES_128_GCM (RFC 7714 14.2).
 const GCM: u16 = 0x0007;
@@ -135,11 +136,11 @@ pub struct SrtpKeys {
     pub theirs: MasterKey,
 }
 
-/// What DTLS has to say.
+/// What DTLS came to.
 pub enum DtlsEvent {
     /// The handshake is complete and the certificate is the one of the offer.
     Connected(Box<SrtpKeys>),
-    /// The client said goodbye.
+    /// The client sent close_notify.
     Closed,
     /// It cannot work: wrong certificate, no common cipher, too late.
     Failed,
@@ -271,10 +272,15 @@ impl Dtls {
         self.outgoing.pop_front()
     }
 
-    /// Says goodbye (close_notify).
+    /// Sends close_notify; nothing more can be read or sent then. Nothing when there is no association, or no more.
     pub fn close(&mut self, now: Instant) {
         self.endpoint.stop(now, PEER);
         self.collect(now);
+    }
+
+    /// As if the handshake were complete: for fuzzing.
+    pub(crate) const fn assume_connected(&mut self) {
+        self.is_connected = true;
     }
 
     /// When our last flight is due again, if the library does not see to it.
@@ -343,7 +349,7 @@ impl Dtls {
             }
         };
         ConfigBuilder::default()
-            .with_crypto_provider(self.identity.provider())
+            .with_crypto_provider(WithRecordNonces::around(self.identity.provider()))
             .with_certificates(vec![self.identity.certificate.clone()])
             .with_cipher_suites(vec![CipherSuiteId::Tls_Ecdhe_Ecdsa_With_Aes_128_Gcm_Sha256])
             .with_srtp_protection_profiles(profiles)

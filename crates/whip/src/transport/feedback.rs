@@ -1,10 +1,10 @@
-//! RTCP both ways: what the sender reports is read, what it should know is written. Not when (`session`). Pure.
+//! RTCP both ways: the sender's reports are read, ours and our requests are written. Not when (`reporter`). Pure.
 //!
-//! Sources: RFC 3550 6.4, RFC 4585 6.2.1 and 6.3.1, draft-holmer-rmcat-transport-wide-cc-extensions-01 3.1.
+//! Sources: RFC 3550 6.4, RFC 4585 6.2.1 and 6.3.1.
 
-use std::time::{Duration, Instant};
+use super::transport_cc::ReceiveTimes;
 
-/// What a sender's report tells.
+/// What we read of a sender's RTCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
     /// Its wall clock (64-bit NTP) at an RTP time.
@@ -110,22 +110,28 @@ impl Compound {
 
     /// Asks for packets again (generic NACK).
     pub fn put_nack(&mut self, sender: u32, sequences: &[u16]) {
-        let mut pairs: Vec<(u16, u16)> = Vec::new();
+        let start = self.bytes.len();
+        self.begin(1, TRANSPORT_FEEDBACK, 0);
+        self.put(sender);
+        let mut pair: Option<(u16, u16)> = None;
         for &sequence in sequences {
-            match pairs.last_mut() {
+            match &mut pair {
                 Some((first, mask)) if (1..=16).contains(&sequence.wrapping_sub(*first)) => {
                     *mask |= 1 << (sequence.wrapping_sub(*first) - 1);
                 }
-                _ => pairs.push((sequence, 0)),
+                Some(_) | None => {
+                    if let Some((first, mask)) = pair.replace((sequence, 0)) {
+                        self.put(u32::from(first) << 16 | u32::from(mask));
+                    }
+                }
             }
         }
-        if pairs.is_empty() {
-            return;
-        }
-        self.begin(1, TRANSPORT_FEEDBACK, 2 + pairs.len());
-        self.put(sender);
-        for (first, mask) in pairs {
-            self.put(u32::from(first) << 16 | u32::from(mask));
+        match pair {
+            Some((first, mask)) => {
+                self.put(u32::from(first) << 16 | u32::from(mask));
+                self.finish(start);
+            }
+            None => self.bytes.truncate(start),
         }
     }
 
@@ -151,17 +157,16 @@ impl Compound {
         }
     }
 
-    /// Says which packets came when (transport-wide congestion control).
-    pub fn put_arrivals(&mut self, sender: u32, arrivals: &mut Arrivals) {
-        let Some((base, count, reference, body)) = arrivals.take_body() else { return };
-        let padding = body.len().next_multiple_of(4) - body.len();
-        self.begin(15, TRANSPORT_FEEDBACK, 4 + (body.len() + padding) / 4);
+    /// Says which packets came when (transport-wide congestion control), if any did.
+    pub fn put_transport_cc(&mut self, sender: u32, times: &mut ReceiveTimes) {
+        let start = self.bytes.len();
+        self.begin(15, TRANSPORT_FEEDBACK, 0);
         self.put(sender);
-        self.put(u32::from(base) << 16 | u32::from(count));
-        self.put(reference << 8 | u32::from(arrivals.feedback_count));
-        arrivals.feedback_count = arrivals.feedback_count.wrapping_add(1);
-        self.bytes.extend_from_slice(&body);
-        self.bytes.resize(self.bytes.len() + padding, 0);
+        if !times.write_feedback(&mut self.bytes) {
+            self.bytes.truncate(start);
+            return;
+        }
+        self.finish(start);
     }
 
     /// The packet, to be protected.
@@ -177,117 +182,16 @@ impl Compound {
         self.put(self.ssrc);
     }
 
+    /// Writes the length of the packet that began at `start`.
+    fn finish(&mut self, start: usize) {
+        let words = (self.bytes.len() - start) / 4 - 1;
+        if let Some(length) = self.bytes.get_mut(start + 2..start + 4) {
+            length.copy_from_slice(&(words as u16).to_be_bytes());
+        }
+    }
+
     fn put(&mut self, word: u32) {
         self.bytes.extend_from_slice(&word.to_be_bytes());
-    }
-}
-
-/// Packets one feedback may cover; at the usual pace it is 30.
-const ARRIVALS_LIMIT: usize = 512;
-/// Sequence numbers one feedback may span.
-const SPAN_LIMIT: u64 = 1024;
-/// Times are told in quarters of a millisecond.
-const TICK: Duration = Duration::from_micros(250);
-
-/// When packets came, by their transport-wide sequence number.
-#[derive(Debug)]
-pub struct Arrivals {
-    start: Instant,
-    /// Extended sequence number and arrival in ticks since `start`.
-    seen: Vec<(u64, i64)>,
-    highest: Option<u64>,
-    next_base: Option<u64>,
-    feedback_count: u8,
-}
-
-impl Arrivals {
-    /// Times are relative to `start`.
-    #[must_use]
-    pub const fn new(start: Instant) -> Self {
-        Self { start, seen: Vec::new(), highest: None, next_base: None, feedback_count: 0 }
-    }
-
-    /// A packet came.
-    pub fn note(&mut self, now: Instant, sequence: u16) {
-        let extended = match self.highest {
-            Some(highest) => {
-                let step = i64::from(sequence.wrapping_sub(highest as u16) as i16);
-                highest.saturating_add_signed(step)
-            }
-            None => (1 << 16) + u64::from(sequence),
-        };
-        self.highest = Some(self.highest.map_or(extended, |highest| highest.max(extended)));
-        if self.seen.len() < ARRIVALS_LIMIT {
-            let ticks = now.saturating_duration_since(self.start).as_micros() / TICK.as_micros();
-            self.seen.push((extended, i64::try_from(ticks).unwrap_or(i64::MAX)));
-        }
-    }
-
-    /// Nothing came since the last feedback.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.seen.is_empty()
-    }
-
-    /// Base sequence, packet count, reference time (64 ms), status chunks with deltas.
-    fn take_body(&mut self) -> Option<(u16, u16, u32, Vec<u8>)> {
-        let mut seen = std::mem::take(&mut self.seen);
-        seen.sort_unstable();
-        seen.dedup_by_key(|(sequence, _)| *sequence);
-        // What came too late for the feedback that covered it counts as lost.
-        if let Some(base) = self.next_base {
-            seen.retain(|(sequence, _)| *sequence >= base);
-        }
-        let &(last, _) = seen.last()?;
-        seen.retain(|(sequence, _)| last - *sequence < SPAN_LIMIT);
-        let first = seen.first()?.0;
-        let base = self.next_base.filter(|base| last - base < SPAN_LIMIT);
-        let base = base.unwrap_or(first);
-        self.next_base = Some(last + 1);
-        let reference = seen.first()?.1 / 256;
-        let mut previous = reference * 256;
-        let (mut symbols, mut deltas) = (Vec::new(), Vec::new());
-        let mut arrived = seen.iter().peekable();
-        for sequence in base..=last {
-            match arrived.next_if(|(of, _)| *of == sequence) {
-                Some((_, ticks)) => {
-                    let delta = i16::try_from(ticks - previous).unwrap_or(i16::MAX);
-                    previous += i64::from(delta);
-                    match u8::try_from(delta) {
-                        Ok(small) => {
-                            symbols.push(1);
-                            deltas.push(small);
-                        }
-                        Err(_) => {
-                            symbols.push(2);
-                            deltas.extend_from_slice(&delta.to_be_bytes());
-                        }
-                    }
-                }
-                None => symbols.push(0_u16),
-            }
-        }
-        let mut body = Vec::with_capacity(symbols.len() / 3 + deltas.len());
-        put_chunks(&symbols, &mut body);
-        body.extend_from_slice(&deltas);
-        let count = u16::try_from(symbols.len()).ok()?;
-        Some((base as u16, count, reference as u32 & 0xff_ffff, body))
-    }
-}
-
-/// Runs of seven or more as run length chunks, the rest as two-bit status vectors.
-fn put_chunks(mut symbols: &[u16], body: &mut Vec<u8>) {
-    while let Some(&first) = symbols.first() {
-        let run = symbols.iter().take_while(|symbol| **symbol == first).count().min(0x1fff);
-        let (chunk, taken) = if run >= 7 || run == symbols.len() {
-            (first << 13 | run as u16, run)
-        } else {
-            let taken = symbols.len().min(7);
-            let vector = symbols.iter().take(7).enumerate();
-            (vector.fold(0xc000, |chunk, (n, symbol)| chunk | symbol << (12 - 2 * n)), taken)
-        };
-        body.extend_from_slice(&chunk.to_be_bytes());
-        symbols = symbols.get(taken..).unwrap_or_default();
     }
 }
 

@@ -25,7 +25,7 @@ const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
 
-/// Judges the DTLS datagrams of one session. The source was judged before: only the proven pair comes here.
+/// Filters the DTLS datagrams of one session. The source was checked before: only a proven path comes here.
 #[derive(Debug, Default)]
 pub struct Gate {
     is_complete: bool,

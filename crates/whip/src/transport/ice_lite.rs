@@ -183,7 +183,8 @@ impl IceLite {
             password.to_owned(),
             self.provider.crypto(),
         );
-        let mapped = XorMappedAddress { ip: source.ip(), port: source.port() };
+        // A dual-stack socket writes an IPv4 client as IPv4-mapped IPv6: it is answered in its own family.
+        let mapped = XorMappedAddress { ip: source.ip().to_canonical(), port: source.port() };
         let setters: [Box<dyn Setter + '_>; 5] = [
             Box::new(request.clone()),
             Box::new(BINDING_SUCCESS),
@@ -287,6 +288,21 @@ mod tests {
             .expect("signed");
         assert!(ice.is_proven(address(9)) && !ice.is_proven(address(10)));
         assert_eq!(ice.selected(), Some(address(9)));
+    }
+
+    #[test]
+    fn an_ipv4_client_on_a_dual_stack_socket_is_told_its_ipv4_address() {
+        use rtc_stun::message::Getter;
+        let (mut ice, now) = (ice(), Instant::now());
+        let source: SocketAddr = "[::ffff:198.51.100.7]:4000".parse().expect("an address");
+        let datagram = request("server:client", PASSWORD, true);
+        let answer = ice.handle_request(now, source.into(), &datagram).expect("answered");
+        let mut response = Message::new();
+        response.unmarshal_binary(&answer).expect("valid");
+        let mut mapped = XorMappedAddress::default();
+        mapped.get_from(&response).expect("there");
+        assert_eq!((mapped.ip.to_string(), mapped.port), ("198.51.100.7".to_owned(), 4000));
+        assert_eq!(ice.selected(), Some(source.into()), "packets still go to where it came from");
     }
 
     #[test]

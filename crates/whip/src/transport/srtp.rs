@@ -21,7 +21,8 @@ use crate::rtp::RtpHeader;
 /// Packets that may come late and are still told from replays.
 const REPLAY_WINDOW: u64 = 1024;
 const REPLAY_WORDS: usize = (REPLAY_WINDOW / 64) as usize;
-/// Senders one session may have over time: two tracks, and new ones when a browser replaces them.
+/// Sources whose state is kept: two tracks, their layers and retransmissions, and new ones when a browser replaces them.
+/// Past it the least recently used one goes; its window with it, which lets only packets of its own sender be replayed.
 const SSRC_LIMIT: usize = 16;
 const GCM_TAG: usize = 16;
 const CM_TAG: usize = 10;
@@ -46,8 +47,6 @@ pub enum Rejected {
     Replayed,
     /// The tag is wrong.
     Forged,
-    /// One sender more than a session may have.
-    TooManySenders,
 }
 
 #[allow(
@@ -64,11 +63,16 @@ struct Sender {
     ssrc: u32,
     highest: u64,
     window: [u64; REPLAY_WORDS],
+    last_used: u64,
 }
 
 /// The senders of one kind of packet.
 #[derive(Default)]
-struct Senders(Vec<Sender>);
+struct Senders {
+    known: Vec<Sender>,
+    /// Counts authenticated packets, to find the least recent sender.
+    uses: u64,
+}
 
 /// Opens what the client sends, and protects our reports.
 pub struct Srtp {
@@ -127,6 +131,12 @@ impl Srtp {
         let length = self.reports.open_rtcp(packet, ssrc, index)?;
         self.report_senders.note(ssrc, index);
         Ok(length)
+    }
+
+    /// Protects an RTP packet. We send none; the fuzz bodies do, with the keys the other way round.
+    #[doc(hidden)]
+    pub fn protect_rtp(&mut self, packet: &[u8]) -> Option<BytesMut> {
+        self.outgoing.encrypt_rtp(packet).ok()
     }
 
     /// Protects an RTCP packet.
@@ -284,31 +294,36 @@ fn apply_cm(
 }
 
 impl Senders {
-    /// A known sender's index by `index`, judged; `None` for a sender that is new.
+    /// A known sender's index by `index`, if it is no replay; `None` for a sender that is new.
     fn index_of(
         &self,
         ssrc: u32,
         index: impl FnOnce(&Sender) -> Option<u64>,
     ) -> Result<Option<u64>, Rejected> {
-        match self.0.iter().find(|sender| sender.ssrc == ssrc) {
+        match self.known.iter().find(|sender| sender.ssrc == ssrc) {
             Some(sender) => {
                 let index = index(sender).ok_or(Rejected::Replayed)?;
                 if sender.is_replay(index) { Err(Rejected::Replayed) } else { Ok(Some(index)) }
             }
-            None if self.0.len() >= SSRC_LIMIT => Err(Rejected::TooManySenders),
             None => Ok(None),
         }
     }
 
     /// Only what was authenticated moves a window or makes a sender known.
     fn note(&mut self, ssrc: u32, index: u64) {
-        match self.0.iter_mut().find(|sender| sender.ssrc == ssrc) {
-            Some(sender) => sender.note(index),
-            None => {
-                let mut sender = Sender { ssrc, highest: index, window: [0; REPLAY_WORDS] };
-                sender.note(index);
-                self.0.push(sender);
-            }
+        self.uses += 1;
+        let last_used = self.uses;
+        if let Some(sender) = self.known.iter_mut().find(|sender| sender.ssrc == ssrc) {
+            sender.last_used = last_used;
+            sender.note(index);
+            return;
+        }
+        let mut sender = Sender { ssrc, highest: index, window: [0; REPLAY_WORDS], last_used };
+        sender.note(index);
+        let is_full = self.known.len() >= SSRC_LIMIT;
+        match self.known.iter_mut().min_by_key(|known| known.last_used) {
+            Some(oldest) if is_full => *oldest = sender,
+            Some(_) | None => self.known.push(sender),
         }
     }
 }

@@ -96,25 +96,27 @@ fn reports_are_opened_once_and_only_when_encrypted_and_signed() {
 }
 
 #[test]
-fn forged_packets_of_many_senders_take_no_memory_and_true_ones_only_so_much() {
+fn past_the_limit_the_least_recently_used_source_goes_and_new_ones_are_opened() {
     let keys = keys(SrtpProfile::Gcm);
     let mut sender = sender(&keys);
     let mut srtp = Srtp::new(&keys, &provider()).expect("valid keys");
     for ssrc in 0..1000 {
         assert!(srtp.open(&mut packet(1, ssrc)).is_err());
     }
-    assert!(srtp.media_senders.0.is_empty());
-    let opened = (0..100)
-        .filter(|ssrc| {
-            let mut bytes = sender.encrypt_rtp(&packet(1, *ssrc)).expect("protects").to_vec();
-            srtp.open(&mut bytes).is_ok()
-        })
-        .count();
-    assert_eq!(opened, SSRC_LIMIT);
+    assert!(srtp.media_senders.known.is_empty(), "forged packets take no memory");
+    let mut protect = |n, ssrc| sender.encrypt_rtp(&packet(n, ssrc)).expect("protects").to_vec();
+    for ssrc in 0..100 {
+        assert!(srtp.open(&mut protect(1, ssrc)).is_ok(), "source {ssrc}");
+        // One that keeps sending keeps its replay window.
+        let again = protect(2 + ssrc as u16, 1000);
+        assert!(srtp.open(&mut again.clone()).is_ok());
+        assert_eq!(srtp.open(&mut again.clone()), Err(Rejected::Replayed));
+        assert!(srtp.media_senders.known.len() <= SSRC_LIMIT);
+    }
 }
 
 #[test]
-fn short_and_foreign_packets_are_rejected_without_a_panic() {
+fn short_and_unprotected_packets_are_rejected_without_a_panic() {
     for profile in [SrtpProfile::Gcm, SrtpProfile::Cm] {
         let mut srtp = Srtp::new(&keys(profile), &provider()).expect("valid keys");
         let whole = packet(1, 7);

@@ -1,0 +1,143 @@
+use super::*;
+
+/// x264, High, 1280x720 with scaling 4:2:0.
+const HIGH: &[u8] = &[
+    0x67, 0x64, 0x00, 0x1f, 0xac, 0xd9, 0x40, 0x50, 0x05, 0xbb, 0x01, 0x10, 0x00, 0x00, 0x03, 0x00,
+    0x10, 0x00, 0x00, 0x03, 0x03, 0x20, 0xf1, 0x83, 0x19, 0x60,
+];
+/// OpenH264 in Chromium, constrained Baseline, 1280x720.
+const BASELINE: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50, 0x1e, 0xd0, 0x0f];
+const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
+
+/// Bits of Exp-Golomb numbers and fixed fields, most significant first.
+#[derive(Default)]
+struct Writer(Vec<bool>);
+
+impl Writer {
+    fn number(mut self, value: u32) -> Self {
+        let coded = u64::from(value) + 1;
+        let length = 64 - coded.leading_zeros();
+        self.0.extend((1..length).map(|_| false));
+        self.0.extend((0..length).rev().map(|bit| coded >> bit & 1 == 1));
+        self
+    }
+
+    fn bit(mut self, bit: bool) -> Self {
+        self.0.push(bit);
+        self
+    }
+
+    /// Behind `head`, with the stop bit.
+    fn nal(mut self, head: &[u8]) -> Vec<u8> {
+        self.0.push(true);
+        let byte = |bits: &[bool]| {
+            bits.iter().enumerate().fold(0, |byte, (n, bit)| byte | u8::from(*bit) << (7 - n))
+        };
+        head.iter().copied().chain(self.0.chunks(8).map(byte)).collect()
+    }
+}
+
+/// Baseline without cropping, `width` and 16 pixels high.
+fn sps(id: u32, width: u32) -> Vec<u8> {
+    let sized = Writer::default().number(id).number(0).number(2).number(1).bit(false);
+    let sized = sized.number(width / 16 - 1).number(0).bit(true).bit(true).bit(false).bit(false);
+    sized.nal(&[0x67, 66, 0xc0, 30])
+}
+
+fn pps(id: u32, sps_id: u32, more: u32) -> Vec<u8> {
+    Writer::default().number(id).number(sps_id).number(more).nal(&[0x68])
+}
+
+fn idr(pps_id: u32) -> Vec<u8> {
+    Writer::default().number(0).number(7).number(pps_id).number(5).nal(&[0x65])
+}
+
+fn width(sets: &ParameterSets) -> Option<u32> {
+    sets.sps().map(|sps| sps.width)
+}
+
+#[test]
+fn a_configuration_comes_once_both_sets_are_there_and_again_when_bytes_change() {
+    let mut sets = ParameterSets::default();
+    assert_eq!(sets.handle_nal(BASELINE), SetChange::Changed);
+    assert_eq!(sets.poll_configuration(), None);
+    assert_eq!(sets.handle_nal(PPS), SetChange::Changed);
+    let record = sets.poll_configuration().expect("complete");
+    assert_eq!(&record[..6], [1, 0x42, 0xc0, 0x1f, 0xff, 0xe1]);
+    assert_eq!(&record[6..8], [0, BASELINE.len() as u8]);
+    assert!(record.ends_with(PPS));
+    assert_eq!(sets.handle_nal(BASELINE), SetChange::Known);
+    assert_eq!(sets.handle_nal(PPS), SetChange::Known);
+    assert_eq!(sets.poll_configuration(), None);
+    sets.handle_nal(HIGH);
+    let record = sets.poll_configuration().expect("changed");
+    assert!(record.ends_with(&[0xfd, 0xf8, 0xf8, 0]), "High profile carries the sample format");
+}
+
+#[test]
+fn what_is_no_parameter_set_is_left_out() {
+    let mut sets = ParameterSets::default();
+    for nal in [&[][..], &[0x67], &[0x68], &[0x65, 1, 2, 3, 4, 5], &[0x67; 2000]] {
+        assert_eq!(sets.handle_nal(nal), SetChange::Refused);
+    }
+    for id in 0..300 {
+        sets.handle_nal(&pps(id, 0, 1));
+        sets.handle_nal(&sps(id, 320));
+    }
+    assert!(sets.pps.len() <= PPS_LIMIT && sets.sps.len() <= SPS_LIMIT);
+}
+
+#[test]
+fn size_and_configuration_are_of_the_set_that_the_idr_slices_activate() {
+    let mut sets = ParameterSets::default();
+    for (id, width) in [(0, 320), (1, 640)] {
+        sets.handle_nal(&sps(id, width));
+        sets.handle_nal(&pps(id, id, 1));
+    }
+    sets.activate(&idr(0));
+    assert_eq!(width(&sets), Some(320));
+    let small = sets.poll_configuration().expect("new");
+    assert!(small.ends_with(&pps(0, 0, 1)) && small[5] == 0xe1);
+    sets.activate(&idr(0));
+    assert_eq!(sets.poll_configuration(), None);
+    sets.activate(&idr(1));
+    assert_eq!(width(&sets), Some(640));
+    assert!(sets.poll_configuration().expect("another is active").ends_with(&pps(1, 1, 1)));
+    // A slice of an unknown PPS, and one that ends before its id, change nothing.
+    sets.activate(&idr(9));
+    sets.activate(&[0x65, 0x88]);
+    assert_eq!((width(&sets), sets.poll_configuration()), (Some(640), None));
+}
+
+#[test]
+fn changed_content_under_a_known_id_takes_effect() {
+    let mut sets = ParameterSets::default();
+    sets.handle_nal(&sps(0, 320));
+    sets.handle_nal(&pps(0, 0, 1));
+    sets.activate(&idr(0));
+    assert!(sets.poll_configuration().is_some());
+    assert_eq!(sets.handle_nal(&sps(0, 1280)), SetChange::Changed);
+    sets.activate(&idr(0));
+    assert_eq!(width(&sets), Some(1280));
+    assert!(sets.poll_configuration().is_some());
+}
+
+#[test]
+fn past_the_limit_the_least_recently_used_set_goes_and_the_active_one_stays() {
+    let mut sets = ParameterSets::default();
+    sets.handle_nal(&pps(0, 0, 1));
+    for id in 0..=8 {
+        sets.handle_nal(&sps(id, 16 * (id + 10)));
+        sets.handle_nal(&pps(id, id, 1));
+        if id == 0 {
+            sets.activate(&idr(0));
+        }
+    }
+    assert_eq!(width(&sets), Some(160));
+    sets.activate(&idr(8));
+    assert_eq!(width(&sets), Some(288), "the ninth id is taken");
+    sets.activate(&idr(1));
+    assert_eq!(width(&sets), Some(288), "the least recently used one is gone");
+    sets.activate(&idr(0));
+    assert_eq!(width(&sets), Some(160));
+}

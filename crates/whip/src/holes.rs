@@ -1,0 +1,184 @@
+//! The packets of one track that are missing, as runs of sequence numbers, and when to request them again. Pure.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::jitter::HOLE_LIMIT_NACK;
+
+/// A packet that overtook others is not missed before this.
+const REORDER_WAIT: Duration = Duration::from_millis(6);
+/// Shortest pause between two requests for the same packet.
+const NACK_PAUSE_LEAST: Duration = Duration::from_millis(20);
+/// Longest such pause. A request or its answer is lost as easily as the packet was: on a slow path too there is time for
+/// five of them before the hole is given up, at the price of packets that come twice.
+const NACK_PAUSE_MOST: Duration = Duration::from_millis(70);
+/// Pause between two requests for whatever is missing: what becomes due meanwhile travels in one report.
+const REQUEST_PAUSE: Duration = Duration::from_millis(5);
+/// Round trip that is assumed until one was measured.
+const FIRST_RTT: Duration = Duration::from_millis(80);
+/// Packets requested in one go.
+const NACK_LIMIT: usize = 64;
+/// Requests for one packet.
+const TRIES_LIMIT: u8 = 12;
+/// Runs of missing packets: a fifth lost of half a second at 20 Mbps. Each costs memory and a place in the search for the
+/// next request.
+const RUNS_LIMIT: usize = 256;
+/// Missing packets in all runs; libwebrtc gives up at as many.
+const MISSING_LIMIT: u64 = 1000;
+
+/// Neighbours that went missing at once and were requested equally often.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// The first number behind it.
+    end: u64,
+    since: Instant,
+    ask_at: Instant,
+    asked_at: Option<Instant>,
+    tries: u8,
+}
+
+/// What is missing.
+#[derive(Debug)]
+pub(crate) struct Holes {
+    /// By first sequence number.
+    runs: BTreeMap<u64, Run>,
+    missing: u64,
+    /// Not later than the earliest `ask_at` of all runs.
+    request_at: Option<Instant>,
+    last_request: Option<Instant>,
+    rtt: Duration,
+    is_rtt_measured: bool,
+}
+
+impl Default for Holes {
+    fn default() -> Self {
+        Self {
+            runs: BTreeMap::new(),
+            missing: 0,
+            request_at: None,
+            last_request: None,
+            rtt: FIRST_RTT,
+            is_rtt_measured: false,
+        }
+    }
+}
+
+impl Holes {
+    /// The packets from `first` up to, but without, `end` are missing.
+    pub(crate) fn open(&mut self, now: Instant, first: u64, end: u64) {
+        if first >= end {
+            return;
+        }
+        let ask_at = now + REORDER_WAIT;
+        self.missing += end - first;
+        self.runs.insert(first, Run { end, since: now, ask_at, asked_at: None, tries: 0 });
+        self.request_at = Some(self.request_at.map_or(ask_at, |at| at.min(ask_at)));
+    }
+
+    /// A missing packet came; true when a request brought it.
+    pub(crate) fn fill(&mut self, now: Instant, sequence: u64) -> bool {
+        let Some((&first, &run)) = self.runs.range(..=sequence).next_back() else { return false };
+        if sequence >= run.end {
+            return false;
+        }
+        self.missing -= 1;
+        if first == sequence {
+            self.runs.remove(&first);
+        } else {
+            self.runs.insert(first, Run { end: sequence, ..run });
+        }
+        if sequence + 1 < run.end {
+            self.runs.insert(sequence + 1, run);
+        }
+        if self.runs.is_empty() {
+            self.request_at = None;
+        }
+        let Some(asked_at) = run.asked_at else { return false };
+        if run.tries == 1 {
+            let sample = now.saturating_duration_since(asked_at);
+            self.rtt = (self.rtt * 7 + sample) / 8;
+            self.is_rtt_measured = true;
+        }
+        true
+    }
+
+    /// What was missing before `until` is not waited for any longer.
+    pub(crate) fn forget_before(&mut self, until: u64) {
+        while let Some(entry) = self.runs.first_entry().filter(|entry| *entry.key() < until) {
+            let (first, run) = entry.remove_entry();
+            let kept_from = run.end.min(until);
+            self.missing -= kept_from - first;
+            if kept_from < run.end {
+                self.runs.insert(kept_from, run);
+            }
+        }
+        if self.runs.is_empty() {
+            self.request_at = None;
+        }
+    }
+
+    /// The numbers to request now; what is due beyond one report's worth follows a pause later.
+    pub(crate) fn poll_requests(&mut self, now: Instant, sequences: &mut Vec<u16>) {
+        if self.request_at().is_none_or(|at| now < at) {
+            return;
+        }
+        let pause = (self.rtt * 5 / 4).clamp(NACK_PAUSE_LEAST, NACK_PAUSE_MOST);
+        let before = sequences.len();
+        let mut cut = None;
+        for (&first, run) in self.runs.iter_mut().filter(|(_, run)| now >= run.ask_at) {
+            if run.tries >= TRIES_LIMIT {
+                // Given up before that.
+                run.ask_at = run.since + HOLE_LIMIT_NACK * 2;
+                continue;
+            }
+            let room = NACK_LIMIT.saturating_sub(sequences.len() - before) as u64;
+            if room == 0 {
+                break;
+            }
+            let end = run.end.min(first + room);
+            if end < run.end {
+                cut = Some((end, *run));
+            }
+            *run = Run {
+                end,
+                since: run.since,
+                ask_at: now + pause,
+                asked_at: Some(now),
+                tries: run.tries + 1,
+            };
+            sequences.extend((first..end).map(|sequence| sequence as u16));
+        }
+        // What did not fit stays due.
+        self.runs.extend(cut);
+        if sequences.len() > before {
+            self.last_request = Some(now);
+        }
+        self.request_at = self.runs.values().map(|run| run.ask_at).min();
+    }
+
+    /// When [`Holes::poll_requests`] has something to do; never earlier than a pause after the last time.
+    pub(crate) fn request_at(&self) -> Option<Instant> {
+        let after_pause = self.last_request.map(|last| last + REQUEST_PAUSE);
+        self.request_at.map(|at| after_pause.map_or(at, |pause| at.max(pause)))
+    }
+
+    /// Since when the first of the missing packets is missing.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        self.runs.first_key_value().map(|(_, run)| run.since)
+    }
+
+    /// Nothing is missing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// More is missing than is kept: the first is to be given up.
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.runs.len() > RUNS_LIMIT || self.missing > MISSING_LIMIT
+    }
+
+    /// Round trip by requests; `None` before one was answered.
+    pub(crate) const fn rtt(&self) -> Option<Duration> {
+        if self.is_rtt_measured { Some(self.rtt) } else { None }
+    }
+}

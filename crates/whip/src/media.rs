@@ -1,0 +1,194 @@
+//! The media of one session: protected packets in, frames and protected reports out. Pure.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use headgate_media::Frame;
+
+use crate::audio::AudioTrack;
+use crate::clock::Clock;
+use crate::rate::RateLimit;
+use crate::receiver::Receiver;
+use crate::reporter::Reporter;
+use crate::rtp::{RtpHeader, extension_u16};
+use crate::sdp::Offer;
+use crate::session::WhipCounters;
+use crate::transport::feedback::{self, Report};
+use crate::transport::srtp::Srtp;
+use crate::video::VideoTrack;
+
+/// Packets one session may send in a second: 100 Mbps.
+const PACKETS_PER_SECOND_LIMIT: u32 = 10_000;
+
+/// Both tracks. Without keys every packet is dropped.
+pub(crate) struct Media {
+    srtp: Option<Srtp>,
+    pub(crate) audio: Option<AudioTrack>,
+    pub(crate) video: Option<VideoTrack>,
+    pub(crate) clock: Clock,
+    pub(crate) reporter: Reporter,
+    pub(crate) frames: VecDeque<Frame>,
+    /// A frame came.
+    pub(crate) has_frames: bool,
+    rate: RateLimit,
+    packets: u64,
+    pub(crate) rejected: u64,
+}
+
+impl Media {
+    /// As the offer says; `ssrc`: our own id.
+    pub(crate) fn new(offer: &Offer, ssrc: u32, now: Instant) -> Self {
+        let audio = offer.audio.as_ref().map(|section| AudioTrack::new(section, now));
+        let video = offer.video.as_ref().map(|section| VideoTrack::new(section, now));
+        // Transport-wide feedback needs the packets' numbers besides the sender's request for it.
+        let has_transport_cc = offer
+            .audio
+            .as_ref()
+            .is_some_and(|audio| audio.has_transport_cc && audio.transport_cc_id.is_some())
+            || offer
+                .video
+                .as_ref()
+                .is_some_and(|video| video.has_transport_cc && video.transport_cc_id.is_some());
+        let has_remb = offer.video.as_ref().is_some_and(|video| video.has_remb);
+        Self {
+            srtp: None,
+            audio,
+            video,
+            clock: Clock::default(),
+            reporter: Reporter::new(ssrc, has_transport_cc, has_remb, now),
+            frames: VecDeque::new(),
+            has_frames: false,
+            rate: RateLimit::new(PACKETS_PER_SECOND_LIMIT, now),
+            packets: 0,
+            rejected: 0,
+        }
+    }
+
+    /// From here on packets are opened and reports are protected.
+    pub(crate) fn start(&mut self, srtp: Srtp) {
+        self.srtp = Some(srtp);
+    }
+
+    /// There are keys.
+    #[must_use]
+    pub(crate) const fn is_started(&self) -> bool {
+        self.srtp.is_some()
+    }
+
+    /// Takes a datagram of SRTP or SRTCP and opens it in place; true when its sender has our keys.
+    pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) -> bool {
+        let Some(srtp) = &mut self.srtp else { return false };
+        // RFC 5761 4: payload types 64 to 95 with the marker bit are RTCP.
+        let is_rtcp = matches!(datagram.get(1), Some(192..=223));
+        let opened = match self.rate.admit(now) {
+            true if is_rtcp => srtp.open_rtcp(datagram).ok(),
+            true => srtp.open(datagram).ok(),
+            false => None,
+        };
+        let Some(packet) = opened.and_then(|length| datagram.get(..length)) else {
+            self.rejected += 1;
+            return false;
+        };
+        if is_rtcp {
+            self.handle_reports(now, packet);
+        } else {
+            self.packets += 1;
+            self.handle_rtp(now, packet);
+        }
+        true
+    }
+
+    /// Gives up what is missing too long.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if let Some(video) = &mut self.video {
+            video.handle_timeout(now, &mut self.clock, &mut self.frames);
+        }
+        if let Some(audio) = &mut self.audio {
+            audio.handle_timeout(now, &mut self.clock, &mut self.frames);
+        }
+        self.has_frames |= !self.frames.is_empty();
+    }
+
+    /// The report that is due now, protected.
+    pub(crate) fn poll_report(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let srtp = self.srtp.as_mut()?;
+        let compound = self.reporter.report(now, self.video.as_mut(), self.audio.as_mut())?;
+        srtp.protect_rtcp(compound.as_slice()).map(Vec::from)
+    }
+
+    /// When [`Media::handle_timeout`] or [`Media::poll_report`] has something to do.
+    #[must_use]
+    pub(crate) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
+        self.srtp.as_ref()?;
+        let video = self.video.as_ref().and_then(|video| video.poll_timeout(now));
+        let audio = self.audio.as_ref().and_then(|audio| audio.receiver.poll_timeout());
+        [video, audio, Some(self.reporter.poll_timeout())].into_iter().flatten().min()
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub(crate) fn counters(&self) -> WhipCounters {
+        let mut counters = WhipCounters {
+            packets: self.packets,
+            rejected: self.rejected,
+            plis: self.video.as_ref().map_or(0, |video| video.plis().0),
+            withheld: self.video.as_ref().map_or(0, VideoTrack::withheld),
+            ..WhipCounters::default()
+        };
+        for receiver in self.receivers() {
+            let track = receiver.counters();
+            counters.lost += track.lost;
+            counters.recovered += track.recovered;
+            counters.nacks += track.requested;
+        }
+        counters
+    }
+
+    /// The receivers of all tracks and layers.
+    pub(crate) fn receivers(&self) -> impl Iterator<Item = &Receiver> {
+        let video = self.video.iter().flat_map(VideoTrack::layers);
+        let audio = self.audio.iter().map(|audio| &audio.receiver);
+        video.map(|layer| &layer.receiver).chain(audio)
+    }
+
+    fn handle_rtp(&mut self, now: Instant, packet: &[u8]) {
+        let Some(header) = RtpHeader::read(packet) else {
+            self.rejected += 1;
+            return;
+        };
+        let mut transport_cc = None;
+        let (clock, frames) = (&mut self.clock, &mut self.frames);
+        if let Some(video) = self.video.as_mut().filter(|video| video.is_of(&header)) {
+            video.handle_packet(now, &header, packet, clock, frames);
+            transport_cc = video.shown().and_then(|layer| layer.receiver.transport_cc_id());
+        } else if let Some(audio) = self.audio.as_mut().filter(|audio| audio.is_of(&header)) {
+            let payload = packet.get(header.payload_at..header.payload_end).unwrap_or_default();
+            audio.handle_packet(now, &header, payload, clock, frames);
+            transport_cc = audio.receiver.transport_cc_id();
+        }
+        if let Some(sequence) = transport_cc.and_then(|id| extension_u16(packet, id)) {
+            self.reporter.note_packet(now, header.ssrc, sequence);
+        }
+        self.has_frames |= !self.frames.is_empty();
+    }
+
+    fn handle_reports(&mut self, now: Instant, compound: &[u8]) {
+        let (audio, video, clock) = (&mut self.audio, &mut self.video, &mut self.clock);
+        feedback::read(compound, &mut |report| {
+            // A goodbye alone ends nothing: browsers say it when a track is replaced.
+            let Report::Sender { ssrc, ntp, rtp } = report else { return };
+            let layers = video.iter_mut().flat_map(VideoTrack::layers_mut);
+            if let Some(layer) =
+                layers.into_iter().find(|layer| layer.receiver.ssrc() == Some(ssrc))
+            {
+                layer.receiver.note_report(now, ntp);
+                clock.handle_video_report(ssrc, ntp, rtp);
+            } else if let Some(audio) =
+                audio.as_mut().filter(|audio| audio.receiver.ssrc() == Some(ssrc))
+            {
+                audio.receiver.note_report(now, ntp);
+                clock.handle_audio_report(ssrc, ntp, rtp);
+            }
+        });
+    }
+}

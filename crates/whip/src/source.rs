@@ -1,0 +1,68 @@
+//! Which synchronisation source (SSRC) a track's packets are taken from: one at a time. Pure.
+//!
+//! A browser that replaces its track may begin a new source on the same payload type, and is followed at once. Two that
+//! take turns would start the order anew with every packet: the one that was replaced comes back only when the other has
+//! fallen silent.
+
+use std::time::{Duration, Instant};
+
+/// A source that sent nothing for so long may be followed by any other, the one before it included.
+const SILENCE: Duration = Duration::from_millis(500);
+/// Pause between two changes while the current source still sends.
+const CHANGE_PAUSE: Duration = Duration::from_secs(1);
+
+/// A track's source.
+#[derive(Debug, Default)]
+pub(crate) struct Source {
+    current: Option<u32>,
+    replaced: Option<u32>,
+    changed_at: Option<Instant>,
+    last_packet: Option<Instant>,
+}
+
+impl Source {
+    /// Whether a packet of `ssrc` is taken; `Some(true)` when the source begins with it.
+    pub(crate) fn admit(&mut self, now: Instant, ssrc: u32) -> Option<bool> {
+        if self.current == Some(ssrc) {
+            self.last_packet = Some(now);
+            return Some(false);
+        }
+        let is_silent = self.last_packet.is_none_or(|last| now >= last + SILENCE);
+        let may_change = self.changed_at.is_none_or(|at| now >= at + CHANGE_PAUSE);
+        if !is_silent && (self.replaced == Some(ssrc) || !may_change) {
+            return None;
+        }
+        self.replaced = self.current.replace(ssrc);
+        // The first source is no change: it may be replaced at once.
+        self.changed_at = self.replaced.map(|_| now);
+        self.last_packet = Some(now);
+        Some(true)
+    }
+
+    /// The current source.
+    pub(crate) const fn ssrc(&self) -> Option<u32> {
+        self.current
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_source_is_followed_at_once_and_the_old_one_only_after_a_silence() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut source = Source::default();
+        assert_eq!(source.admit(at(0), 1), Some(true));
+        assert_eq!(source.admit(at(10), 2), Some(true));
+        for millis in (20..2000).step_by(20) {
+            assert_eq!(source.admit(at(millis), 1), None);
+            assert_eq!(source.admit(at(millis), 2), Some(false));
+        }
+        // Another new one, but not one after the other.
+        assert_eq!(source.admit(at(2000), 3), Some(true));
+        assert_eq!(source.admit(at(2010), 4), None);
+        assert_eq!(source.admit(at(2600), 2), Some(true), "3 has fallen silent");
+    }
+}
