@@ -205,3 +205,43 @@ fn valid_media_that_makes_no_sense_is_withheld_and_the_session_goes_on() {
     assert_eq!(world.end(), None);
     assert!(world.pictures().len() >= 20, "{}", world.pictures().len());
 }
+
+#[test]
+fn a_client_that_floods_checks_is_answered_so_often_and_its_media_goes_on() {
+    let _alone = alone();
+    let mut world = World::new(Settings::default());
+    let mut check = None;
+    // Its own valid check, taken off the wire.
+    while let Some((_, datagram)) = world.publisher.poll_transmit() {
+        check = check.or(Some(datagram.clone()));
+        let client = world.client;
+        world.inject(client, &datagram);
+    }
+    assert!(world.connect());
+    world.publish(5, 1000);
+    let (client, before) = (world.client, world.to_client);
+    for _ in 0..10_000 {
+        world.inject(client, check.as_ref().expect("a check"));
+    }
+    world.pass(Duration::from_millis(1));
+    let answered = world.to_client - before;
+    assert!((1..=100).contains(&answered), "{answered}");
+    world.publish(50, 1000);
+    world.pass(Duration::from_millis(50));
+    assert_eq!((world.end(), world.pictures().len()), (None, 55));
+}
+
+#[test]
+fn a_client_that_floods_protected_records_has_few_of_them_decrypted() {
+    let _alone = alone();
+    let mut world = World::new(Settings::default());
+    assert!(world.connect());
+    let (client, before) = (world.client, world.session.counters().rejected);
+    for n in 0..10_000 {
+        world.inject(client, &record(23, 1, n, &[7; 1000]));
+    }
+    let rejected = world.session.counters().rejected - before;
+    assert!(rejected >= 10_000 - 20, "{rejected}");
+    world.publish(5, 1000);
+    assert_eq!(world.end(), None);
+}

@@ -67,7 +67,7 @@ fn a_sender_is_asked_for_a_keyframe_before_two_seconds_are_over() {
 }
 
 #[test]
-fn arrivals_are_reported_only_to_a_sender_that_offered_it() {
+fn transport_wide_feedback_goes_only_to_a_sender_that_offered_it() {
     for transport_cc in [true, false] {
         let mut world = World::new(Settings { transport_cc, ..Settings::default() });
         assert!(world.connect());
@@ -102,4 +102,26 @@ fn decode_times_never_go_back_and_both_tracks_start_together() {
         assert!(times.is_sorted());
         assert!(times[0].as_millis() < 100);
     }
+}
+
+#[test]
+fn audio_whose_clock_stands_still_goes_out_after_two_seconds_without_video() {
+    let mut world = World::new(Settings::default());
+    assert!(world.connect());
+    let send = |world: &mut World, millis: u64| {
+        for _ in 0..millis / 20 {
+            world.publisher.send_audio(world.now, 7, &[0xfc, 1, 2, 3]);
+            world.pass(Duration::from_millis(20));
+        }
+    };
+    send(&mut world, 1_900);
+    assert_eq!(world.sounds(), 0);
+    send(&mut world, 200);
+    assert!(world.sounds() > 95, "{}", world.sounds());
+    // Nothing comes any more: the timer alone lets out what waited.
+    let mut world = World::new(Settings::default());
+    assert!(world.connect());
+    send(&mut world, 100);
+    world.pass(Duration::from_millis(2_100));
+    assert_eq!(world.sounds(), 5);
 }

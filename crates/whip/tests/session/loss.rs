@@ -76,3 +76,40 @@ fn reordered_and_doubled_packets_change_nothing() {
     assert_eq!(world.pictures().len(), 101);
     assert_eq!(world.sounds(), 202);
 }
+
+/// Loses the `nth` video packet from now on, with its repetitions.
+fn lose_packet(world: &mut World, nth: usize) {
+    let (mut seen, mut lost) = (Vec::new(), None);
+    world.loss = Box::new(move |direction, datagram| {
+        let &[128..=191, kind, high, low, ..] = datagram else { return false };
+        // The video's payload type, with or without the marker; not RTCP.
+        if direction != Direction::ToServer || kind & 0x7f != headgate_peer::VIDEO_PAYLOAD_TYPE {
+            return false;
+        }
+        let sequence = [high, low];
+        if !seen.contains(&sequence) {
+            seen.push(sequence);
+            if seen.len() == nth + 1 {
+                lost = Some(sequence);
+            }
+        }
+        lost == Some(sequence)
+    });
+}
+
+#[test]
+fn a_keyframe_with_a_hole_never_leaves() {
+    // A packet of parameter sets and three fragments.
+    for nth in 0..4 {
+        let mut world = World::new(Settings::default());
+        assert!(world.connect());
+        lose_packet(&mut world, nth);
+        world.publish(1, 3000);
+        world.publish(40, 1000);
+        world.pass(Duration::from_millis(100));
+        // `pictures` fails on one that is not as it was sent.
+        let pictures = world.pictures();
+        assert!(!pictures.contains(&0), "{nth}: {pictures:?}");
+        assert!(pictures.last() == Some(&40), "{nth}: {pictures:?}");
+    }
+}
