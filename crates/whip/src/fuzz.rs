@@ -15,7 +15,9 @@ use crate::sdp::{AnswerSettings, Offer, read_fragment, read_offer, write_answer,
 use crate::video::VideoTrack;
 use crate::{Credentials, Identity, WhipSession};
 
-pub use media::whip_media;
+thread_local! {
+    static IDENTITY: Identity = Identity::generate().expect("an identity");
+}
 
 /// An offer that the bodies need: simulcast, retransmissions, every kind of feedback.
 pub const OFFER: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\n\
@@ -178,11 +180,13 @@ pub fn whip_session(bytes: &[u8]) {
     session.close(now);
 }
 
+/// Packets of a client with keys, behind SRTP.
+pub fn whip_media(bytes: &[u8]) {
+    media::run(Instant::now(), bytes);
+}
+
 /// A session whose client passed an ICE check, and the client's address.
 fn session(now: Instant) -> (WhipSession, SocketAddr) {
-    thread_local! {
-        static IDENTITY: Identity = Identity::generate().expect("an identity");
-    }
     let password = "fuzz-fuzz-fuzz-fuzz-fuzz";
     let credentials =
         Credentials { ufrag: "server".to_owned(), password: password.to_owned(), ssrc: 1 };

@@ -1,13 +1,11 @@
 //! The body behind SRTP: what a client with keys can send, in any order, with every timer run at its moment.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headgate_media::{FrameKind, Timestamp, Track};
-use rtc_crypto::RTCCryptoProvider;
 
-use crate::transport::dtls::{MasterKey, SrtpKeys, SrtpProfile};
+use crate::transport::dtls::{Identity, MasterKey, SrtpKeys, SrtpProfile};
 use crate::transport::srtp::Srtp;
 use crate::{WhipEvent, WhipSession};
 
@@ -22,8 +20,8 @@ const RETRANSMISSION: u8 = 97;
 
 /// Records of a kind, two numbers, a pause and a length, each with so many bytes of payload, as SRTP and SRTCP of a
 /// connected client. Frames leave in order, reports open, and no timer that was handled is still due.
-pub fn whip_media(bytes: &[u8]) {
-    let mut run = Run::new();
+pub(super) fn run(now: Instant, bytes: &[u8]) {
+    let mut run = Run::new(now);
     let mut rest = bytes;
     while let Some((&[kind, a, b, pause, length], after)) = rest.split_first_chunk() {
         let (payload, after) = after.split_at(usize::from(length).min(after.len()));
@@ -58,15 +56,13 @@ struct Run {
 }
 
 impl Run {
-    fn new() -> Self {
-        let now = Instant::now();
+    fn new(now: Instant) -> Self {
         let (mut session, address) = super::session(now);
         let master = |fill| MasterKey { key: vec![fill; 16], salt: vec![fill; 12] };
         let profile = SrtpProfile::Gcm;
         session.assume_connected(SrtpKeys { profile, ours: master(1), theirs: master(2) });
         let keys = SrtpKeys { profile, ours: master(2), theirs: master(1) };
-        let provider: Arc<dyn RTCCryptoProvider> =
-            rtc_crypto::default_provider().expect("a provider is built in");
+        let provider = super::IDENTITY.with(Identity::provider);
         Self {
             session,
             client: Srtp::new(&keys, &provider).expect("valid keys"),

@@ -35,7 +35,7 @@ fn a_client_that_answers_checks_but_sends_nothing_is_ended_after_fifteen_seconds
     assert!(world.connect());
     world.pass(Duration::from_secs(16));
     assert_eq!(world.end(), Some(WhipEnd::NoMedia));
-    // It is told, as at every ending.
+    // The client hears of it, as at every ending.
     world.session.close(world.now);
     world.pass(Duration::from_millis(50));
     assert!(world.client_events.contains(&Event::Closed));
@@ -70,7 +70,7 @@ fn a_session_that_is_closed_says_so_to_the_client() {
     assert!(world.client_events.contains(&Event::Closed));
 }
 
-/// DTLS records are told from media and STUN by their first byte (RFC 7983).
+/// DTLS records differ from media and STUN in their first byte (RFC 7983).
 const fn is_dtls(datagram: &[u8]) -> bool {
     matches!(datagram, [20..=63, ..])
 }
