@@ -16,6 +16,7 @@ mod track;
 
 use std::time::Duration;
 
+pub use offer::VIDEO_PAYLOAD_TYPE;
 pub use publisher::{DatagramFilter, Publisher};
 
 /// The most RTP payload in one packet.

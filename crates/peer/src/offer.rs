@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::{Error, Result, Settings};
 
 /// Payload type of H.264.
-pub(crate) const VIDEO_PAYLOAD_TYPE: u8 = 102;
+pub const VIDEO_PAYLOAD_TYPE: u8 = 102;
 /// Payload type of Opus.
 pub(crate) const AUDIO_PAYLOAD_TYPE: u8 = 111;
 /// Header extension id of the transport-wide sequence number.

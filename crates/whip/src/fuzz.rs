@@ -1,5 +1,7 @@
 //! Fuzz bodies: any bytes, no panic, no unbounded memory. Shells in `crates/fuzz` and tests run them.
 
+mod media;
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -12,6 +14,10 @@ use crate::rtp::RtpHeader;
 use crate::sdp::{AnswerSettings, Offer, read_fragment, read_offer, write_answer, write_fragment};
 use crate::video::VideoTrack;
 use crate::{Credentials, Identity, WhipSession};
+
+thread_local! {
+    static IDENTITY: Identity = Identity::generate().expect("an identity");
+}
 
 /// An offer that the bodies need: simulcast, retransmissions, every kind of feedback.
 pub const OFFER: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\n\
@@ -151,20 +157,11 @@ pub fn jitter(bytes: &[u8]) {
     }
 }
 
-/// Datagrams of a session that is in its handshake: from a stranger, and from a client that proved itself.
+/// Datagrams of a session that is in its handshake: from a path that passed an ICE check, and from one that did not.
 pub fn whip_session(bytes: &[u8]) {
-    thread_local! {
-        static IDENTITY: Identity = Identity::generate().expect("an identity");
-    }
     let mut now = Instant::now();
-    let password = "fuzz-fuzz-fuzz-fuzz-fuzz";
-    let credentials =
-        Credentials { ufrag: "server".to_owned(), password: password.to_owned(), ssrc: 1 };
-    let mut session =
-        IDENTITY.with(|identity| WhipSession::new(identity, &offer(), &credentials, 0, now));
-    let client: SocketAddr = "198.51.100.7:4000".parse().expect("an address");
+    let (mut session, client) = session(now);
     let stranger: SocketAddr = "203.0.113.9:9".parse().expect("an address");
-    session.prove(now, client.into());
     let mut rest = bytes;
     while let Some((&[flags, high, low], after)) = rest.split_first_chunk() {
         let length = usize::from(u16::from_be_bytes([high & 7, low])).min(after.len());
@@ -181,6 +178,23 @@ pub fn whip_session(bytes: &[u8]) {
     }
     let _ = session.diagnostics(now);
     session.close(now);
+}
+
+/// Packets of a client with keys, behind SRTP.
+pub fn whip_media(bytes: &[u8]) {
+    media::run(Instant::now(), bytes);
+}
+
+/// A session whose client passed an ICE check, and the client's address.
+fn session(now: Instant) -> (WhipSession, SocketAddr) {
+    let password = "fuzz-fuzz-fuzz-fuzz-fuzz";
+    let credentials =
+        Credentials { ufrag: "server".to_owned(), password: password.to_owned(), ssrc: 1 };
+    let mut session =
+        IDENTITY.with(|identity| WhipSession::new(identity, &offer(), &credentials, 0, now));
+    let client: SocketAddr = "198.51.100.7:4000".parse().expect("an address");
+    session.prove(now, client.into());
+    (session, client)
 }
 
 fn offer() -> Offer {

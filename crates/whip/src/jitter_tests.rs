@@ -145,3 +145,95 @@ fn what_waits_behind_a_hole_is_bounded() {
     assert!(track.jitter.waiting.len() <= WAITING_LIMIT);
     assert_eq!(track.out.len(), 2001);
 }
+
+#[test]
+fn jumps_cost_one_run_each_and_what_is_missing_is_bounded() {
+    let mut track = Track::begun(true, 0);
+    let mut sequence = 0_u16;
+    for packet in 0..20_000_u64 {
+        // Within what counts as a loss, as far as it goes, and as often as it can be done.
+        let step = if packet % 2 == 0 { 1_999 } else { 900 };
+        sequence = sequence.wrapping_add(step);
+        track.packet(packet / 100, 1, sequence);
+        assert!(!track.jitter.holes.is_overfull());
+        assert!(track.jitter.waiting.len() <= WAITING_LIMIT);
+    }
+    for packet in 0..20_000_u64 {
+        sequence = sequence.wrapping_add(2);
+        track.packet(200 + packet / 100, 1, sequence);
+        assert!(!track.jitter.holes.is_overfull());
+    }
+    // Nothing is passed on out of order, and nothing twice.
+    let packets = track.out.iter().filter(|entry| **entry >= 0).count();
+    assert!(packets > 30_000, "{packets}");
+}
+
+#[test]
+fn a_turn_requests_each_packet_once_and_the_next_turn_is_later() {
+    let mut track = Track::begun(true, 0);
+    track.packet(0, 1, 300);
+    let mut asked = Vec::new();
+    let mut now = track.jitter.poll_timeout().expect("a hole");
+    let mut turns = 0;
+    while now < track.at(60) {
+        let before = asked.len();
+        track.jitter.handle_timeout(now, &mut |_| {});
+        track.jitter.poll_nack(now, &mut asked);
+        assert!(asked.len() - before <= 64);
+        track.jitter.poll_nack(now, &mut asked);
+        let next = track.jitter.poll_timeout().expect("still a hole");
+        assert!(next > now, "what is due stays due");
+        now = next;
+        turns += 1;
+    }
+    assert!(turns <= 12, "{turns}");
+    let mut once = asked.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!((once.len(), asked.len()), (299, 299), "every packet, and none before its pause");
+}
+
+#[test]
+fn what_comes_out_of_a_long_run_of_missing_packets_is_still_requested_around() {
+    let mut track = Track::begun(true, 0);
+    track.packet(0, 1, 10);
+    assert!(track.packet(1, 1, 4));
+    assert!(track.packet(2, 1, 9));
+    assert!(!track.packet(2, 1, 9));
+    assert_eq!(track.wait(6), [1, 2, 3, 5, 6, 7, 8]);
+    for sequence in [1, 2, 3, 8, 7, 6, 5] {
+        assert!(track.packet(20, 1, sequence));
+    }
+    assert_eq!(track.out, (0..=10).collect::<Vec<_>>());
+    assert_eq!(track.jitter.counters().recovered, 7);
+    assert_eq!(track.jitter.poll_timeout(), None);
+}
+
+#[test]
+fn two_sources_that_take_turns_do_not_restart_the_order() {
+    let mut track = Track::begun(true, 10);
+    for n in 1..=200_u16 {
+        track.packet(u64::from(n) * 10, 1, 10 + n);
+        track.packet(u64::from(n) * 10 + 5, 2, 5_000 + n);
+        track.wait(u64::from(n) * 10 + 5);
+    }
+    track.wait(3_000);
+    let gaps = track.out.iter().filter(|entry| **entry < 0).count();
+    assert_eq!(gaps, 1, "the new source is followed, once");
+    let packets = track.out.iter().filter(|entry| **entry >= 5_000).count();
+    assert_eq!(packets, 200);
+}
+
+#[test]
+fn waiting_packets_are_bounded_in_bytes() {
+    let mut jitter = Jitter::new(true);
+    let (now, payload) = (Instant::now(), vec![7; 60_000]);
+    for sequence in (0..900_u16).filter(|sequence| *sequence != 1) {
+        let (marker, payload_type, timestamp, ssrc) = (false, 96, 0, 1);
+        let (payload_at, payload_end) = (0, payload.len());
+        let header =
+            RtpHeader { marker, payload_type, sequence, timestamp, ssrc, payload_at, payload_end };
+        jitter.handle_packet(now, &header, &payload, &mut |_| {});
+        assert!(jitter.waiting_bytes <= WAITING_LIMIT_BYTES);
+    }
+}

@@ -192,3 +192,7 @@ impl Media {
         });
     }
 }
+
+#[cfg(test)]
+#[path = "media_tests.rs"]
+mod tests;

@@ -34,14 +34,19 @@ impl Opening {
     /// The next frame that may go out, of those that came until `now`.
     pub(crate) fn poll(&mut self, now: Instant, frames: &mut VecDeque<Frame>) -> Option<Frame> {
         while !self.is_over {
-            if self.poll_timeout().is_some_and(|at| now >= at) {
-                self.is_over = true;
+            self.handle_timeout(now);
+            if self.is_over {
                 break;
             }
             let frame = frames.pop_front()?;
             self.handle_frame(now, frame);
         }
         self.held.pop_front().or_else(|| frames.pop_front())
+    }
+
+    /// Lets out what waited long enough.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.is_over |= self.poll_timeout().is_some_and(|at| now >= at);
     }
 
     /// When what waits goes out, whatever comes.

@@ -168,6 +168,7 @@ impl WhipSession {
         }
         self.drain_dtls();
         self.media.handle_timeout(now);
+        self.opening.handle_timeout(now);
         if let Some(to) = self.ice.selected()
             && let Some(report) = self.media.poll_report(now)
         {

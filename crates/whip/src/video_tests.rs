@@ -221,3 +221,20 @@ fn a_sender_that_keeps_its_own_rhythm_is_left_to_it() {
     assert_eq!(track.video.poll_pli(track.at(61_900)), None);
     assert_eq!(track.video.poll_pli(track.at(61_950)), Some(7));
 }
+
+#[test]
+fn configurations_that_change_with_every_keyframe_have_a_rate() {
+    let mut track = Track::new("");
+    let mut configurations = 0;
+    for n in 0..300_u16 {
+        let sps = [SPS_SMALL, &n.to_be_bytes()].concat();
+        track.packet(u64::from(n) * 10, (96, 7), 10 + n, &key(&sps, 1), "");
+        track.wait(u64::from(n) * 10 + 9);
+        let kinds: Vec<_> = track.out().into_iter().map(|(kind, _)| kind).collect();
+        configurations += kinds.iter().filter(|kind| **kind == FrameKind::Configuration).count();
+        // A keyframe whose configuration was not sent is held back with it.
+        let has_both = kinds.is_empty() || kinds.starts_with(&[FrameKind::Configuration]);
+        assert!(has_both, "{kinds:?}");
+    }
+    assert!((20..=31).contains(&configurations), "{configurations}");
+}

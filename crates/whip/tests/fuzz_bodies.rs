@@ -56,12 +56,12 @@ fn replay(name: &str, body: fn(&[u8])) {
 }
 
 #[test]
-fn any_bytes_are_judged_as_an_offer() {
+fn any_bytes_are_read_as_an_offer() {
     replay("sdp_offer", fuzz::sdp_offer);
 }
 
 #[test]
-fn any_bytes_are_judged_as_a_fragment() {
+fn any_bytes_are_read_as_a_fragment() {
     replay("sdp_fragment", fuzz::sdp_fragment);
 }
 
@@ -78,4 +78,17 @@ fn any_packets_leave_the_timeline_in_order() {
 #[test]
 fn any_datagrams_do_a_session_no_harm() {
     replay("whip_session", fuzz::whip_session);
+}
+
+#[test]
+fn any_media_of_a_client_with_keys_does_a_session_no_harm() {
+    replay("whip_media", fuzz::whip_media);
+    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    let rng = TestRng::deterministic_rng(config.rng_algorithm);
+    let noise = vec(any::<u8>(), 0..4_000);
+    let outcome = TestRunner::new_with_rng(config, rng).run(&noise, |input| {
+        fuzz::whip_media(&input);
+        Ok(())
+    });
+    outcome.expect("no input panics");
 }

@@ -118,7 +118,7 @@ fn fragments_records_alerts_and_hellos_of_a_stranger_do_not_disturb_a_handshake(
     assert!(world.connect());
     world.publish(10, 2000);
     world.pass(Duration::from_millis(50));
-    assert_eq!(world.pictures().len(), 10);
+    assert_eq!(world.video_frames().len(), 10);
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn a_hundred_thousand_mutated_datagrams_leave_a_live_session_and_its_neighbour_w
     let before = resident();
     let client = world.client;
     for round in 0..100 {
-        world.send_picture(3000);
-        world.send_sound();
+        world.send_video(3000);
+        world.send_audio();
         let mut genuine = Vec::new();
         while let Some((_, datagram)) = world.publisher.poll_transmit() {
             genuine.push(datagram);
@@ -179,9 +179,9 @@ fn a_hundred_thousand_mutated_datagrams_leave_a_live_session_and_its_neighbour_w
     world.pass(Duration::from_secs(1));
     assert!(resident() < before + (8 << 20));
     assert_eq!(world.end(), None);
-    assert_eq!(world.pictures().len(), 110);
-    assert_eq!(neighbour.pictures().len(), neighbour.sent_pictures() as usize);
-    assert_eq!(neighbour.sounds(), neighbour.sent_sounds() as usize);
+    assert_eq!(world.video_frames().len(), 110);
+    assert_eq!(neighbour.video_frames().len(), neighbour.sent_video() as usize);
+    assert_eq!(neighbour.audio_packets(), neighbour.sent_audio() as usize);
 }
 
 #[test]
@@ -203,5 +203,45 @@ fn valid_media_that_makes_no_sense_is_withheld_and_the_session_goes_on() {
     world.publish(30, 2000);
     world.pass(Duration::from_millis(100));
     assert_eq!(world.end(), None);
-    assert!(world.pictures().len() >= 20, "{}", world.pictures().len());
+    assert!(world.video_frames().len() >= 20, "{}", world.video_frames().len());
+}
+
+#[test]
+fn a_client_that_floods_checks_is_answered_so_often_and_its_media_goes_on() {
+    let _alone = alone();
+    let mut world = World::new(Settings::default());
+    let mut check = None;
+    // Its own valid check, taken off the wire.
+    while let Some((_, datagram)) = world.publisher.poll_transmit() {
+        check = check.or(Some(datagram.clone()));
+        let client = world.client;
+        world.inject(client, &datagram);
+    }
+    assert!(world.connect());
+    world.publish(5, 1000);
+    let (client, before) = (world.client, world.to_client);
+    for _ in 0..10_000 {
+        world.inject(client, check.as_ref().expect("a check"));
+    }
+    world.pass(Duration::from_millis(1));
+    let answered = world.to_client - before;
+    assert!((1..=100).contains(&answered), "{answered}");
+    world.publish(50, 1000);
+    world.pass(Duration::from_millis(50));
+    assert_eq!((world.end(), world.video_frames().len()), (None, 55));
+}
+
+#[test]
+fn a_client_that_floods_protected_records_has_few_of_them_decrypted() {
+    let _alone = alone();
+    let mut world = World::new(Settings::default());
+    assert!(world.connect());
+    let (client, before) = (world.client, world.session.counters().rejected);
+    for n in 0..10_000 {
+        world.inject(client, &record(23, 1, n, &[7; 1000]));
+    }
+    let rejected = world.session.counters().rejected - before;
+    assert!(rejected >= 10_000 - 20, "{rejected}");
+    world.publish(5, 1000);
+    assert_eq!(world.end(), None);
 }

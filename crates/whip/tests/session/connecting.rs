@@ -13,8 +13,8 @@ fn every_role_and_profile_connects_and_every_frame_comes_out_as_it_was_sent() {
             assert!(world.connect(), "{srtp:?} {dtls_server}");
             world.publish(60, 5000);
             world.pass(Duration::from_millis(100));
-            assert_eq!(world.pictures(), (0..60).collect::<Vec<_>>());
-            assert_eq!(world.sounds(), 120);
+            assert_eq!(world.video_frames(), (0..60).collect::<Vec<_>>());
+            assert_eq!(world.audio_packets(), 120);
         }
     }
 }
@@ -46,8 +46,8 @@ fn one_track_alone_is_a_publish() {
         assert!(world.connect());
         world.publish(10, 1000);
         world.pass(Duration::from_millis(100));
-        assert_eq!(world.pictures().len(), if video { 10 } else { 0 });
-        assert_eq!(world.sounds(), if audio { 20 } else { 0 });
+        assert_eq!(world.video_frames().len(), if video { 10 } else { 0 });
+        assert_eq!(world.audio_packets(), if audio { 20 } else { 0 });
     }
 }
 
@@ -67,13 +67,13 @@ fn a_sender_is_asked_for_a_keyframe_before_two_seconds_are_over() {
 }
 
 #[test]
-fn arrivals_are_reported_only_to_a_sender_that_offered_it() {
+fn transport_wide_feedback_goes_only_to_a_sender_that_offered_it() {
     for transport_cc in [true, false] {
         let mut world = World::new(Settings { transport_cc, ..Settings::default() });
         assert!(world.connect());
         world.publish(25, 5000);
-        let told = world.client_events.iter().filter(|e| **e == Event::TransportFeedback).count();
-        assert_eq!(told > 5, transport_cc, "{told}");
+        let count = world.client_events.iter().filter(|e| **e == Event::TransportFeedback).count();
+        assert_eq!(count > 5, transport_cc, "{count}");
     }
 }
 
@@ -102,4 +102,26 @@ fn decode_times_never_go_back_and_both_tracks_start_together() {
         assert!(times.is_sorted());
         assert!(times[0].as_millis() < 100);
     }
+}
+
+#[test]
+fn audio_whose_clock_stands_still_goes_out_after_two_seconds_without_video() {
+    let mut world = World::new(Settings::default());
+    assert!(world.connect());
+    let send = |world: &mut World, millis: u64| {
+        for _ in 0..millis / 20 {
+            world.publisher.send_audio(world.now, 7, &[0xfc, 1, 2, 3]);
+            world.pass(Duration::from_millis(20));
+        }
+    };
+    send(&mut world, 1_900);
+    assert_eq!(world.audio_packets(), 0);
+    send(&mut world, 200);
+    assert!(world.audio_packets() > 95, "{}", world.audio_packets());
+    // Nothing comes any more: the timer alone lets out what waited.
+    let mut world = World::new(Settings::default());
+    assert!(world.connect());
+    send(&mut world, 100);
+    world.pass(Duration::from_millis(2_100));
+    assert_eq!(world.audio_packets(), 5);
 }

@@ -1,9 +1,11 @@
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use headgate_peer::{Event, Settings};
 use headgate_whip::WhipEnd;
 
-use crate::world::World;
+use crate::world::{Direction, World};
 
 #[test]
 fn a_client_that_closes_ends_the_session() {
@@ -33,7 +35,7 @@ fn a_client_that_answers_checks_but_sends_nothing_is_ended_after_fifteen_seconds
     assert!(world.connect());
     world.pass(Duration::from_secs(16));
     assert_eq!(world.end(), Some(WhipEnd::NoMedia));
-    // It is told, as at every ending.
+    // The client hears of it, as at every ending.
     world.session.close(world.now);
     world.pass(Duration::from_millis(50));
     assert!(world.client_events.contains(&Event::Closed));
@@ -48,7 +50,7 @@ fn a_client_that_never_comes_is_ended_after_ten_seconds() {
 }
 
 #[test]
-fn a_stranger_with_another_certificate_does_not_get_in() {
+fn a_client_with_another_certificate_does_not_get_in() {
     let mut world = World::with_fingerprint(Settings::default(), |offer| {
         let at = offer.find("a=fingerprint:sha-256 ").expect("a fingerprint") + 22;
         let mut bytes = offer.into_bytes();
@@ -60,10 +62,92 @@ fn a_stranger_with_another_certificate_does_not_get_in() {
 }
 
 #[test]
-fn what_we_end_is_told_to_the_client() {
+fn a_session_that_is_closed_says_so_to_the_client() {
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     world.session.close(world.now);
     world.pass(Duration::from_millis(50));
     assert!(world.client_events.contains(&Event::Closed));
+}
+
+/// DTLS records differ from media and STUN in their first byte (RFC 7983).
+const fn is_dtls(datagram: &[u8]) -> bool {
+    matches!(datagram, [20..=63, ..])
+}
+
+#[test]
+fn a_lost_goodbye_is_repeated_and_heard_within_a_second() {
+    let mut world = World::new(Settings::default());
+    assert!(world.connect());
+    world.publish(5, 1000);
+    let lost = Rc::new(Cell::new(0));
+    let counter = lost.clone();
+    world.loss = Box::new(move |direction, datagram| {
+        let is_goodbye = direction == Direction::ToClient && is_dtls(datagram);
+        let is_lost = is_goodbye && counter.get() < 3;
+        counter.set(counter.get() + usize::from(is_lost));
+        is_lost
+    });
+    world.session.close(world.now);
+    world.pass(Duration::from_millis(990));
+    assert!(!world.client_events.contains(&Event::Closed) && !world.session.is_closed());
+    world.pass(Duration::from_millis(20));
+    assert_eq!(lost.get(), 3);
+    assert!(world.client_events.contains(&Event::Closed) && world.session.is_closed());
+    assert_eq!(world.session.poll_timeout(), None);
+}
+
+#[test]
+fn a_closing_session_answers_nothing_and_sends_only_its_goodbye() {
+    let mut world = World::new(Settings::default());
+    assert!(world.connect());
+    world.publish(5, 1000);
+    // The client hears nothing and goes on: media, reports, and ICE checks every 2.5 s.
+    world.loss = Box::new(|direction, _| direction == Direction::ToClient);
+    let (before, rejected) = (world.to_client, world.session.counters().rejected);
+    let frames = world.frames.len();
+    world.session.close(world.now);
+    world.session.close(world.now);
+    world.publish(200, 1000);
+    assert_eq!(world.to_client - before, 4, "close_notify and three repetitions");
+    assert_eq!(world.session.counters().rejected, rejected);
+    assert_eq!(world.frames.len(), frames);
+    assert!(world.session.is_closed());
+}
+
+#[test]
+fn a_session_without_a_client_is_closed_at_once() {
+    let mut world = World::new(Settings::default());
+    world.session.close(world.now);
+    assert!(world.session.is_closed() && world.session.poll_timeout().is_none());
+    assert_eq!(world.session.poll_transmit(), None);
+    // So is one whose client said goodbye first.
+    let mut world = World::new(Settings::default());
+    assert!(world.connect());
+    world.publisher.close(world.now);
+    world.pass(Duration::from_millis(50));
+    world.session.close(world.now);
+    assert!(world.session.is_closed());
+}
+
+#[test]
+fn over_tcp_the_goodbye_is_said_once() {
+    let mut world = World::new(Settings::default());
+    world.is_tcp = true;
+    assert!(world.connect());
+    world.session.close(world.now);
+    assert!(world.session.is_closed() && world.session.poll_transmit().is_some());
+    assert_eq!(world.session.poll_transmit(), None);
+}
+
+#[test]
+fn the_goodbye_carries_epoch_and_counter_as_its_nonce() {
+    const RECORD_HEADER: usize = 13;
+    let mut world = World::new(Settings::default());
+    assert!(world.connect());
+    world.session.close(world.now);
+    let (_, record) = world.session.poll_transmit().expect("a goodbye");
+    // A client that reads it before it decrypts takes the second byte for an alert's description; 1 is none.
+    assert_eq!(record[0], 21, "an alert");
+    assert_eq!(record[RECORD_HEADER..RECORD_HEADER + 4], [0, 1, 0, 0], "{record:02x?}");
 }

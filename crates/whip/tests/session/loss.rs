@@ -20,7 +20,7 @@ fn at_five_percent_nothing_broken_leaves_and_nearly_everything_arrives() {
         let mut world = lossy(50, delay_ms, seed);
         world.publish(500, 8000);
         world.pass(Duration::from_secs(1));
-        let arrived = world.pictures().len();
+        let arrived = world.video_frames().len();
         assert!(arrived >= 495, "{arrived} of 500 at {delay_ms} ms");
     }
 }
@@ -30,8 +30,8 @@ fn at_twenty_percent_nothing_broken_leaves() {
     let mut world = lossy(200, 50, 4);
     world.publish(500, 8000);
     world.pass(Duration::from_secs(1));
-    // Whatever came is whole and in order: `pictures` sees to that.
-    assert!(world.pictures().len() > 250, "{}", world.pictures().len());
+    // Whatever came is whole and in order: `video_frames` sees to that.
+    assert!(world.video_frames().len() > 250, "{}", world.video_frames().len());
 }
 
 #[test]
@@ -42,10 +42,10 @@ fn after_a_hole_that_cannot_be_filled_a_keyframe_is_asked_for_and_comes_within_t
     world.loss = Box::new(|direction, _| direction == Direction::ToServer);
     world.publish(30, 3000);
     world.loss = Box::new(|_, _| false);
-    let before = world.pictures().len();
+    let before = world.video_frames().len();
     world.publish(50, 3000);
     world.pass(Duration::from_millis(100));
-    assert!(world.pictures().len() > before + 20);
+    assert!(world.video_frames().len() > before + 20);
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn reordered_and_doubled_packets_change_nothing() {
     world.publish(1, 1000);
     let mut dice = Dice::new(7);
     for _ in 0..100 {
-        world.send_picture(6000);
-        world.send_sound();
-        world.send_sound();
+        world.send_video(6000);
+        world.send_audio();
+        world.send_audio();
         let mut datagrams = Vec::new();
         while let Some((_, datagram)) = world.publisher.poll_transmit() {
             datagrams.push(datagram);
@@ -73,6 +73,43 @@ fn reordered_and_doubled_packets_change_nothing() {
         }
         world.pass(Duration::from_millis(40));
     }
-    assert_eq!(world.pictures().len(), 101);
-    assert_eq!(world.sounds(), 202);
+    assert_eq!(world.video_frames().len(), 101);
+    assert_eq!(world.audio_packets(), 202);
+}
+
+/// Loses the `nth` video packet from now on, with its repetitions.
+fn lose_packet(world: &mut World, nth: usize) {
+    let (mut seen, mut lost) = (Vec::new(), None);
+    world.loss = Box::new(move |direction, datagram| {
+        let &[128..=191, kind, high, low, ..] = datagram else { return false };
+        // The video's payload type, with or without the marker; not RTCP.
+        if direction != Direction::ToServer || kind & 0x7f != headgate_peer::VIDEO_PAYLOAD_TYPE {
+            return false;
+        }
+        let sequence = [high, low];
+        if !seen.contains(&sequence) {
+            seen.push(sequence);
+            if seen.len() == nth + 1 {
+                lost = Some(sequence);
+            }
+        }
+        lost == Some(sequence)
+    });
+}
+
+#[test]
+fn a_keyframe_with_a_hole_never_leaves() {
+    // A packet of parameter sets and three fragments.
+    for nth in 0..4 {
+        let mut world = World::new(Settings::default());
+        assert!(world.connect());
+        lose_packet(&mut world, nth);
+        world.publish(1, 3000);
+        world.publish(40, 1000);
+        world.pass(Duration::from_millis(100));
+        // `video_frames` fails on one that is not as it was sent.
+        let frames = world.video_frames();
+        assert!(!frames.contains(&0), "{nth}: {frames:?}");
+        assert!(frames.last() == Some(&40), "{nth}: {frames:?}");
+    }
 }

@@ -1,5 +1,5 @@
 //! Whole sessions in memory on virtual time: our publisher of another make on one side, a network between that loses
-//! what it is told to.
+//! what a test says.
 
 mod connecting;
 mod endings;

@@ -23,9 +23,9 @@ fn a_client_behind_a_new_address_is_followed_once_it_proved_itself_there() {
     world.pass(Duration::from_secs(1));
     assert_eq!(world.end(), None);
     assert!(world.events.contains(&WhipEvent::Proven(elsewhere().into())));
-    let pictures = world.pictures();
-    assert_eq!(pictures.last(), Some(&199));
-    assert!(pictures.len() > 125, "{}", pictures.len());
+    let frames = world.video_frames();
+    assert_eq!(frames.last(), Some(&199));
+    assert!(frames.len() > 125, "{}", frames.len());
     // Feedback goes to the new address, too.
     world.client_events.clear();
     world.publish(60, 2000);
@@ -43,17 +43,20 @@ fn the_same_address_by_tcp_is_another_path_and_works_as_well() {
     assert!(world.connect());
     world.publish(25, 2000);
     world.pass(Duration::from_millis(50));
-    assert_eq!(world.pictures().len(), 25);
+    assert_eq!(world.video_frames().len(), 25);
     assert!(world.events.contains(&WhipEvent::Proven(Path::tcp(world.client))));
-    let told = world.session.diagnostics(world.now);
-    assert!(told.problems.iter().any(|problem| problem.contains("by TCP")), "{told:?}");
+    let diagnostics = world.session.diagnostics(world.now);
+    assert!(
+        diagnostics.problems.iter().any(|problem| problem.contains("by TCP")),
+        "{diagnostics:?}"
+    );
 }
 
 #[test]
-fn b_pictures_leave_in_decoding_order_with_their_own_time_to_be_shown() {
+fn b_frames_leave_in_decoding_order_with_their_own_time_to_be_shown() {
     let mut world = World::new(Settings { audio: false, ..Settings::default() });
     assert!(world.connect());
-    // I P B b P B b: show times of two pictures between, not announced: this SPS says nothing of reordering.
+    // I P B b P B b: show times of two frames between, not announced: this SPS says nothing of reordering.
     let sps: &[u8] = &[0x67, 0x4d, 0x40, 0x1f, 0xda, 0x02, 0x80, 0xf6, 0x80];
     let order = [0_u32, 3, 1, 2, 6, 4, 5, 9, 7, 8, 12, 10, 11];
     for (n, shown) in order.iter().enumerate() {
@@ -79,39 +82,40 @@ fn b_pictures_leave_in_decoding_order_with_their_own_time_to_be_shown() {
     assert!(frames.iter().all(|frame| frame.composition_ms >= 0 && frame.codec == Codec::H264));
     shown.sort_unstable();
     shown.dedup();
-    assert_eq!(shown.len(), frames.len(), "every picture has a time of its own: {shown:?}");
+    assert_eq!(shown.len(), frames.len(), "every frame has a time of its own: {shown:?}");
     let off = |time: &i64| (time % 40).min(40 - time % 40);
     assert!(shown.iter().all(|time| off(time) <= 2), "{shown:?}");
 }
 
 #[test]
-fn what_is_wrong_is_told_in_words() {
+fn what_is_wrong_is_said_in_words() {
     let mut world = World::new(Settings { audio: false, ..Settings::default() });
     assert!(world.connect());
     world.publish(25, 2000);
     let _ = world.session.diagnostics(world.now);
     world.publish(25, 2000);
-    let told = world.session.diagnostics(world.now);
-    let video = told.video.expect("a picture");
+    let diagnostics = world.session.diagnostics(world.now);
+    let video = diagnostics.video.expect("video");
     assert_eq!(
         (video.codec, video.profile, video.level.as_str()),
         ("H.264", "Constrained Baseline", "3.1")
     );
     assert!((24.0..=26.0).contains(&video.fps), "{}", video.fps);
     assert!((350..=450).contains(&video.track.kbps), "{}", video.track.kbps);
-    assert!(told.problems.is_empty(), "{:?}", told.problems);
+    assert!(diagnostics.problems.is_empty(), "{:?}", diagnostics.problems);
     // A sender that never reacts to requests.
     for _ in 0..300 {
         world.keep_from_keyframes();
         world.publish(1, 2000);
     }
-    let told = world.session.diagnostics(world.now);
+    let diagnostics = world.session.diagnostics(world.now);
     let advice = "set the encoder's keyframe interval to 2 s";
     assert!(
-        told.problems
+        diagnostics
+            .problems
             .iter()
             .any(|problem| problem.starts_with("no keyframe for 1") && problem.ends_with(advice)),
         "{:?}",
-        told.problems
+        diagnostics.problems
     );
 }

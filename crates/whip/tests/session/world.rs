@@ -11,7 +11,7 @@ use headgate_whip::{Credentials, Identity, Path, WhipEnd, WhipEvent, WhipSession
 
 pub(crate) const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
 pub(crate) const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
-/// Pictures between two keyframes when nobody asks for one.
+/// Frames between two keyframes when nobody asks for one.
 const GOP: u32 = 1_000;
 const FRAME: Duration = Duration::from_millis(40);
 
@@ -38,11 +38,13 @@ pub(crate) struct World {
     pub(crate) client_events: Vec<Event>,
     /// Access units sent, by their number, as they must come out.
     sent: BTreeMap<u32, Vec<u8>>,
-    pictures: u32,
+    sent_frames: u32,
     since_keyframe: u32,
     wants_keyframe: bool,
-    sounds: u32,
+    sent_packets: u32,
     wire: VecDeque<(Instant, Direction, Vec<u8>)>,
+    /// Datagrams that the session sent.
+    pub(crate) to_client: usize,
 }
 
 impl World {
@@ -88,18 +90,23 @@ impl World {
             events: Vec::new(),
             client_events: Vec::new(),
             sent: BTreeMap::new(),
-            pictures: 0,
+            sent_frames: 0,
             since_keyframe: 0,
             wants_keyframe: true,
-            sounds: 0,
+            sent_packets: 0,
             wire: VecDeque::new(),
+            to_client: 0,
         }
     }
 
-    /// Lets time pass.
+    /// Lets time pass, from one moment at which something is due to the next. A timer that stays due does not come to
+    /// rest.
     pub(crate) fn pass(&mut self, time: Duration) {
+        /// Rounds at one moment: each side answers the other a few times.
+        const ROUNDS_LIMIT: usize = 100;
         let until = self.now + time;
-        for _ in 0..1_000_000 {
+        let mut rounds = 0;
+        loop {
             self.exchange();
             let timers = [self.publisher.poll_timeout(), self.session.poll_timeout()];
             let arrival = self.wire.iter().map(|(at, ..)| *at).min();
@@ -108,13 +115,22 @@ impl World {
                 self.now = until;
                 return;
             };
-            // A timer that is due and stays due must not stop the world.
-            self.now = next.max(self.now + Duration::from_micros(50));
+            rounds = if next > self.now { 0 } else { rounds + 1 };
+            assert!(rounds < ROUNDS_LIMIT, "a timer that was handled is still due");
+            self.now = self.now.max(next);
             self.deliver();
-            self.publisher.handle_timeout(self.now);
-            self.session.handle_timeout(self.now);
+            if self.publisher.poll_timeout().is_some_and(|at| self.now >= at) {
+                self.publisher.handle_timeout(self.now);
+            }
+            if self.session.poll_timeout().is_some_and(|at| self.now >= at) {
+                self.session.handle_timeout(self.now);
+                let next = self.session.poll_timeout();
+                assert!(
+                    next.is_none_or(|at| at > self.now),
+                    "a timer that was handled is still due"
+                );
+            }
         }
-        panic!("the world does not come to rest");
     }
 
     /// Passes time until media may flow; false when that never comes.
@@ -130,20 +146,20 @@ impl World {
         false
     }
 
-    /// Publishes pictures of `bytes` and two packets of sound for each, in real time.
-    pub(crate) fn publish(&mut self, pictures: u32, bytes: usize) {
-        for _ in 0..pictures {
-            self.send_picture(bytes);
-            self.send_sound();
+    /// Publishes video frames of `bytes` and two packets of audio for each, in real time.
+    pub(crate) fn publish(&mut self, frames: u32, bytes: usize) {
+        for _ in 0..frames {
+            self.send_video(bytes);
+            self.send_audio();
             self.pass(FRAME / 2);
-            self.send_sound();
+            self.send_audio();
             self.pass(FRAME / 2);
         }
     }
 
-    pub(crate) fn send_picture(&mut self, bytes: usize) {
-        let number = self.pictures;
-        self.pictures += 1;
+    pub(crate) fn send_video(&mut self, bytes: usize) {
+        let number = self.sent_frames;
+        self.sent_frames += 1;
         let is_key = self.wants_keyframe || self.since_keyframe >= GOP;
         self.since_keyframe = if is_key { 0 } else { self.since_keyframe + 1 };
         self.wants_keyframe &= !is_key;
@@ -159,10 +175,10 @@ impl World {
         self.sent.insert(number, [&(nal.len() as u32).to_be_bytes()[..], &nal].concat());
     }
 
-    pub(crate) fn send_sound(&mut self) {
-        let packet = [&[0xfc][..], &self.sounds.to_be_bytes(), &[7; 100]].concat();
-        self.publisher.send_audio(self.now, self.sounds.wrapping_mul(960), &packet);
-        self.sounds += 1;
+    pub(crate) fn send_audio(&mut self) {
+        let packet = [&[0xfc][..], &self.sent_packets.to_be_bytes(), &[7; 100]].concat();
+        self.publisher.send_audio(self.now, self.sent_packets.wrapping_mul(960), &packet);
+        self.sent_packets += 1;
     }
 
     /// A datagram from anywhere reaches the server at once.
@@ -170,34 +186,34 @@ impl World {
         self.session.handle_datagram(self.now, source, &mut datagram.to_vec());
     }
 
-    /// Numbers of the pictures that came out; fails on one that is not as it was sent, or that cannot be decoded.
-    pub(crate) fn pictures(&self) -> Vec<u32> {
+    /// Numbers of the video frames that came out; fails on one that is not as it was sent, or that cannot be decoded.
+    pub(crate) fn video_frames(&self) -> Vec<u32> {
         let mut numbers: Vec<u32> = Vec::new();
         for frame in self.frames.iter().filter(|frame| frame.codec == Codec::H264) {
             if frame.kind == FrameKind::Configuration {
                 continue;
             }
-            let number = frame.data.get(6..10).expect("a numbered picture");
+            let number = frame.data.get(6..10).expect("a numbered frame");
             let number = u32::from_be_bytes(number.try_into().expect("four bytes"));
-            assert_eq!(Some(&frame.data.to_vec()), self.sent.get(&number), "picture {number}");
+            assert_eq!(Some(&frame.data.to_vec()), self.sent.get(&number), "frame {number}");
             let follows = numbers.last().is_some_and(|last| *last + 1 == number);
-            assert!(follows || frame.kind == FrameKind::Keyframe, "picture {number} has no base");
+            assert!(follows || frame.kind == FrameKind::Keyframe, "frame {number} has no base");
             numbers.push(number);
         }
         numbers
     }
 
-    /// Packets of sound that came out.
-    pub(crate) fn sounds(&self) -> usize {
+    /// Packets of audio that came out.
+    pub(crate) fn audio_packets(&self) -> usize {
         self.frames.iter().filter(|frame| frame.kind == FrameKind::Audio).count()
     }
 
-    pub(crate) fn sent_pictures(&self) -> u32 {
-        self.pictures
+    pub(crate) fn sent_video(&self) -> u32 {
+        self.sent_frames
     }
 
-    pub(crate) fn sent_sounds(&self) -> u32 {
-        self.sounds
+    pub(crate) fn sent_audio(&self) -> u32 {
+        self.sent_packets
     }
 
     pub(crate) fn end(&self) -> Option<WhipEnd> {
@@ -223,6 +239,7 @@ impl World {
             }
         }
         while let Some((to, datagram)) = self.session.poll_transmit() {
+            self.to_client += 1;
             let is_lost = (self.loss)(Direction::ToClient, &datagram);
             if to == self.path() && !is_lost {
                 self.wire.push_back((self.now + self.delay, Direction::ToClient, datagram));

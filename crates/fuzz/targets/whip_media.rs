@@ -1,0 +1,4 @@
+//! What a client with keys may send.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| headgate_whip::fuzz::whip_media(bytes));

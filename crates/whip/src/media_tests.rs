@@ -1,0 +1,51 @@
+use super::*;
+use crate::transport::dtls::{Identity, MasterKey, SrtpKeys, SrtpProfile};
+
+/// The media of a session and the client's half of the keys.
+fn connected() -> (Media, Srtp, Instant) {
+    let now = Instant::now();
+    let offer = crate::sdp::read_offer(crate::fuzz::OFFER).expect("acceptable");
+    let master = |fill| MasterKey { key: vec![fill; 16], salt: vec![fill; 12] };
+    let profile = SrtpProfile::Gcm;
+    let provider = Identity::generate().expect("an identity").provider();
+    let ours = SrtpKeys { profile, ours: master(1), theirs: master(2) };
+    let theirs = SrtpKeys { profile, ours: master(2), theirs: master(1) };
+    let mut media = Media::new(&offer, 1, now);
+    media.start(Srtp::new(&ours, &provider).expect("valid keys"));
+    (media, Srtp::new(&theirs, &provider).expect("valid keys"), now)
+}
+
+#[test]
+fn packets_of_padding_alone_are_no_frames() {
+    let (mut media, mut client, now) = connected();
+    for (payload_type, ssrc) in [(111, 5), (96, 6)] {
+        for sequence in 0..10_u8 {
+            // Padding bit, marker, and 16 bytes of which the last says so.
+            let head = [0xb0, 0x80 | payload_type, 0, sequence, 0, 0, sequence, 0, 0, 0, 0, ssrc];
+            let rid = [0xbe, 0xde, 0, 1, 0xa0, b'h', 0, 0];
+            let packet = [&head[..], &rid, &[0; 15], &[16]].concat();
+            let mut datagram = client.protect_rtp(&packet).expect("protects").to_vec();
+            assert!(media.handle_datagram(now, &mut datagram));
+            media.handle_timeout(now + std::time::Duration::from_secs(1));
+        }
+    }
+    assert!(media.frames.is_empty() && !media.has_frames);
+    assert_eq!(media.counters().packets, 20);
+    assert_eq!(media.counters().lost, 0, "their numbers count all the same");
+}
+
+#[test]
+fn past_its_rate_a_clients_packets_are_dropped_unopened() {
+    let (mut media, mut client, now) = connected();
+    let packet = [&[0x80, 111, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5][..], &[0xfc, 1]].concat();
+    let sealed = client.protect_rtp(&packet).expect("protects").to_vec();
+    for _ in 0..PACKETS_PER_SECOND_LIMIT {
+        media.handle_datagram(now, &mut sealed.clone());
+    }
+    let mut next = packet;
+    next[3] = 1;
+    let sealed = client.protect_rtp(&next).expect("protects").to_vec();
+    assert!(!media.handle_datagram(now, &mut sealed.clone()));
+    let later = now + std::time::Duration::from_secs(1);
+    assert!(media.handle_datagram(later, &mut sealed.clone()));
+}

@@ -1,0 +1,160 @@
+use super::*;
+use rtc_stun::attributes::ATTR_USERNAME;
+use rtc_stun::message::TransactionId;
+use rtc_stun::textattrs::TextAttribute;
+
+const PASSWORD: &str = "0123456789abcdefghijklmn";
+
+fn provider() -> Arc<dyn RTCCryptoProvider> {
+    rtc_crypto::default_provider().expect("a provider is built in")
+}
+
+fn address(port: u16) -> Path {
+    SocketAddr::from(([127, 0, 0, 1], port)).into()
+}
+
+fn request(user: &str, password: &str, nominates: bool) -> Vec<u8> {
+    let provider = provider();
+    let mut message = Message::new();
+    let integrity = MessageIntegrity::new_short_term_integrity_with_provider(
+        password.into(),
+        provider.crypto(),
+    );
+    let mut setters: Vec<Box<dyn Setter + '_>> = vec![
+        Box::new(TransactionId([7; 12])),
+        Box::new(BINDING_REQUEST),
+        Box::new(TextAttribute::new(ATTR_USERNAME, user.into())),
+    ];
+    if nominates {
+        setters.push(Box::new(Nominate));
+    }
+    setters.push(Box::new(integrity));
+    setters.push(Box::new(FINGERPRINT));
+    message.build(&setters).expect("builds");
+    message.raw
+}
+
+struct Nominate;
+
+impl Setter for Nominate {
+    fn add_to(&self, message: &mut Message) -> rtc_shared::error::Result<()> {
+        message.add(ATTR_USE_CANDIDATE, &[]);
+        Ok(())
+    }
+}
+
+fn ice() -> IceLite {
+    IceLite::new("server".into(), PASSWORD.into(), provider())
+}
+
+#[test]
+fn a_valid_request_is_answered_and_proves_its_source() {
+    let (mut ice, now) = (ice(), Instant::now());
+    let answer = ice.handle_request(now, address(9), &request("server:client", PASSWORD, false));
+    let mut response = Message::new();
+    response.unmarshal_binary(&answer.expect("answered")).expect("valid");
+    assert_eq!(response.typ, BINDING_SUCCESS);
+    assert_eq!(response.transaction_id, TransactionId([7; 12]));
+    let provider = provider();
+    MessageIntegrity::check(&mut response, PASSWORD.as_bytes(), provider.crypto()).expect("signed");
+    assert!(ice.is_proven(address(9)) && !ice.is_proven(address(10)));
+    assert_eq!(ice.selected(), Some(address(9)));
+}
+
+#[test]
+fn an_ipv4_client_on_a_dual_stack_socket_is_told_its_ipv4_address() {
+    use rtc_stun::message::Getter;
+    let (mut ice, now) = (ice(), Instant::now());
+    let source: SocketAddr = "[::ffff:198.51.100.7]:4000".parse().expect("an address");
+    let datagram = request("server:client", PASSWORD, true);
+    let answer = ice.handle_request(now, source.into(), &datagram).expect("answered");
+    let mut response = Message::new();
+    response.unmarshal_binary(&answer).expect("valid");
+    let mut mapped = XorMappedAddress::default();
+    mapped.get_from(&response).expect("there");
+    assert_eq!((mapped.ip.to_string(), mapped.port), ("198.51.100.7".to_owned(), 4000));
+    assert_eq!(ice.selected(), Some(source.into()), "packets still go to where it came from");
+}
+
+#[test]
+fn nomination_moves_the_pair_and_a_mere_check_does_not() {
+    let (mut ice, now) = (ice(), Instant::now());
+    ice.handle_request(now, address(9), &request("server:client", PASSWORD, true));
+    ice.handle_request(now, address(10), &request("server:client", PASSWORD, false));
+    assert_eq!(ice.selected(), Some(address(9)));
+    ice.handle_request(now, address(10), &request("server:client", PASSWORD, true));
+    assert_eq!(ice.selected(), Some(address(10)));
+}
+
+#[test]
+fn a_client_that_moved_is_followed_once_its_old_path_is_silent() {
+    let (mut ice, start) = (ice(), Instant::now());
+    let at = |millis| start + Duration::from_millis(millis);
+    ice.handle_request(start, address(9), &request("server:client", PASSWORD, true));
+    ice.note_heard(at(900), address(9));
+    ice.handle_request(at(1000), address(10), &request("server:client", PASSWORD, false));
+    assert_eq!(ice.selected(), Some(address(9)));
+    ice.note_heard(at(1401), address(10));
+    assert_eq!(ice.selected(), Some(address(10)));
+}
+
+#[test]
+fn a_restart_changes_the_pair_only_when_the_client_uses_it() {
+    const NEW: &str = "abcdefghijklmnopqrstuvwx";
+    let (mut ice, now) = (ice(), Instant::now());
+    ice.handle_request(now, address(9), &request("server:client", PASSWORD, true));
+    ice.restart("renewed".into(), NEW.into());
+    // The old session goes on until the new one is proven, and until then a later restart replaces the earlier.
+    assert!(
+        ice.handle_request(now, address(9), &request("server:client", PASSWORD, true)).is_some()
+    );
+    ice.restart("again".into(), NEW.into());
+    assert!(ice.handle_request(now, address(9), &request("renewed:other", NEW, true)).is_none());
+    assert!(ice.handle_request(now, address(10), &request("again:other", NEW, false)).is_some());
+    assert_eq!(ice.selected(), Some(address(9)));
+    assert!(
+        ice.handle_request(now, address(9), &request("server:client", PASSWORD, true)).is_some()
+    );
+    assert!(ice.handle_request(now, address(10), &request("again:other", NEW, true)).is_some());
+    assert_eq!(ice.selected(), Some(address(10)));
+    assert!(
+        ice.handle_request(now, address(9), &request("server:client", PASSWORD, true)).is_none()
+    );
+    assert_eq!(ice.ufrags().collect::<Vec<_>>(), ["again"]);
+}
+
+#[test]
+fn many_paths_are_forgotten_but_never_the_one_in_use() {
+    let (mut ice, now) = (ice(), Instant::now());
+    for port in 1..=30 {
+        let datagram = request("server:client", PASSWORD, port == 1);
+        ice.handle_request(now, address(port), &datagram);
+    }
+    assert_eq!(ice.selected(), Some(address(1)));
+    assert!(ice.is_proven(address(1)) && ice.is_proven(address(30)) && !ice.is_proven(address(2)));
+    let changes: Vec<_> = std::iter::from_fn(|| ice.poll_change()).collect();
+    let proven = changes.iter().filter(|change| matches!(change, PathChange::Proven(_))).count();
+    assert_eq!((proven, changes.len() - proven), (30, 22));
+}
+
+#[test]
+fn what_does_not_know_the_password_or_is_malformed_gets_no_answer() {
+    let valid = request("server:client", PASSWORD, false);
+    let mut table = vec![
+        request("other:client", PASSWORD, false),
+        request("server:client", "wrong wrong wrong wrong", false),
+        [&valid[..], &[0; 600]].concat(),
+    ];
+    table.extend((0..valid.len()).map(|length| valid[..length].to_vec()));
+    // The fingerprint behind the integrity is not covered by it; without one a request is still valid.
+    for at in 0..valid.len() - 8 {
+        let mut flipped = valid.clone();
+        flipped[at] ^= 0x40;
+        table.push(flipped);
+    }
+    for datagram in table {
+        let mut ice = ice();
+        assert_eq!(ice.handle_request(Instant::now(), address(9), &datagram), None);
+        assert!(!ice.is_proven(address(9)));
+    }
+}
