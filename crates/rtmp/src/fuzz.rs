@@ -82,18 +82,21 @@ pub fn message(bytes: &[u8]) {
     assert!(parts.iter().map(|part| part.payload.len()).sum::<usize>() <= bytes.len());
 }
 
-/// A server past its handshake reads the bytes: at once, in pieces, and a little in each turn.
+/// A server past its handshake reads the bytes behind the first, which says how: at once, in pieces, and a little in each
+/// turn.
 ///
 /// # Panics
 /// More answers than allowed are a finding, and other events than when all is read at once.
 pub fn server_session(bytes: &[u8]) {
     let now = Instant::now();
+    let Some((first, bytes)) = bytes.split_first() else { return };
+    let first = usize::from(*first);
     assert_bounded(serve(bytes, bytes.len().max(1), Limits::default(), now).1.output());
     if bytes.len() > Limits::default().message_before_bytes {
         // What waits for a decision is bounded, however it came.
         return;
     }
-    let ((whole, _), first) = (serve(bytes, usize::MAX, unbounded(u32::MAX), now), first(bytes));
+    let (whole, _) = serve(bytes, usize::MAX, unbounded(u32::MAX), now);
     for (piece, turn_work) in [(1, 1), (1 + first % 97, 40), (1460, 1 + first as u32)] {
         let (pieces, _) = serve(bytes, piece, unbounded(turn_work), now);
         assert_eq!(pieces, whole, "in pieces of {piece}, {turn_work} a turn");
@@ -151,7 +154,7 @@ pub fn client_session(bytes: &[u8]) {
     for role in [ClientRole::Publish, ClientRole::Play] {
         assert_bounded(dial(bytes, usize::MAX, role, Limits::default(), now).1.output());
         let (whole, _) = dial(bytes, usize::MAX, role, unbounded(u32::MAX), now);
-        let first = first(bytes);
+        let first = bytes.first().copied().map_or(0, usize::from);
         for (piece, turn_work) in [(1, 1), (1 + first % 97, 40), (1460, 1 + first as u32)] {
             let (pieces, _) = dial(bytes, piece, role, unbounded(turn_work), now);
             assert_eq!(pieces, whole, "in pieces of {piece}, {turn_work} a turn");
@@ -200,10 +203,6 @@ fn hello() -> Vec<u8> {
     let mut hello = vec![0; 1 + 2 * 1536];
     hello[0] = 3;
     hello
-}
-
-fn first(bytes: &[u8]) -> usize {
-    bytes.first().copied().unwrap_or_default().into()
 }
 
 /// Acknowledgements depend on the pieces that input comes in: they are not counted here.
