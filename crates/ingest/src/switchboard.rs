@@ -37,6 +37,7 @@ use crate::session::Session;
 use crate::session::effect::Effect;
 use crate::session::rtmp_server::RtmpServer;
 use crate::transcoding::Transcoders;
+pub(crate) use fill::Filled;
 use hub::{Hub, Woken};
 pub(crate) use keys::SessionKey;
 use keys::{StreamKey, SubscriberKey};

@@ -23,9 +23,6 @@ use crate::{
     UpstreamSource, UpstreamUrl,
 };
 
-/// A frame that ends so makes its session panic, in tests of this crate only.
-pub(crate) const FORCED_PANIC: &[u8] = b"forced panic";
-
 /// Longer than anything here should take; only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -63,6 +60,8 @@ impl Core {
             encoders_ahead: 0,
             caches_gop: true,
             pushes_silence: true,
+            rtmp_connections: 0,
+            rtmp_connections_per_address: 0,
         };
         let wake = Box::new(move || {
             // Nobody listens once the test is over.

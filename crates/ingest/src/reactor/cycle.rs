@@ -273,11 +273,16 @@ impl Reactor {
         let has_unread = self.switchboard.end_read(key);
         let Some(link) = self.links.get_mut(key) else { return };
         link.set_mark(self.switchboard.receive_mark(key));
+        let is_tls = link.is_tls();
         if has_more || has_unread {
             self.again.push(key);
         } else if link.is_read_closed() && !self.switchboard.takes_input(key) {
             // A publish that waits for its decision is not read; whoever has left does not wait.
             self.switchboard.handle_closed(key, None);
+        }
+        if is_tls {
+            // The handshake has words of its own.
+            self.pump(key);
         }
     }
 

@@ -61,7 +61,7 @@ impl Link {
     }
 
     /// A connection that is being made.
-    pub(super) const fn connecting(
+    pub(super) fn connecting(
         socket: TcpStream,
         tls: Option<Box<Connection>>,
         permit: ConnectionPermit,

@@ -350,6 +350,3 @@ impl RtmpPush {
         hasher.finish()
     }
 }
-
-#[cfg(test)]
-mod tests;

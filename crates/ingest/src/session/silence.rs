@@ -24,6 +24,7 @@ pub(crate) struct Silence {
     /// When the first picture passed, and its decode time.
     began: Option<(Instant, Timestamp)>,
     running: Option<Running>,
+    expects_audio: bool,
     /// The stream's own, to be told when its sound begins.
     configuration: Option<Frame>,
 }
@@ -44,6 +45,11 @@ impl Running {
 }
 
 impl Silence {
+    /// The stream has audio that is still to be transcoded.
+    pub(crate) fn expect_audio(&mut self) {
+        self.expects_audio = true;
+    }
+
     /// Passes a frame on with what silence it needs. False: the stream has sound, nothing is left to do here.
     pub(crate) fn handle_frame(
         &mut self,
@@ -91,6 +97,9 @@ impl Silence {
     fn fill(&mut self, to: Timestamp, now: Instant, write: &mut impl FnMut(&Frame)) {
         let (since, first) = *self.began.get_or_insert((now, to));
         if self.running.is_none() {
+            if self.expects_audio {
+                return;
+            }
             // Both clocks: what a late joiner gets at once is old already, and its sound may be on its way.
             if now < since + PATIENCE || to.as_micros() < first.as_micros() + PATIENCE_US {
                 return;

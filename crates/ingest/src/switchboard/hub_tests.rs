@@ -1,10 +1,11 @@
 use std::net::IpAddr;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 use headgate_media::{Codec, FrameKind, Timestamp};
 
 use super::*;
+use crate::publish::record::StreamId;
 
 fn frame(kind: FrameKind, millis: i64) -> Frame {
     let codec = if kind == FrameKind::Audio { Codec::Aac } else { Codec::H264 };
@@ -15,16 +16,23 @@ fn frame(kind: FrameKind, millis: i64) -> Frame {
 struct Live {
     hub: Hub,
     stream: StreamKey,
-    counters: Arc<Counters>,
+    record: Arc<PublishRecord>,
     woken: Woken,
+    readers: SlotMap<SessionKey, ()>,
 }
 
 impl Live {
     fn new(caches_gop: bool) -> Self {
-        let counters = Arc::new(Counters::new(Instant::now()));
+        let record = Arc::new(PublishRecord::new(1, StreamId(0), 0, None, Instant::now()));
         let mut hub = Hub::default();
-        let stream = hub.open(counters.clone(), caches_gop);
-        Self { hub, stream, counters, woken: Woken::default() }
+        let source = Source::Remote { relay: Arc::default(), is_seeded: true };
+        let stream = hub.open(record.clone(), source, caches_gop);
+        Self { hub, stream, record, woken: Woken::default(), readers: SlotMap::with_key() }
+    }
+
+    fn subscribe(&mut self, form: AudioForm, after: Option<Timestamp>) -> SubscriberKey {
+        let reader = self.readers.insert(());
+        self.hub.subscribe(self.stream, reader, form, after).expect("live")
     }
 
     fn publish(&mut self, frames: &[(FrameKind, i64)]) {
@@ -53,18 +61,18 @@ fn a_late_player_starts_at_configuration_and_keyframe() {
         (Audio, 90),
         (Inter, 120),
     ]);
-    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided, None).expect("live");
+    let key = live.subscribe(AudioForm::Undecided, None);
     live.publish(&[(Inter, 160)]);
     let want = [(Configuration, 0), (Keyframe, 80), (Audio, 90), (Inter, 120), (Inter, 160)];
     assert_eq!(live.drain(key), want);
-    assert_eq!(live.woken.readers, [7]);
+    assert_eq!(live.woken.readers.len(), 1);
 }
 
 #[test]
-fn sound_from_before_the_first_picture_is_kept_for_joiners() {
+fn audio_from_before_the_first_video_frame_is_kept_for_joiners() {
     let mut live = Live::new(true);
     live.publish(&[(Configuration, 0), (Audio, 0), (Audio, 1500), (Inter, 1510), (Keyframe, 1520)]);
-    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided, None).expect("live");
+    let key = live.subscribe(AudioForm::Undecided, None);
     assert_eq!(live.drain(key), [(Configuration, 0), (Audio, 1500), (Keyframe, 1520)]);
 }
 
@@ -72,7 +80,7 @@ fn sound_from_before_the_first_picture_is_kept_for_joiners() {
 fn without_the_cache_a_player_waits_for_the_next_keyframe() {
     let mut live = Live::new(false);
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Inter, 40)]);
-    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided, None).expect("live");
+    let key = live.subscribe(AudioForm::Undecided, None);
     live.publish(&[(Inter, 80), (Keyframe, 120)]);
     assert_eq!(live.drain(key), [(Configuration, 0), (Keyframe, 120)]);
 }
@@ -80,7 +88,7 @@ fn without_the_cache_a_player_waits_for_the_next_keyframe() {
 #[test]
 fn an_unchanged_header_is_not_repeated() {
     let mut live = Live::new(true);
-    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided, None).expect("live");
+    let key = live.subscribe(AudioForm::Undecided, None);
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Configuration, 40), (Keyframe, 40)]);
     assert_eq!(live.drain(key), [(Configuration, 0), (Keyframe, 0), (Keyframe, 40)]);
 }
@@ -88,25 +96,24 @@ fn an_unchanged_header_is_not_repeated() {
 #[test]
 fn bytes_out_is_the_sum_over_everyone_who_read() {
     let mut live = Live::new(true);
-    let keys = [1, 2, 3].map(|reader| {
-        live.hub.subscribe(live.stream, reader, SoundForm::Undecided, None).expect("live")
-    });
+    let keys = [1, 2, 3].map(|_| live.subscribe(AudioForm::Undecided, None));
     let address = IpAddr::from([192, 0, 2, 1]);
     for key in keys {
-        live.hub.count(key, live.counters.players.enter(address));
+        live.hub.count(key, live.record.players.enter(address, Instant::now()));
     }
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Audio, 10)]);
     for key in keys {
         live.drain(key);
     }
-    let each: Vec<u64> = live.counters.players.status().iter().map(|of| of.bytes_out).collect();
-    assert_eq!((each, live.counters.bytes().1), (vec![20; 3], 3 * 20));
+    let players = live.record.players.status(Instant::now(), SystemTime::now());
+    let each: Vec<u64> = players.iter().map(|of| of.bytes_out).collect();
+    assert_eq!((each, live.record.bytes().1), (vec![20; 3], 3 * 20));
 }
 
 #[test]
 fn the_end_comes_after_what_waits() {
     let mut live = Live::new(true);
-    let key = live.hub.subscribe(live.stream, 7, SoundForm::Undecided, None).expect("live");
+    let key = live.subscribe(AudioForm::Undecided, None);
     live.publish(&[(Keyframe, 0)]);
     live.hub.end(live.stream, &mut live.woken);
     assert!(!live.hub.is_finished(key));
@@ -130,4 +137,20 @@ fn a_relay_carries_on_where_the_burst_ends() {
     assert!(!live.hub.is_unread(live.stream));
     live.hub.detach(live.stream, &relay);
     assert!(live.hub.is_unread(live.stream));
+}
+
+#[test]
+fn a_key_that_outlives_its_stream_leads_to_no_other_stream() {
+    let mut live = Live::new(true);
+    let stale = live.subscribe(AudioForm::Undecided, None);
+    live.hub.close(live.stream, &mut live.woken);
+    let (others, record) = (live.stream, live.record.clone());
+    let source = Source::Remote { relay: Arc::default(), is_seeded: true };
+    live.stream = live.hub.open(record, source, true);
+    let theirs = live.subscribe(AudioForm::Undecided, None);
+    live.publish(&[(Configuration, 0), (Keyframe, 0)]);
+    assert_ne!(others, live.stream);
+    assert!(live.hub.next_frame(stale).is_none(), "frames of a stream it never joined");
+    live.hub.unsubscribe(stale);
+    assert_eq!(live.drain(theirs), [(Configuration, 0), (Keyframe, 0)]);
 }

@@ -101,12 +101,10 @@ impl Switchboard {
         connect_info: Bytes,
     ) {
         let (seed, adds_silence, now) = (self.random(), self.context.pushes_silence, self.now);
-        let Some(live) = self.hub.stream_mut(stream) else { return };
+        let Some(live) = self.hub.stream(stream) else { return };
         let client_id = live.record.client_id;
-        let Some(local) = live.source.local_mut() else { return };
         let push = RtmpPush::new(client_id, upstream, connect_info, adds_silence, seed, now);
         let key = self.insert(Session::Push(Box::new(push)));
-        // Borrowed again: the insertion needed all of it.
         if let Some(local) = self.hub.stream_mut(stream).and_then(|live| live.source.local_mut()) {
             local.pushes.push(key);
         }

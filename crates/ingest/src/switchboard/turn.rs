@@ -109,6 +109,8 @@ impl Switchboard {
             Effect::Publish(frame) => self.publish_frame(key, &frame),
             Effect::EndPublish(reason) => {
                 self.drop_question(key);
+                // What a client still sends while it is told goodbye is for nobody.
+                self.forget_routes(key);
                 self.end_stream_of(key, reason);
             }
             Effect::Play { name, form, left_out } => self.play(key, &name, form, left_out),
@@ -143,15 +145,18 @@ impl Switchboard {
         let Some(entry) = self.sessions.remove(key) else { return };
         self.timers.disarm(TimerOwner::Session(key));
         self.actions.push(Action::Disconnect(key));
-        for path in self.routes.remove_session(key) {
-            self.actions.push(Action::ClosePath(path));
-        }
+        self.forget_routes(key);
         if let Some(stream) = entry.pushes {
             self.forget_push(stream, key);
         }
         if let Some(stream) = entry.publishes {
             self.end_stream(stream, reason);
         }
+    }
+
+    fn forget_routes(&mut self, key: SessionKey) {
+        let paths = self.routes.remove_session(key);
+        self.actions.extend(paths.into_iter().map(Action::ClosePath));
     }
 
     /// A handle for a question to the gateway; it names this worker.

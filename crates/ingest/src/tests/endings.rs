@@ -1,9 +1,9 @@
 //! Every way a publish ends is reported once, with its reason and its bytes.
 
-use headgate_rtmp::{ClientEvent, MediaKind};
+use headgate_rtmp::ClientEvent;
 
 use super::peer::Peer;
-use super::{Core, FORCED_PANIC};
+use super::Core;
 use crate::{Denial, EndReason};
 
 #[test]
@@ -71,29 +71,6 @@ fn the_gateway_ends_a_publish_with_words() {
     let (code, description) = ("NetStream.Publish.Denied".into(), "Time is up".into());
     assert_eq!(ended, ClientEvent::Ended { code, description });
     assert_eq!(core.ended(3).reason, EndReason::RejectedByCustomer);
-}
-
-#[test]
-fn a_panic_in_one_session_ends_that_session_only() {
-    let mut core = Core::start(1);
-    let mut neighbour = core.publisher("neighbour", 1, &[]);
-    let mut publisher = core.publisher("cam", 2, &[]);
-    let mut player = Peer::play(core.port(), "neighbour");
-    player.wait_ready();
-    neighbour.send_frame(0, 50);
-    publisher.send_frame(0, 50);
-    publisher.send(MediaKind::Video, 40, &[&[0x27, 1, 0, 0, 0], FORCED_PANIC].concat());
-    assert_eq!(core.ended(2).reason, EndReason::InternalError);
-    while publisher.step() {}
-    for n in 1..20 {
-        neighbour.send_frame(n, 50);
-    }
-    neighbour.say_goodbye();
-    assert_eq!(super::peer::pictures(&player.media_to_end()).len(), 20);
-    assert_eq!(core.ended(1).reason, EndReason::Unpublished);
-    // The name is free again and the worker serves on.
-    core.publisher("cam", 4, &[]).say_goodbye();
-    assert_eq!(core.ended(4).reason, EndReason::Unpublished);
 }
 
 #[test]

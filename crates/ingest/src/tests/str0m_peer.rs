@@ -16,7 +16,7 @@ use str0m::{Candidate, Event, Input, Output, Rtc};
 use super::Core;
 use super::peer::Peer;
 use super::whip::{OPUS_HEADER, PPS, SILENCE, SPS, audio, wait_until, watch};
-use crate::{AddedUpstream, EndReason, Upstream, UpstreamSource, UpstreamUrl, WhipPublish};
+use crate::{AddedUpstream, EndReason, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Bytes of a picture: it takes several packets.
@@ -50,7 +50,7 @@ impl Str0m {
         let publish = WhipPublish {
             client_id,
             name: name.into(),
-            offer: offer.to_sdp_string(),
+            offer: parse_offer(&offer.to_sdp_string()).expect("an acceptable offer"),
             upstreams: Vec::new(),
             stereo: false,
             start_bitrate_kbps: 2000,

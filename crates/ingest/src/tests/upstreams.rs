@@ -270,7 +270,7 @@ fn an_upstream_that_does_not_list_the_codec_gets_the_picture_and_the_operator_a_
     publisher.send(MediaKind::Video, 0, b"\x90hvc1the decoder's configuration");
     publisher.send(MediaKind::Video, 0, b"\x91hvc1\0\0\0a picture");
     let told = status(&core, |status| status.last_error.is_some() && status.bytes_out > 0);
-    let words = "The upstream does not list hevc (fourCcList): it may not take it";
+    let words = "The upstream does not list hevc (fourCcList): it may not accept it";
     assert_eq!((told.state, told.last_error.as_deref()), (UpstreamState::Sending, Some(words)));
     publisher.say_goodbye();
     core.ended(1);

@@ -11,7 +11,7 @@ use headgate_rtmp::MediaKind;
 use super::peer::Peer;
 use super::whip::{Broadcaster, wait_until, watch};
 use super::{Core, PATIENCE};
-use crate::{AddedUpstream, EndReason, Upstream, UpstreamSource, UpstreamUrl, WhipPublish};
+use crate::{AddedUpstream, EndReason, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The one-byte header of a chunk that goes on, on the chunk stream of commands.
@@ -48,7 +48,7 @@ fn connect_info_joins_the_connect_command_to_its_own_upstream_and_to_no_other() 
     let publish = WhipPublish {
         client_id: 1,
         name: b"cam".to_vec(),
-        offer: publisher.offer(),
+        offer: parse_offer(&publisher.offer()).expect("an acceptable offer"),
         upstreams: vec![
             upstream(port(&own), UpstreamSource::Own),
             upstream(port(&other), UpstreamSource::Deployment),

@@ -1,0 +1,7 @@
+//! A whole worker in virtual time: RTMP peers of our own protocol crate, in memory; no socket, no clock, no thread.
+
+mod bounds;
+mod panics;
+mod strangers;
+mod upstreams;
+mod world;

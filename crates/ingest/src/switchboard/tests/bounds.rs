@@ -1,0 +1,96 @@
+//! What one allowed peer can grow is bounded.
+
+use std::time::Duration;
+
+use headgate_rtmp::MediaKind;
+
+use super::world::World;
+use crate::EndReason;
+
+#[test]
+fn a_player_that_reads_a_byte_a_tick_is_closed_after_half_a_minute_of_it() {
+    let mut world = World::new();
+    let publisher = world.publisher("a", 1, &[]);
+    world.send_frame(publisher, 0, 100);
+    let (crawling, brisk) = (world.player("a"), world.player("a"));
+    world.peers.get_mut(&crawling).expect("there").reads = 1;
+    for n in 1..2_000 {
+        world.send_frame(publisher, n, 5_000);
+        world.pass(Duration::from_millis(40));
+        if !world.board.sessions.contains_key(crawling) {
+            break;
+        }
+    }
+    assert!(!world.board.sessions.contains_key(crawling), "it is still there");
+    assert!(world.board.sessions.contains_key(brisk));
+    assert!(world.reasons().is_empty());
+}
+
+#[test]
+fn configurations_over_and_over_end_the_publish_by_name() {
+    let mut world = World::new();
+    let publisher = world.publisher("a", 1, &[]);
+    for n in 0..200_u8 {
+        let body = [&[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 1], &[n][..]].concat();
+        world.send(publisher, MediaKind::Video, 0, &body);
+    }
+    world.pass(Duration::from_secs(1));
+    assert_eq!(world.reasons(), [(1, EndReason::LimitExceeded)]);
+}
+
+#[test]
+fn metadata_over_and_over_ends_the_publish_by_name() {
+    let mut world = World::new();
+    let publisher = world.publisher("a", 1, &[]);
+    let mut metadata = b"\x02\0\x0aonMetaData\x08\0\0\0\0\0\x01x\x0c\0\0\xe0\0".to_vec();
+    metadata.resize(metadata.len() + 0xe000, b'x');
+    metadata.extend_from_slice(&[0, 0, 9]);
+    for _ in 0..2_000 {
+        world.send(publisher, MediaKind::Script, 0, &metadata);
+    }
+    world.pass(Duration::from_secs(1));
+    assert_eq!(world.reasons(), [(1, EndReason::LimitExceeded)]);
+}
+
+#[test]
+fn timers_are_as_many_as_sessions_and_streams_however_long_they_run() {
+    let mut world = World::new();
+    let publishers: Vec<_> =
+        (0..5).map(|n| world.publisher(&format!("s{n}"), n, &["rtmp://u/live/x"])).collect();
+    for n in 0..500 {
+        for key in &publishers {
+            world.send_frame(*key, n, 500);
+        }
+        if n % 7 == 0 {
+            let player = world.player(&format!("s{}", n % 5));
+            world.pass(Duration::from_millis(20));
+            world.hang_up(player);
+        }
+        world.pass(Duration::from_millis(20));
+        let limit = world.board.sessions.len() + world.board.by_id.len();
+        assert!(world.board.timers.len() <= limit, "{} timers", world.board.timers.len());
+    }
+    for key in publishers {
+        world.hang_up(key);
+    }
+    world.pass(Duration::from_secs(3));
+    assert!(world.board.is_empty());
+    assert_eq!((world.board.timers.len(), world.board.questions.len()), (0, 0));
+}
+
+#[test]
+fn a_publish_request_without_an_answer_is_denied_and_asks_no_more() {
+    let mut world = World::new();
+    let key = world.connect(headgate_rtmp::ClientRole::Publish, "a");
+    world.pass(Duration::from_secs(13));
+    let events = &world.peers[&key].events;
+    assert!(events.iter().any(|event| event.contains("No decision in time")), "{events:?}");
+    world.pass(Duration::from_secs(2));
+    assert!(world.board.is_empty() && world.board.questions.is_empty());
+    let request = world.asked.pop_front().expect("it asked");
+    let guard = world.publishes.open(9, 0, None, world.now);
+    let late = super::super::Message::Allow { request, guard, upstreams: Vec::new() };
+    world.board.handle_message(late);
+    world.settle();
+    assert_eq!(world.reasons(), [(9, EndReason::BroadcasterLeft)]);
+}

@@ -1,0 +1,42 @@
+//! A bug in one session's turn is that session's end, and nobody else's.
+
+use std::time::Duration;
+
+use super::world::World;
+use crate::EndReason;
+
+#[test]
+fn a_panic_in_a_turn_ends_that_session_and_its_publish_by_name() {
+    let mut world = World::new();
+    let faulty = world.publisher("faulty", 1, &[]);
+    let neighbour = world.publisher("neighbour", 2, &[]);
+    world.send_frame(neighbour, 0, 100);
+    let player = world.player("neighbour");
+    world.board.turn(faulty, |_, _, _| panic!("a bug"));
+    world.settle();
+    for n in 1..20 {
+        world.send_frame(neighbour, n, 100);
+    }
+    world.pass(Duration::from_secs(1));
+    assert_eq!(world.reasons(), [(1, EndReason::InternalError)]);
+    assert_eq!(world.frames(player), (0..20).collect::<Vec<_>>());
+    // The name is free again and the worker serves on.
+    let again = world.publisher("faulty", 3, &[]);
+    world.hang_up(again);
+    assert_eq!(world.reasons().last(), Some(&(3, EndReason::BroadcasterLeft)));
+}
+
+#[test]
+fn a_panic_outside_any_turn_ends_all_and_the_worker_begins_anew() {
+    let mut world = World::new();
+    let publisher = world.publisher("a", 1, &[]);
+    world.send_frame(publisher, 0, 100);
+    world.player("a");
+    world.board.give_up();
+    world.settle();
+    assert_eq!(world.reasons(), [(1, EndReason::InternalError)]);
+    assert!(world.board.is_empty());
+    world.peers.clear();
+    world.publisher("a", 2, &[]);
+    assert!(world.board.has_streams());
+}

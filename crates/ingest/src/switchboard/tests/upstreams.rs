@@ -1,0 +1,97 @@
+//! Pushes in virtual time: pauses, stalls, redirects of fate.
+
+use std::time::Duration;
+
+use super::world::World;
+use crate::EndReason;
+
+const URL: &str = "rtmp://upstream.example/live/out";
+
+/// Seconds between the attempts so far, rounded.
+fn pauses(world: &World) -> Vec<u64> {
+    let pairs = world.resolved.windows(2);
+    pairs.map(|pair| (pair[1] - pair[0]).as_secs_f64().round() as u64).collect()
+}
+
+#[test]
+fn pauses_between_attempts_double_and_begin_anew_after_half_a_minute_of_sending() {
+    let mut world = World::new();
+    world.upstream.0 = false;
+    let publisher = world.publisher("a", 1, &[URL]);
+    let mut n = 0;
+    let mut run = |world: &mut World, seconds: u32| {
+        for _ in 0..seconds * 25 {
+            world.send_frame(publisher, n, 100);
+            world.pass(Duration::from_millis(40));
+            n += 1;
+        }
+    };
+    run(&mut world, 20);
+    let first = pauses(&world);
+    assert!(first.len() >= 4 && first.is_sorted() && first[0] <= 1 && first[3] >= 6, "{first:?}");
+    world.upstream.0 = true;
+    run(&mut world, 60);
+    let upstream = world.upstream_peer().expect("connected");
+    assert!(!world.frames(upstream).is_empty());
+    world.resolved.clear();
+    world.hang_up(upstream);
+    world.upstream.0 = false;
+    run(&mut world, 4);
+    assert!(pauses(&world).first().is_some_and(|pause| *pause <= 2), "{:?}", pauses(&world));
+}
+
+#[test]
+fn an_upstream_that_takes_no_byte_for_ten_seconds_is_left_and_dialled_again() {
+    let mut world = World::new();
+    let publisher = world.publisher("a", 1, &[URL]);
+    world.send_frame(publisher, 0, 100);
+    let upstream = world.upstream_peer().expect("connected");
+    world.peers.get_mut(&upstream).expect("there").reads = 0;
+    let attempts = world.resolved.len();
+    for n in 1..250 {
+        world.send_frame(publisher, n, 100);
+        world.pass(Duration::from_millis(40));
+    }
+    assert_eq!(world.resolved.len(), attempts, "it had ten seconds");
+    for n in 250..400 {
+        world.send_frame(publisher, n, 100);
+        world.pass(Duration::from_millis(40));
+    }
+    assert_eq!(world.resolved.len(), attempts + 1);
+    let again = world.upstream_peer().expect("connected anew");
+    let frames = world.frames(again);
+    assert_eq!(frames.first().map(|n| n % 25), Some(0), "it resumes at a keyframe: {frames:?}");
+}
+
+#[test]
+fn what_waits_for_an_upstream_reaches_it_after_the_publisher_has_left() {
+    let mut world = World::new();
+    let publisher = world.publisher("a", 1, &[URL]);
+    world.send_frame(publisher, 0, 100);
+    let upstream = world.upstream_peer().expect("connected");
+    world.peers.get_mut(&upstream).expect("there").reads = 0;
+    for n in 1..20 {
+        world.send_frame(publisher, n, 100);
+    }
+    world.hang_up(publisher);
+    world.peers.get_mut(&upstream).expect("there").reads = usize::MAX;
+    world.pass(Duration::from_millis(100));
+    assert_eq!(world.frames(upstream), (0..20).collect::<Vec<_>>());
+    let said = &world.peers[&upstream].events;
+    assert!(said.iter().any(|event| event.contains("PublishEnded")), "{said:?}");
+    world.pass(Duration::from_secs(3));
+    assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)]);
+    assert!(world.board.is_empty());
+}
+
+#[test]
+fn a_push_that_is_between_two_attempts_does_not_hold_up_the_end_of_its_publish() {
+    let mut world = World::new();
+    world.upstream.0 = false;
+    let publisher = world.publisher("a", 1, &[URL]);
+    world.send_frame(publisher, 0, 100);
+    world.pass(Duration::from_millis(100));
+    world.hang_up(publisher);
+    assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)]);
+    assert!(world.board.is_empty());
+}

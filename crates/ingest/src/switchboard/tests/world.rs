@@ -1,0 +1,332 @@
+//! One switchboard, the gateway's part, and the peers of its sessions.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use headgate_rtmp::{
+    ClientConfig, ClientEvent, ClientRole, ClientSession, Limits, MediaKind, MediaMessage, Output,
+    ServerConfig, ServerEvent, ServerSession,
+};
+
+use super::super::*;
+use crate::publish::mailbox::{Event, Mailbox, PublishEnded};
+use crate::publish::upstreams::{Upstream, UpstreamSource};
+use crate::{EndReason, UpstreamUrl};
+
+/// AVCDecoderConfigurationRecord in its tag body.
+pub(super) const AVC_HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 0];
+/// How often the worker wakes when it is busy.
+const TICK: Duration = Duration::from_millis(10);
+
+/// The other side of a session's connection.
+pub(super) enum Remote {
+    /// A broadcaster or a player.
+    Client(Box<ClientSession>),
+    /// An upstream.
+    Upstream(Box<ServerSession>),
+}
+
+/// A peer, and how well it reads.
+pub(super) struct Peer {
+    pub(super) remote: Remote,
+    /// Bytes that it takes from us at each tick.
+    pub(super) reads: usize,
+    /// What came of its stream.
+    pub(super) media: Vec<MediaMessage>,
+    /// What it was told.
+    pub(super) events: Vec<String>,
+    /// Upstreams: how they answer a publish.
+    accepts: bool,
+}
+
+pub(super) struct World {
+    pub(super) now: Instant,
+    pub(super) board: Switchboard,
+    pub(super) publishes: Arc<Publishes>,
+    pub(super) peers: HashMap<SessionKey, Peer>,
+    pub(super) ended: Vec<PublishEnded>,
+    /// Requests that no answer was given to yet.
+    pub(super) asked: VecDeque<u64>,
+    /// When a push asked for an address.
+    pub(super) resolved: Vec<Instant>,
+    /// Whether upstreams can be connected to, whether they accept, and what they take at each tick.
+    pub(super) upstream: (bool, bool, usize),
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let publishes = Publishes::new(Mailbox::new(Box::new(|| {})));
+        let (transcoders, _) = Transcoders::new(1, 0);
+        let context = Context {
+            worker: 0,
+            workers: 1,
+            caches_gop: true,
+            pushes_silence: true,
+            publishes: publishes.clone(),
+            transcoders: Arc::new(transcoders),
+        };
+        let now = Instant::now();
+        Self {
+            now,
+            board: Switchboard::new(context, now),
+            publishes,
+            peers: HashMap::new(),
+            ended: Vec::new(),
+            asked: VecDeque::new(),
+            resolved: Vec::new(),
+            upstream: (true, true, usize::MAX),
+        }
+    }
+
+    /// A connection from a broadcaster or player of `name`.
+    pub(super) fn connect(&mut self, role: ClientRole, name: &str) -> SessionKey {
+        let config = ClientConfig {
+            app: "live".into(),
+            tc_url: "rtmp://h/live".into(),
+            name: name.into(),
+            limits: Limits { turn_work: u32::MAX, ..Limits::default() },
+            ..ClientConfig::new(role)
+        };
+        let key = self.board.accept(IpAddr::from([192, 0, 2, 1])).expect("it serves");
+        let remote = Remote::Client(Box::new(ClientSession::new(config, self.now)));
+        self.add_peer(key, remote, usize::MAX);
+        self.settle();
+        key
+    }
+
+    /// A publisher of `name`, allowed under `client_id`, its headers sent.
+    pub(super) fn publisher(&mut self, name: &str, client_id: u64, upstreams: &[&str]) -> SessionKey {
+        let key = self.connect(ClientRole::Publish, name);
+        let request = self.asked.pop_front().expect("it asked");
+        let guard = self.publishes.open(client_id, 0, None, self.now);
+        let upstream = |url: &&str| Upstream {
+            url: UpstreamUrl::parse(url).expect("valid"),
+            source: UpstreamSource::Stream,
+        };
+        let upstreams = upstreams.iter().map(upstream).collect();
+        self.board.handle_message(Message::Allow { request, guard, upstreams });
+        self.settle();
+        self.send(key, MediaKind::Video, 0, AVC_HEADER);
+        key
+    }
+
+    /// A player of `name`.
+    pub(super) fn player(&mut self, name: &str) -> SessionKey {
+        self.connect(ClientRole::Play, name)
+    }
+
+    /// The publisher sends frame `n`, one each 40 ms, a keyframe each second, its number and `length` bytes in it.
+    pub(super) fn send_frame(&mut self, key: SessionKey, n: u32, length: usize) {
+        let mut frame = vec![if n % 25 == 0 { 0x17 } else { 0x27 }, 1, 0, 0, 0];
+        frame.extend_from_slice(&n.to_be_bytes());
+        frame.resize(9 + length, 0);
+        self.send(key, MediaKind::Video, n * 40, &frame);
+    }
+
+    /// A publisher sends a message and the worker has its turn.
+    pub(super) fn send(&mut self, key: SessionKey, kind: MediaKind, timestamp: u32, body: &[u8]) {
+        if let Some(Peer { remote: Remote::Client(client), .. }) = self.peers.get_mut(&key) {
+            client.send_media(kind, timestamp, &[], &Bytes::copy_from_slice(body));
+        }
+        self.settle();
+    }
+
+    /// The peer closes its connection.
+    pub(super) fn hang_up(&mut self, key: SessionKey) {
+        self.peers.remove(&key);
+        self.board.handle_closed(key, None);
+        self.settle();
+    }
+
+    /// Time passes, the worker waking as often as it must.
+    pub(super) fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
+        while self.now < until {
+            let due = self.board.poll_timeout().unwrap_or(until);
+            self.now = due.clamp(self.now, self.now + TICK).max(self.now).min(until);
+            if due > self.now {
+                self.now = (self.now + TICK).min(due).min(until);
+            }
+            self.board.begin(self.now);
+            self.board.handle_timeout();
+            self.settle();
+            let next = self.board.poll_timeout();
+            assert!(next.is_none_or(|at| at > self.now), "a deadline that is never served");
+        }
+    }
+
+    /// Bytes and actions pass until nothing moves.
+    pub(super) fn settle(&mut self) {
+        self.board.begin(self.now);
+        let mut left: HashMap<_, _> = self.peers.iter().map(|(key, of)| (*key, of.reads)).collect();
+        for _ in 0..1_000 {
+            let mut moved = self.carry_actions();
+            moved |= self.read_peers();
+            for key in self.board.poll_ready() {
+                moved |= self.write(key, left.entry(key).or_insert(usize::MAX));
+            }
+            self.drain_mailbox();
+            if !moved {
+                return;
+            }
+        }
+        panic!("the worker never comes to rest");
+    }
+
+    /// What a peer has seen of its stream: the numbers of its frames.
+    pub(super) fn frames(&self, key: SessionKey) -> Vec<u32> {
+        let numbers = self.peers[&key].media.iter().filter_map(|message| {
+            let body = message.payload.get(1..9).filter(|_| message.kind == MediaKind::Video)?;
+            (body[0] == 1).then(|| u32::from_be_bytes([body[4], body[5], body[6], body[7]]))
+        });
+        numbers.collect()
+    }
+
+    /// The peer of the push of the only publish.
+    pub(super) fn upstream_peer(&self) -> Option<SessionKey> {
+        let is_upstream = |peer: &Peer| matches!(peer.remote, Remote::Upstream(_));
+        self.peers.iter().find(|(_, peer)| is_upstream(peer)).map(|(key, _)| *key)
+    }
+
+    fn add_peer(&mut self, key: SessionKey, remote: Remote, reads: usize) {
+        let accepts = self.upstream.1;
+        let peer = Peer { remote, reads, media: Vec::new(), events: Vec::new(), accepts };
+        self.peers.insert(key, peer);
+    }
+
+    fn carry_actions(&mut self) -> bool {
+        let actions = self.board.poll_actions();
+        let moved = !actions.is_empty();
+        for action in actions {
+            match action {
+                Action::Connect { session, .. } if self.upstream.0 => {
+                    let session_of = ServerSession::new(ServerConfig::default(), self.now);
+                    let reads = self.upstream.2;
+                    self.add_peer(session, Remote::Upstream(Box::new(session_of)), reads);
+                    self.board.handle_connected(session);
+                }
+                Action::Connect { session, .. } => self.board.handle_connect_failed(session, None),
+                Action::Disconnect(key) => {
+                    // Players and broadcasters stay for their statistics.
+                    if matches!(self.peers.get(&key), Some(Peer { remote: Remote::Upstream(_), .. })) {
+                        self.peers.remove(&key);
+                    }
+                }
+                Action::Read(_) | Action::Send(..) | Action::ClosePath(_) | Action::Tell(..) => {}
+            }
+        }
+        moved
+    }
+
+    /// Hands what peers have written to the worker.
+    fn read_peers(&mut self) -> bool {
+        let mut moved = false;
+        for key in self.peers.keys().copied().collect::<Vec<_>>() {
+            let Some(peer) = self.peers.get_mut(&key) else { continue };
+            let output = match &mut peer.remote {
+                Remote::Client(client) => client.output_mut(),
+                Remote::Upstream(server) => server.output_mut(),
+            };
+            if !self.board.begin_turn(key) {
+                moved |= self.board.end_read(key);
+                continue;
+            }
+            let bytes = take(output, usize::MAX);
+            if !bytes.is_empty() {
+                self.board.handle_input(key, &bytes);
+                moved = true;
+            }
+            moved |= self.board.end_read(key);
+        }
+        moved
+    }
+
+    /// Hands what the worker has for a peer to it, as much as it takes.
+    fn write(&mut self, key: SessionKey, left: &mut usize) -> bool {
+        let Some(peer) = self.peers.get_mut(&key) else { return false };
+        self.board.fill(key);
+        let Some(output) = self.board.output_mut(key) else { return false };
+        let was_empty = output.is_empty();
+        let bytes = take(output, *left);
+        *left -= bytes.len().min(*left);
+        if bytes.is_empty() && !was_empty {
+            return false;
+        }
+        self.board.handle_written(key, bytes.len());
+        peer.read(&bytes, self.now);
+        !bytes.is_empty()
+    }
+
+    fn drain_mailbox(&mut self) {
+        for event in self.publishes.mailbox().drain() {
+            match event {
+                Event::PublishRequested(asked) => self.asked.push_back(asked.request),
+                Event::PublishEnded(ended) => self.ended.push(ended),
+                Event::AddressWanted(wanted) => {
+                    self.resolved.push(self.now);
+                    let addresses = vec![IpAddr::from([192, 0, 2, 9])];
+                    self.board.handle_message(Message::Dial { push: wanted.push, addresses });
+                }
+                Event::UpstreamChanged(_) => {}
+            }
+        }
+    }
+
+    /// The reasons of the ends so far, by client id.
+    pub(super) fn reasons(&self) -> Vec<(u64, EndReason)> {
+        self.ended.iter().map(|ended| (ended.client_id, ended.reason)).collect()
+    }
+}
+
+impl Peer {
+    fn read(&mut self, bytes: &[u8], now: Instant) {
+        match &mut self.remote {
+            Remote::Client(client) => {
+                client.begin_turn();
+                // What is refused shows in the events.
+                let _ = client.handle_input(bytes, now);
+                while let Some(event) = client.poll_event() {
+                    match event {
+                        ClientEvent::Media(media) => self.media.push(media),
+                        other => self.events.push(format!("{other:?}")),
+                    }
+                }
+            }
+            Remote::Upstream(server) => {
+                server.begin_turn();
+                let _ = server.handle_input(bytes, now);
+                while server.has_unread_input() && server.takes_input() {
+                    server.begin_turn();
+                    let _ = server.handle_input(&[], now);
+                }
+                while let Some(event) = server.poll_event() {
+                    match event {
+                        ServerEvent::PublishRequested(_) if self.accepts => server.allow(),
+                        ServerEvent::Media(media) => self.media.push(media),
+                        other => self.events.push(format!("{other:?}")),
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn take(output: &mut Output, limit: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < limit && !output.is_empty() {
+        let mut slices = [std::io::IoSlice::new(&[])];
+        let count = output.io_slices(&mut slices);
+        let slice = slices[..count].first().map_or(&[][..], |slice| slice);
+        let taken = slice.len().min(limit - bytes.len());
+        bytes.extend_from_slice(&slice[..taken]);
+        output.consume(taken);
+    }
+    bytes
+}
+
+/// Where a client of the tests is.
+pub(super) fn address(port: u16) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 7], port))
+}
