@@ -199,6 +199,12 @@ impl Hub {
             || stream.relays.iter().any(|(_, relay)| relay.needs_aac())
     }
 
+    /// Whether the reader's stream has audio that it gets transcoded.
+    pub(crate) fn has_opus(&self, key: SubscriberKey) -> bool {
+        let stream = self.subscribers.get(key.0).and_then(|of| self.streams.get(of.stream.0));
+        stream.is_some_and(|stream| stream.has_opus)
+    }
+
     /// The Opus packets a joiner would get.
     pub(crate) fn opus_packets(&self, stream: StreamKey) -> Vec<Frame> {
         self.streams.get(stream.0).map_or_else(Vec::new, |live| live.join.opus_packets().collect())
