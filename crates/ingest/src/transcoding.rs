@@ -9,6 +9,8 @@
 
 mod encoders;
 mod ring;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 use std::io;

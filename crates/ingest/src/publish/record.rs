@@ -139,6 +139,11 @@ impl PublishRecord {
         *lock(&self.transcoder_error) = error;
     }
 
+    /// See [`PublishSnapshot::transcoder_error`].
+    pub(crate) fn transcoder_error(&self) -> Option<String> {
+        lock(&self.transcoder_error).clone()
+    }
+
     /// Payload bytes in and out so far.
     #[must_use]
     pub(crate) fn bytes(&self) -> (u64, u64) {
@@ -160,7 +165,7 @@ impl PublishRecord {
             dropped_frames: self.dropped_frames.load(Ordering::Relaxed),
             tracks: *lock(&self.tracks),
             upstreams: self.upstreams.status(now, wall),
-            transcoder_error: lock(&self.transcoder_error).clone(),
+            transcoder_error: self.transcoder_error(),
         }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct RtmpPush {
     connect_info: Bytes,
     /// Whether silence is added while the stream has no audio (R5).
     adds_silence: bool,
-    /// The stream has had Opus audio.
+    /// The stream has audio that is still to be made in the upstream's form.
     expects_audio: bool,
     was_accepted: bool,
     /// The publisher is there.
@@ -174,11 +174,13 @@ impl RtmpPush {
         self.leave(now, effects);
     }
 
-    /// The stream has audio, perhaps not in the upstream's form yet: no silence is added meanwhile.
-    pub(crate) fn expect_audio(&mut self) {
-        self.expects_audio = true;
-        if let Some(silence) = &mut self.silence {
-            silence.expect_audio();
+    /// Whether the stream has audio that is still to be made in the upstream's form: silence waits for it.
+    pub(crate) fn expect_audio(&mut self, expects_audio: bool) {
+        self.expects_audio = expects_audio;
+        match &mut self.silence {
+            Some(silence) if expects_audio => silence.expect_audio(),
+            Some(silence) => silence.expect_no_audio(),
+            None => {}
         }
     }
 

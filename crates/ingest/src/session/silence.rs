@@ -1,6 +1,8 @@
-//! Silence for an upstream whose stream has no sound (R5). Pure: it is told the time.
+//! Silent AAC for an upstream whose stream has no audio (R5). Pure: time is an argument.
 //!
-//! Pictures drive it: no timer, and no sound ever runs ahead of its picture.
+//! Contract: one [`Silence`] per connection to an upstream. Every frame for it goes through [`Silence::handle_frame`]
+//! until that returns false; from then on frames need nothing from here. Video frames drive it, so there is no timer
+//! and silence never runs ahead of video. What it writes of audio never goes back in time, unless the video clock does.
 
 use std::time::{Duration, Instant};
 
@@ -8,49 +10,103 @@ use bytes::Bytes;
 use headgate_media::aac::{SAMPLES_PER_FRAME, SILENCE_STEREO, lc_48k};
 use headgate_media::{Channels, Codec, Frame, FrameKind, Timestamp, Track};
 
-/// A stream gets so long from its first picture to come up with sound of its own.
+/// How long after its first video frame a stream may take to bring audio: platforms that insist on audio refuse a
+/// stream after a few seconds without.
 const PATIENCE: Duration = Duration::from_secs(1);
-const PATIENCE_US: i64 = 1_000_000;
+/// The same when audio is known to be coming, from a publisher that is muted or an encoder that is late.
+const EXPECTED_PATIENCE: Duration = Duration::from_secs(10);
 /// Samples per second of the silence.
 const SAMPLE_RATE: i64 = 48_000;
-/// When the pictures' clock is further away than this, silence starts anew there instead of filling the hole.
+/// When the video clock is further away than this, silence starts again there instead of filling the gap.
 const STEP_LIMIT_US: i64 = 2_000_000;
-/// Frames of real sound that may be left out because silence has passed their time; then they go as they come.
-const LATE_LIMIT: u32 = 64;
+/// Video timestamps further than this from zero (4,500 years) count as this, so that sums cannot overflow.
+const CLOCK_LIMIT_US: i64 = 1 << 57;
+/// Audio that is further than this behind the silence already sent, or has not caught up with it after so much video,
+/// is no longer left out: its timestamps are shifted to continue there.
+const BEHIND_LIMIT_US: i64 = 10_000_000;
 
-/// What one push adds to a stream, until that has sound of its own.
+/// What one push adds to a stream until that has audio of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
-    /// When the first picture passed, and its decode time.
-    began: Option<(Instant, Timestamp)>,
-    running: Option<Running>,
     expects_audio: bool,
-    /// The stream's own, to be told when its sound begins.
+    /// When the first video frame passed, and its timestamp.
+    first_video: Option<(Instant, Timestamp)>,
+    newest_video: Timestamp,
+    phase: Phase,
+    /// The stream's own decoder configuration of its audio.
     configuration: Option<Frame>,
+    /// Codec and data of the one written last.
+    written: Option<(Codec, Bytes)>,
+}
+
+#[derive(Debug, Default)]
+enum Phase {
+    /// No audio has been written.
+    #[default]
+    Waiting,
+    /// Silence is written beside the video.
+    Silent(Run),
+    /// The stream has audio, but silence has been written for its time. No more silence is made.
+    CatchingUp(CatchUp),
+}
+
+/// Silence without a gap.
+#[derive(Debug)]
+struct Run {
+    since: Timestamp,
+    frames: i64,
 }
 
 #[derive(Debug)]
-struct Running {
+struct CatchUp {
+    /// Where the audio already written ends.
+    floor_us: i64,
+    /// Video timestamp at which the stream's audio came.
     since: Timestamp,
-    frames: i64,
-    late: u32,
+    /// What is added to the audio's timestamps, once it was too far behind.
+    shift_us: Option<i64>,
 }
 
-impl Running {
-    /// Decode time of the next frame: from the sample counter, so that it never drifts.
+impl Run {
+    /// Timestamp of the next frame: from the sample counter, so that it never drifts.
     fn next_us(&self) -> i64 {
         let samples = self.frames * i64::from(SAMPLES_PER_FRAME);
         self.since.as_micros() + samples * 1_000_000 / SAMPLE_RATE
     }
 }
 
+impl CatchUp {
+    /// What to add to an audio frame's timestamp; `None` to leave the frame out.
+    fn shift(&mut self, frame: Timestamp, newest_video: Timestamp) -> Option<i64> {
+        let behind = self.floor_us.saturating_sub(frame.as_micros());
+        if behind <= 0 {
+            return Some(0);
+        }
+        let waited = newest_video.as_micros().saturating_sub(self.since.as_micros());
+        let is_too_far = match self.shift_us {
+            None => behind > BEHIND_LIMIT_US || waited > BEHIND_LIMIT_US,
+            Some(shift) => behind.saturating_sub(shift) > BEHIND_LIMIT_US,
+        };
+        if is_too_far {
+            self.shift_us = Some(behind);
+        }
+        self.shift_us.filter(|shift| *shift >= behind)
+    }
+}
+
 impl Silence {
-    /// The stream has audio that is still to be transcoded.
-    pub(crate) fn expect_audio(&mut self) {
+    /// The stream has an audio track whose frames are still to come, transcoded ones for example: silence waits longer.
+    /// A configuration of an audio codec says the same.
+    pub(crate) const fn expect_audio(&mut self) {
         self.expects_audio = true;
     }
 
-    /// Passes a frame on with what silence it needs. False: the stream has sound, nothing is left to do here.
+    /// The audio that was expected cannot be made: silence waits no longer than for a stream without audio.
+    pub(crate) const fn expect_no_audio(&mut self) {
+        self.expects_audio = false;
+    }
+
+    /// Writes a frame with what silence it needs. False: the stream has audio, and nothing is left to do here.
     pub(crate) fn handle_frame(
         &mut self,
         frame: &Frame,
@@ -59,15 +115,17 @@ impl Silence {
     ) -> bool {
         match (frame.track(), frame.kind) {
             (Track::Audio, FrameKind::Configuration) => {
+                self.expect_audio();
                 self.configuration = Some(frame.clone());
-                // While silence runs it has its own header; the stream's comes with its sound.
-                if self.running.is_none() {
-                    write(frame);
+                // Silence has a configuration of its own; the stream's follows with its audio.
+                if matches!(self.phase, Phase::Waiting) {
+                    self.write_configuration(frame.clone(), &mut write);
                 }
                 true
             }
-            (Track::Audio, _) => self.handle_sound(frame, write),
+            (Track::Audio, _) => self.handle_audio(frame, &mut write),
             (Track::Video, FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable) => {
+                self.newest_video = frame.timestamp;
                 self.fill(frame.timestamp, now, &mut write);
                 write(frame);
                 true
@@ -79,146 +137,77 @@ impl Silence {
         }
     }
 
-    fn handle_sound(&mut self, frame: &Frame, mut write: impl FnMut(&Frame)) -> bool {
-        if let Some(running) = &mut self.running {
-            if frame.timestamp.as_micros() < running.next_us() && running.late < LATE_LIMIT {
-                running.late += 1;
-                return true;
-            }
-            if let Some(configuration) = &self.configuration {
-                write(&Frame { timestamp: frame.timestamp, ..configuration.clone() });
-            }
+    fn handle_audio(&mut self, frame: &Frame, write: &mut impl FnMut(&Frame)) -> bool {
+        if let Phase::Silent(run) = &self.phase {
+            let (floor_us, since) = (run.next_us(), self.newest_video);
+            self.phase = Phase::CatchingUp(CatchUp { floor_us, since, shift_us: None });
         }
-        write(frame);
-        false
+        let Phase::CatchingUp(catch_up) = &mut self.phase else {
+            write(frame);
+            return false;
+        };
+        let Some(shift) = catch_up.shift(frame.timestamp, self.newest_video) else { return true };
+        let shifted_us = frame.timestamp.as_micros().saturating_add(shift);
+        catch_up.floor_us = shifted_us;
+        let timestamp = Timestamp::from_micros(shifted_us);
+        if let Some(configuration) = self.configuration.clone() {
+            self.write_configuration(Frame { timestamp, ..configuration }, write);
+        }
+        write(&Frame { timestamp, ..frame.clone() });
+        shift != 0
     }
 
-    /// Silence up to a picture's time.
+    /// Silence up to a video frame's timestamp.
     fn fill(&mut self, to: Timestamp, now: Instant, write: &mut impl FnMut(&Frame)) {
-        let (since, first) = *self.began.get_or_insert((now, to));
-        if self.running.is_none() {
-            if self.expects_audio {
+        let to = Timestamp::from_micros(to.as_micros().clamp(-CLOCK_LIMIT_US, CLOCK_LIMIT_US));
+        let (since, first) = *self.first_video.get_or_insert((now, to));
+        let mut run = match std::mem::take(&mut self.phase) {
+            Phase::Waiting => {
+                // Both clocks: the frames of a late join are old already, and its audio may be on its way.
+                let elapsed = Timestamp::from_micros(to.as_micros() - first.as_micros());
+                let patience = if self.expects_audio { EXPECTED_PATIENCE } else { PATIENCE };
+                if now < since + patience || elapsed < timestamp(patience) {
+                    return;
+                }
+                let data = Bytes::copy_from_slice(&lc_48k(Channels::Stereo));
+                self.write_configuration(aac(FrameKind::Configuration, to, data), write);
+                Run { since: to, frames: 0 }
+            }
+            Phase::Silent(run) => run,
+            phase @ Phase::CatchingUp(_) => {
+                self.phase = phase;
                 return;
             }
-            // Both clocks: what a late joiner gets at once is old already, and its sound may be on its way.
-            if now < since + PATIENCE || to.as_micros() < first.as_micros() + PATIENCE_US {
-                return;
-            }
-            let data = Bytes::copy_from_slice(&lc_48k(Channels::Stereo));
-            write(&aac(FrameKind::Configuration, to, data));
+        };
+        if to.as_micros().abs_diff(run.next_us()) > STEP_LIMIT_US.unsigned_abs() {
+            run = Run { since: to, frames: 0 };
         }
-        let running = self.running.get_or_insert(Running { since: to, frames: 0, late: 0 });
-        if (to.as_micros() - running.next_us()).abs() > STEP_LIMIT_US {
-            (running.since, running.frames) = (to, 0);
-        }
-        while running.next_us() <= to.as_micros() {
-            let timestamp = Timestamp::from_micros(running.next_us());
+        while run.next_us() <= to.as_micros() {
+            let timestamp = Timestamp::from_micros(run.next_us());
             write(&aac(FrameKind::Audio, timestamp, Bytes::from_static(&SILENCE_STEREO)));
-            running.frames += 1;
+            run.frames += 1;
+        }
+        self.phase = Phase::Silent(run);
+    }
+
+    /// Writes a decoder configuration unless the upstream has it already.
+    fn write_configuration(&mut self, frame: Frame, write: &mut impl FnMut(&Frame)) {
+        let is_known =
+            |(codec, data): &(Codec, Bytes)| *codec == frame.codec && *data == frame.data;
+        if !self.written.as_ref().is_some_and(is_known) {
+            write(&frame);
+            self.written = Some((frame.codec, frame.data));
         }
     }
 }
 
-fn aac(kind: FrameKind, timestamp: Timestamp, data: Bytes) -> Frame {
+fn timestamp(duration: Duration) -> Timestamp {
+    Timestamp::from_micros(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX))
+}
+
+const fn aac(kind: FrameKind, timestamp: Timestamp, data: Bytes) -> Frame {
     Frame { codec: Codec::Aac, kind, timestamp, composition_ms: 0, data }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Push {
-        silence: Silence,
-        start: Instant,
-        wrote: Vec<Frame>,
-        is_needed: bool,
-    }
-
-    impl Push {
-        fn new() -> Self {
-            let start = Instant::now();
-            Self { silence: Silence::default(), start, wrote: Vec::new(), is_needed: true }
-        }
-
-        /// A frame that passes at `at_ms` of the wall clock.
-        fn pass(&mut self, codec: Codec, kind: FrameKind, millis: i64, at_ms: u64) {
-            let (timestamp, data) = (Timestamp::from_millis(millis), Bytes::from_static(b"real"));
-            let frame = Frame { codec, kind, timestamp, composition_ms: 0, data };
-            let now = self.start + Duration::from_millis(at_ms);
-            let wrote = &mut self.wrote;
-            self.is_needed =
-                self.silence.handle_frame(&frame, now, |frame| wrote.push(frame.clone()));
-        }
-
-        fn pictures(&mut self, from_ms: i64, to_ms: i64) {
-            for millis in (from_ms..=to_ms).step_by(40) {
-                self.pass(Codec::H264, FrameKind::Keyframe, millis, millis.unsigned_abs());
-            }
-        }
-
-        fn silent_ms(&self) -> Vec<i64> {
-            let silent = |frame: &&Frame| frame.data == SILENCE_STEREO[..];
-            self.wrote.iter().filter(silent).map(|frame| frame.timestamp.as_millis()).collect()
-        }
-    }
-
-    #[test]
-    fn silence_begins_a_second_after_the_first_picture_and_keeps_the_sample_clock() {
-        let mut push = Push::new();
-        push.pictures(0, 960);
-        assert_eq!(push.wrote.len(), 25);
-        push.pictures(1000, 3000);
-        let times = push.silent_ms();
-        assert_eq!(times[..4], [1000, 1021, 1042, 1064]);
-        // 48,000 / 1024 frames a second.
-        assert_eq!(times.len(), 94);
-        let header = push.wrote.iter().position(|frame| frame.data == lc_48k(Channels::Stereo)[..]);
-        assert_eq!(header, Some(25));
-        assert!(push.is_needed);
-    }
-
-    #[test]
-    fn sound_that_comes_in_time_is_left_alone() {
-        let mut push = Push::new();
-        push.pass(Codec::Aac, FrameKind::Configuration, 0, 0);
-        push.pictures(0, 400);
-        push.pass(Codec::Aac, FrameKind::Audio, 390, 400);
-        assert!(!push.is_needed && push.silent_ms().is_empty());
-        assert_eq!(push.wrote.len(), 13);
-    }
-
-    #[test]
-    fn real_sound_takes_over_with_its_own_header_and_never_goes_back_in_time() {
-        let mut push = Push::new();
-        push.pass(Codec::Aac, FrameKind::Configuration, 0, 0);
-        push.pictures(0, 2000);
-        let last = push.silent_ms().last().copied().expect("silence");
-        push.wrote.clear();
-        push.pass(Codec::Aac, FrameKind::Audio, last, 2010);
-        assert!(push.is_needed && push.wrote.is_empty());
-        push.pass(Codec::Aac, FrameKind::Audio, last + 30, 2030);
-        let kinds: Vec<_> = push.wrote.iter().map(|frame| frame.kind).collect();
-        assert_eq!(kinds, [FrameKind::Configuration, FrameKind::Audio]);
-        assert!(!push.is_needed);
-    }
-
-    #[test]
-    fn a_burst_of_old_pictures_does_not_use_up_the_patience() {
-        let mut push = Push::new();
-        for millis in (0..4000).step_by(40) {
-            push.pass(Codec::H264, FrameKind::Keyframe, millis, 5);
-        }
-        assert!(push.silent_ms().is_empty());
-    }
-
-    #[test]
-    fn a_step_of_the_clock_is_followed_and_not_filled() {
-        let mut push = Push::new();
-        push.pictures(0, 1200);
-        let before = push.silent_ms().len();
-        push.pass(Codec::H264, FrameKind::Keyframe, 3_600_000, 1240);
-        assert_eq!(push.silent_ms()[before..], [3_600_000]);
-        push.pass(Codec::H264, FrameKind::Keyframe, 0, 1280);
-        assert_eq!(push.silent_ms().last(), Some(&0));
-    }
-}
+mod tests;

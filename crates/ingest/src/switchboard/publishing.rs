@@ -133,7 +133,7 @@ impl Switchboard {
         };
         let is_opus = frame.codec == Codec::Opus && frame.kind == FrameKind::Audio;
         if is_opus && !self.hub.has_opus_audio(stream) {
-            self.expect_audio(stream);
+            self.expect_audio(stream, true);
         }
         self.hub.publish(stream, frame, &mut self.woken);
         if is_opus {
@@ -141,16 +141,12 @@ impl Switchboard {
         }
     }
 
-    /// The stream has audio that may have to be transcoded first: no push of it makes up silence meanwhile.
-    fn expect_audio(&mut self, stream: StreamKey) {
+    /// Whether the stream has audio that may have to be transcoded first: no push of it makes up silence meanwhile.
+    fn expect_audio(&mut self, stream: StreamKey, expects_audio: bool) {
         let live = self.hub.stream(stream);
         let pushes = live.and_then(|live| live.source.local()).map(|local| local.pushes.clone());
         for push in pushes.into_iter().flatten() {
-            self.turn(push, |session, _, _| {
-                if let Session::Push(push) = session {
-                    push.expect_audio();
-                }
-            });
+            self.turn_push(push, |push, _, _| push.expect_audio(expects_audio));
         }
     }
 
@@ -192,7 +188,11 @@ impl Switchboard {
         let Some(transcoder) = live.source.local().and_then(|local| local.transcoder.clone()) else {
             return;
         };
-        live.record.set_transcoder_error(transcoder.failure());
+        let failure = transcoder.failure();
+        if failure != live.record.transcoder_error() {
+            live.record.set_transcoder_error(failure.clone());
+            self.expect_audio(stream, failure.is_none());
+        }
         for frame in transcoder.drain() {
             self.hub.publish(stream, &frame, &mut self.woken);
         }

@@ -67,9 +67,7 @@ impl Switchboard {
         else {
             return;
         };
-        if has_opus_audio {
-            session.expect_audio();
-        }
+        session.expect_audio(has_opus_audio);
         self.hub.count(subscriber, session.record().delivery.clone());
     }
 

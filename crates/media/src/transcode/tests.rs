@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends at what it does not expect")]
 
+mod bounds;
 mod figures;
 mod support;
 mod xaac;
@@ -38,7 +39,7 @@ fn tones_come_through_on_their_own_channels() {
 }
 
 #[test]
-fn sound_keeps_its_time() {
+fn audio_keeps_its_time() {
     for count in [1, 2] {
         let frames = encode(&speech(2.0, count), count, 0);
         let (out, _) = transcode(&frames);

@@ -14,7 +14,8 @@ const TICKS_PER_SECOND: i64 = 1_000_000 * TICKS_PER_MICRO;
 const LIMIT_MICROS: i64 = 1 << 57;
 /// Earlier than any timestamp by more than any hole that is filled.
 const LONG_AGO: i64 = -2 * LIMIT_MICROS * TICKS_PER_MICRO;
-/// A hole longer than this is not filled: the sound goes on after it at its own time.
+/// A hole longer than this (1 s) is not filled: a player takes it for an interruption anyway, and a jump of the
+/// timestamps by an hour must not cost an hour of encoding. The audio continues after it at its own timestamp.
 const LIMIT_GAP: i64 = TICKS_PER_SECOND;
 /// Incoming timestamps may be this far (5 ms) from where the samples say, before the output follows them.
 const TOLERANCE: i64 = TICKS_PER_SECOND / 200;
@@ -38,7 +39,7 @@ pub(super) enum Arrival {
     Discontinuity,
 }
 
-/// The clock of one stream's sound.
+/// The clock of one stream's audio.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     // Where the last packet ended by its own timestamp; `None` before the first.

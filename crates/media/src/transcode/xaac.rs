@@ -17,7 +17,7 @@ use crate::opus::SAMPLE_RATE;
 /// Samples by which what a decoder puts out lags behind what was put in: 1024 of the transform's overlap and 576 of
 /// looking ahead for transients.
 const DELAY_SAMPLES: u32 = 1600;
-/// Frames of silence after which nothing of the sound before is left in the overlap or in the look-ahead.
+/// Frames of silence after which nothing of the audio before is left in the overlap or in the look-ahead.
 const FLUSH_FRAMES: usize = 4;
 /// What a page is if the system does not say.
 const USUAL_PAGE_BYTES: usize = 4096;

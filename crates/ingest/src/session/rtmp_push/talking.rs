@@ -148,7 +148,8 @@ impl RtmpPush {
         let form = audio_form(session.four_cc_list());
         self.was_accepted = true;
         self.redirects = 0;
-        self.silence = (self.adds_silence && !self.expects_audio).then(Silence::default);
+        self.silence = self.adds_silence.then(Silence::default);
+        self.expect_audio(self.expects_audio);
         self.record.set_sending(now);
         effects.push(Effect::Report(UpstreamChanged {
             client_id: self.client_id,
