@@ -10,8 +10,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use headgate_ingest::{
-    AddedUpstream, Denial, EndReason, Event, Ingest, IngestConfig, RtmpTls, Upstream,
-    UpstreamSource, UpstreamUrl, WhipPublish, judge_fragment, judge_offer,
+    AddedUpstream, Denial, ENCODERS_AHEAD, EndReason, Event, Ingest, IngestConfig, RtmpTls,
+    Upstream, UpstreamSource, UpstreamUrl,
 };
 use napi::bindgen_prelude::{AsyncTask, Function, Result, Task};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
@@ -19,14 +19,13 @@ use napi::{Env, Error, Status};
 use napi_derive::napi;
 
 use transfer::{
-    MailboxItem, MediaOptions, OfferJudgement, PlayerCounters, PublishCounters, UpstreamOptions,
-    WhipOptions, number, whole,
+    MailboxItem, MediaOptions, PlayerCounters, PublishCounters, UpstreamOptions, number, whole,
 };
 
 /// The running media core.
 #[napi]
 pub struct MediaCore {
-    ingest: Option<Arc<Ingest>>,
+    pub(crate) ingest: Option<Arc<Ingest>>,
     drain: Arc<dyn Fn() -> Vec<Event> + Send + Sync>,
     rtmp_port: u16,
     media_ports: Vec<u16>,
@@ -52,10 +51,12 @@ pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<
         media: SocketAddr::new(address(&options.media_host)?, options.media_port),
         public_addresses,
         audio_workers: options.audio_workers as usize,
-        encoders_ahead: headgate_ingest::ENCODERS_AHEAD,
         workers: options.workers as usize,
         caches_gop: options.gop_cache,
         pushes_silence: options.push_silence,
+        encoders_ahead: ENCODERS_AHEAD,
+        rtmp_connections: options.rtmp_connections as usize,
+        rtmp_connections_per_address: options.rtmp_connections_per_address as usize,
     };
     // Weak: the core alone does not keep the process alive.
     let wake = wake.build_threadsafe_function().weak::<true>().build()?;
@@ -68,32 +69,6 @@ pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<
     let (rtmp_port, drain) = (ingest.rtmp_port(), Arc::new(ingest.drainer()));
     let media_ports = ingest.media_ports().to_vec();
     Ok(MediaCore { ingest: Some(Arc::new(ingest)), drain, rtmp_port, media_ports })
-}
-
-/// Judges a WHIP offer before anyone is asked.
-#[napi(catch_unwind)]
-pub fn read_offer(offer: String) -> OfferJudgement {
-    match judge_offer(&offer) {
-        Ok(_) => OfferJudgement { code: None, status: None, detail: None },
-        Err(error) => OfferJudgement {
-            code: Some(error.code().into()),
-            status: Some(error.status()),
-            detail: Some(error.to_string()),
-        },
-    }
-}
-
-/// Judges a trickled fragment without looking at any session.
-#[napi(catch_unwind)]
-pub fn read_fragment(fragment: String) -> OfferJudgement {
-    match judge_fragment(&fragment) {
-        Ok(()) => OfferJudgement { code: None, status: None, detail: None },
-        Err(error) => {
-            let (code, status) = whip::code_of(&error);
-            let detail = Some(error.to_string());
-            OfferJudgement { code: Some(code.into()), status: Some(status), detail }
-        }
-    }
 }
 
 #[napi]
@@ -125,33 +100,37 @@ impl MediaCore {
         self.media_ports.clone()
     }
 
-    /// Opens a WHIP publish that was allowed and returns the answer. A publish_ended follows in any case.
-    #[napi(catch_unwind)]
-    pub fn open_whip(&self, options: WhipOptions) -> Result<String> {
-        let Some(ingest) = &self.ingest else {
-            return Err(Error::new(Status::GenericFailure, "the media core is stopped"));
-        };
-        let upstreams = options.upstreams.iter().map(upstream).collect::<Result<_>>()?;
-        let publish = WhipPublish {
-            client_id: whole(options.client_id)?,
-            name: options.name.to_vec(),
-            offer: options.offer,
-            upstreams,
-            stereo: options.stereo,
-            start_bitrate_kbps: options.start_bitrate_kbps,
-            max_bitrate_kbps: options.max_bitrate_kbps,
-            audio_bitrate: options.audio_bitrate,
-            connect_info: options.connect_info.map_or_else(Vec::new, |info| info.to_vec()),
-        };
-        ingest
-            .open_whip(publish)
-            .map_err(|error| Error::new(Status::GenericFailure, error.to_string()))
-    }
-
     /// Transcoders that run now.
     #[napi(catch_unwind)]
     pub fn transcoders(&self) -> u32 {
         self.ingest.as_ref().map_or(0, |ingest| ingest.transcoders() as u32)
+    }
+
+    /// Transcoders that could not do their work, since the start.
+    #[napi(catch_unwind)]
+    pub fn failed_transcoders(&self) -> f64 {
+        number(self.ingest.as_ref().map_or(0, |ingest| ingest.failed_transcoders()))
+    }
+
+    /// RTMP connections that were closed at once because a limit was reached, and upstreams that were not dialled for
+    /// the same reason, since the start.
+    #[napi(catch_unwind)]
+    pub fn refused_connections(&self) -> f64 {
+        number(self.ingest.as_ref().map_or(0, |ingest| ingest.refused_connections()))
+    }
+
+    /// Datagrams that the kernel dropped on the media ports because they were not read in time; null where the system
+    /// does not say.
+    #[napi(catch_unwind)]
+    pub fn kernel_drops(&self) -> Option<f64> {
+        self.ingest.as_ref().and_then(|ingest| ingest.kernel_drops()).map(number)
+    }
+
+    /// Bytes that the kernel buffers on each media port, when it grants fewer than asked for; null when all is well.
+    #[napi(getter, catch_unwind)]
+    pub fn small_receive_buffer(&self) -> Option<f64> {
+        let granted = self.ingest.as_ref().and_then(|ingest| ingest.small_receive_buffer());
+        granted.map(|bytes| number(bytes as u64))
     }
 
     /// Everything since the last drain, oldest first.
@@ -256,7 +235,7 @@ impl MediaCore {
     }
 }
 
-fn upstream(options: &UpstreamOptions) -> Result<Upstream> {
+pub(crate) fn upstream(options: &UpstreamOptions) -> Result<Upstream> {
     let url = UpstreamUrl::parse(&options.url)
         .ok_or_else(|| Error::new(Status::InvalidArg, "not an RTMP URL"))?;
     let source = match options.source.as_str() {

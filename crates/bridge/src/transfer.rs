@@ -32,8 +32,12 @@ pub struct MediaOptions {
     pub audio_workers: u32,
     /// Whether late players start with the cached GOP.
     pub gop_cache: bool,
-    /// Whether pushes without sound get silence.
+    /// Whether pushes without audio get silence.
     pub push_silence: bool,
+    /// RTMP connections in all; 0: as many as the process's descriptors allow.
+    pub rtmp_connections: u32,
+    /// RTMP connections from one address; 0 is no limit.
+    pub rtmp_connections_per_address: u32,
 }
 
 /// Where a publish is to be pushed.
@@ -51,26 +55,25 @@ pub struct WhipOptions {
     pub client_id: f64,
     /// Stream name without arguments.
     pub name: Buffer,
-    /// The client's offer.
-    pub offer: String,
     pub upstreams: Vec<UpstreamOptions>,
     pub stereo: bool,
     pub start_bitrate_kbps: u32,
     /// 0 is no limit.
     pub max_bitrate_kbps: u32,
-    /// AAC bitrate of a stereo sound, bit/s.
+    /// Bitrate of AAC made of stereo audio, bit/s.
     pub audio_bitrate: u32,
     /// AMF0 object that joins the connect command to `own_upstream`.
     pub connect_info: Option<Buffer>,
 }
 
-/// How an offer was judged: `code` and `status` only when it is refused.
+/// Why an offer or a fragment is refused.
 #[napi(object)]
-pub struct OfferJudgement {
-    pub code: Option<String>,
-    pub status: Option<u16>,
-    /// For people; never repeats the offer.
-    pub detail: Option<String>,
+pub struct SdpRefusal {
+    pub code: String,
+    /// HTTP status.
+    pub status: u16,
+    /// For people; never repeats the SDP.
+    pub detail: String,
 }
 
 /// One mailbox item, flat: `kind` tells which members are there.
@@ -164,15 +167,19 @@ pub struct PublishCounters {
     pub timestamp_ms: f64,
     pub bytes_in: f64,
     pub bytes_out: f64,
+    /// Metadata and protocol included.
+    pub received_bytes: f64,
     pub silent_ms: f64,
     pub subscribers: f64,
     pub dropped_frames: f64,
     pub video: Option<VideoTrack>,
     pub audio: Option<AudioTrack>,
     pub upstreams: Vec<UpstreamCounters>,
+    /// Why its audio is not transcoded although someone needs that.
+    pub transcoder_error: Option<String>,
 }
 
-/// The picture of a publish.
+/// The video of a publish.
 #[napi(object)]
 pub struct VideoTrack {
     pub codec: String,
@@ -180,7 +187,7 @@ pub struct VideoTrack {
     pub height: Option<u32>,
 }
 
-/// The sound of a publish.
+/// The audio of a publish.
 #[napi(object)]
 pub struct AudioTrack {
     pub codec: String,
@@ -258,6 +265,7 @@ impl PublishCounters {
             timestamp_ms: number(u64::try_from(snapshot.timestamp_ms).unwrap_or(0)),
             bytes_in: number(snapshot.bytes_in),
             bytes_out: number(snapshot.bytes_out),
+            received_bytes: number(snapshot.received_bytes),
             silent_ms: number(u64::try_from(snapshot.silent.as_millis()).unwrap_or(u64::MAX)),
             subscribers: number(snapshot.subscribers),
             dropped_frames: number(snapshot.dropped_frames),
@@ -272,6 +280,7 @@ impl PublishCounters {
                 channels: track.form.map(|(_, channels)| channels.into()),
             }),
             upstreams: snapshot.upstreams.into_iter().map(UpstreamCounters::from).collect(),
+            transcoder_error: snapshot.transcoder_error,
         }
     }
 }

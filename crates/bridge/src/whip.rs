@@ -1,13 +1,39 @@
 //! What the gateway asks of running WHIP publishes, and the transfer objects of it.
 
 use headgate_ingest::{
-    AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics, WhipPatchError, WhipPatched,
+    AudioDiagnostics, Diagnostics, ParsedOffer, TrackDiagnostics, VideoDiagnostics, WhipPatchError,
+    WhipPatched, WhipPublish, validate_fragment,
 };
-use napi::bindgen_prelude::{Buffer, Result};
+use napi::bindgen_prelude::{Buffer, Either, Result};
+use napi::{Error, Status};
 use napi_derive::napi;
 
-use crate::MediaCore;
-use crate::transfer::{number, whole};
+use crate::transfer::{SdpRefusal, WhipOptions, number, whole};
+use crate::{MediaCore, upstream};
+
+/// An offer that was parsed and validated: `openWhip` takes it.
+#[napi]
+pub struct WhipOffer(ParsedOffer);
+
+/// Parses and validates a WHIP offer before anyone is asked.
+#[napi(catch_unwind)]
+pub fn parse_offer(offer: String) -> Either<WhipOffer, SdpRefusal> {
+    match headgate_ingest::parse_offer(&offer) {
+        Ok(offer) => Either::A(WhipOffer(offer)),
+        Err(error) => {
+            let (code, status) = (error.code().into(), error.status());
+            Either::B(SdpRefusal { code, status, detail: error.to_string() })
+        }
+    }
+}
+
+/// Why a trickled fragment is none, without looking at any session; null when it is one.
+#[napi(catch_unwind)]
+pub fn refuse_fragment(fragment: String) -> Option<SdpRefusal> {
+    let error = validate_fragment(&fragment).err()?;
+    let (code, status) = code_of(&error);
+    Some(SdpRefusal { code: code.into(), status, detail: error.to_string() })
+}
 
 /// What a trickled fragment led to: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted.
 #[napi(object)]
@@ -91,6 +117,29 @@ pub(crate) const fn code_of(error: &WhipPatchError) -> (&'static str, u16) {
 
 #[napi]
 impl MediaCore {
+    /// Opens a WHIP publish that was allowed and returns the answer. A publish_ended follows in any case.
+    #[napi(catch_unwind)]
+    pub fn open_whip(&self, offer: &WhipOffer, options: WhipOptions) -> Result<String> {
+        let Some(ingest) = &self.ingest else {
+            return Err(Error::new(Status::GenericFailure, "the media core is stopped"));
+        };
+        let upstreams = options.upstreams.iter().map(upstream).collect::<Result<_>>()?;
+        let publish = WhipPublish {
+            client_id: whole(options.client_id)?,
+            name: options.name.to_vec(),
+            offer: offer.0.clone(),
+            upstreams,
+            stereo: options.stereo,
+            start_bitrate_kbps: options.start_bitrate_kbps,
+            max_bitrate_kbps: options.max_bitrate_kbps,
+            audio_bitrate: options.audio_bitrate,
+            connect_info: options.connect_info.map_or_else(Vec::new, |info| info.to_vec()),
+        };
+        ingest
+            .open_whip(publish)
+            .map_err(|error| Error::new(Status::GenericFailure, error.to_string()))
+    }
+
     /// Gives a trickled fragment to a running WHIP publish.
     #[napi(catch_unwind)]
     pub fn patch_whip(&self, client_id: f64, fragment: String) -> Result<FragmentAnswer> {
