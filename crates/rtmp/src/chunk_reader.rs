@@ -134,6 +134,11 @@ impl ChunkReader {
         }
     }
 
+    /// Bytes that were taken for an extended time wait to be read as what they are: the allowance was spent.
+    pub(crate) const fn has_carry(&self) -> bool {
+        self.carry_length > 0
+    }
+
     /// Bytes that must come at least before another message is whole; 0 between two messages.
     pub(crate) fn missing_bytes(&self) -> usize {
         if self.header_length > 0 {

@@ -98,9 +98,10 @@ impl Wire {
         self.allowance.begin_turn();
     }
 
-    /// Messages of an aggregate wait for the next turn.
+    /// There is something to read in the next turn besides input: messages of an aggregate, or bytes of a chunk header
+    /// that turned out to be payload.
     pub(crate) fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
+        !self.waiting.is_empty() || self.reader.has_carry()
     }
 
     /// All bytes ever handed in, those included that are not read yet.

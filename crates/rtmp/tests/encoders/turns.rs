@@ -174,3 +174,32 @@ fn every_byte_handed_in_is_counted_metadata_and_unread_ones_included() {
     encoder.turn(&media).expect("media");
     assert_eq!(encoder.session().input_bytes() - before, bytes + media.len() as u64);
 }
+
+#[test]
+fn bytes_taken_for_an_extended_time_are_read_in_the_next_turn_as_well() {
+    // An empty message at 0x01000000; then type 3 headers without that time, byte for byte, and the next full header.
+    let first = [6, 0xff, 0xff, 0xff, 0, 0, 0, VIDEO, 1, 0, 0, 0, 1, 0, 0, 0];
+    let other = [4, 0, 0, 7, 0, 0, 0, AUDIO, 1, 0, 0, 0];
+    let bytes = [&first[..], &[0xc6], &other, &[0xc4; 3]].concat();
+    let times = |turn_work| {
+        let limits = Limits { turn_work, ..Limits::default() };
+        let mut encoder = Encoder::with_limits(limits).and_connected().and_publishing();
+        bytes.chunks(1).for_each(|byte| encoder.chunks(byte));
+        encoder.media().iter().map(|media| media.timestamp).collect::<Vec<_>>()
+    };
+    assert_eq!(times(1), [0x0100_0000, 0x0200_0000, 7, 14, 21, 28]);
+    assert_eq!(times(u32::MAX), times(1));
+}
+
+#[test]
+fn bytes_taken_for_an_extended_time_are_unread_input() {
+    let first = [6, 0xff, 0xff, 0xff, 0, 0, 0, VIDEO, 1, 0, 0, 0, 1, 0, 0, 0];
+    let empty = [4, 0, 0, 7, 0, 0, 0, AUDIO, 1, 0, 0, 0];
+    let limits = Limits { turn_work: 1, ..Limits::default() };
+    let mut encoder = Encoder::with_limits(limits).and_connected().and_publishing();
+    encoder.chunks(&[&empty[..], &first].concat());
+    encoder.events();
+    // The four bytes behind the type 3 header are four whole messages.
+    encoder.chunks(&[0xc6, 0xc4, 0xc4, 0xc4, 0xc4]);
+    assert_eq!(encoder.media().len(), 5);
+}
