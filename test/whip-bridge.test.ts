@@ -50,11 +50,11 @@ function open(clientId: number): string {
 }
 
 describe("a trickled fragment", () => {
-  test("is judged by itself", () => {
-    expect(media.judgeFragment(CURRENT)).toStrictEqual({ outcome: "accepted" });
+  test("is validated by itself", () => {
+    expect(media.refuseFragment(CURRENT)).toBeNull();
     const detail = "The fragment is not valid";
     const refused = { outcome: "refused", code: "fragment_malformed", status: 400, detail };
-    expect(media.judgeFragment("hello")).toStrictEqual(refused);
+    expect(media.refuseFragment("hello")).toStrictEqual(refused);
   });
 
   test("adds candidates under the same credentials, restarts under new ones, and nothing under half of each", () => {

@@ -54,7 +54,7 @@ describe("an offer", () => {
         told: "open_whip",
         clientId: expect.any(Number),
         name: STREAM,
-        offer: OFFER,
+        offer: { text: OFFER },
         upstreams: [],
         ownUpstream: null,
         stereo: true,
@@ -138,12 +138,12 @@ describe("an offer", () => {
   );
 });
 
-describe("the order of judgement", () => {
+describe("the order of validation", () => {
   test.each([
     [400, "offer_malformed"],
     [422, "no_h264"],
   ] as const)("refuses a bad offer by %i before the customer or the stream is asked", async (status, code) => {
-    gateway.media.judgeOffer = () => ({ outcome: "refused", code, status, detail: "Words about the offer" });
+    gateway.media.parseOffer = () => ({ outcome: "refused", code, status, detail: "Words about the offer" });
     for (const name of [STREAM, "Ab1Cd-00000"]) {
       const answer = await gateway.offer(`${TO_OURSELVES}&stream_name=${name}`);
       expectProblem(answer, status, code, "Offer refused", "Words about the offer");

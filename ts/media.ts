@@ -3,9 +3,10 @@
 import {
   type MailboxItem,
   type PublishCounters,
-  readFragment,
-  readOffer,
+  parseOffer,
+  refuseFragment,
   startMedia as startCore,
+  WhipOffer,
   type WhipReport,
 } from "#native";
 
@@ -24,7 +25,7 @@ export interface PublishRequested {
   readonly address: string;
 }
 
-/** Why a publish session ended: the stable codes of `EndReason` in crates/ingest/src/session.rs. */
+/** Why a publish session ended: the stable codes of `EndReason` in crates/ingest/src/publish/end_reason.rs. */
 export type EndReason =
   | "unpublished"
   | "broadcaster_left"
@@ -186,7 +187,7 @@ export interface WhipPublish {
   readonly clientId: number;
   /** Stream name without arguments. */
   readonly name: string;
-  readonly offer: string;
+  readonly offer: WhipOffer;
   readonly upstreams: readonly Upstream[];
   /** The publish's own stream_url as a complete RTMP URL; null when that is this service. A refusal there, before it
    *  was ever accepted, ends the publish (R4). */
@@ -212,10 +213,10 @@ export type WhipPatched =
 
 /** What may be asked of the media core about WHIP. */
 export interface WhipMedia {
-  /** Judges a WHIP offer before anyone is asked. */
-  judgeOffer(offer: string): OfferJudgement;
-  /** Judges a trickled fragment without looking at any session. */
-  judgeFragment(fragment: string): OfferJudgement;
+  /** Parses and validates a WHIP offer before anyone is asked. */
+  parseOffer(offer: string): ParsedOffer;
+  /** Why a trickled fragment is none, without looking at any session; null when it is one. */
+  refuseFragment(fragment: string): SdpRefused | null;
   /** Opens a WHIP publish and returns the answer. A `PublishEnded` follows in any case, also when it throws. */
   openWhip(publish: WhipPublish): string;
   /** Gives a trickled fragment to a running publish: more candidates, or an ICE restart. */
@@ -230,10 +231,18 @@ export interface WhipMedia {
   whipDiagnostics(clientId: number): WhipDiagnostics | null;
 }
 
-/** How an offer was judged; `detail` is for people and never repeats the offer. */
-export type OfferJudgement =
-  | { readonly outcome: "accepted" }
-  | { readonly outcome: "refused"; readonly code: string; readonly status: 400 | 422; readonly detail: string };
+/** An offer that was parsed and validated: what `openWhip` takes. */
+export type { WhipOffer };
+
+/** Why an offer or a fragment is refused; `detail` is for people and never repeats the SDP. */
+export interface SdpRefused {
+  readonly outcome: "refused";
+  readonly code: string;
+  readonly status: 400 | 422;
+  readonly detail: string;
+}
+
+export type ParsedOffer = { readonly outcome: "parsed"; readonly offer: WhipOffer } | SdpRefused;
 
 /** The media core, already started. */
 export interface Media extends WhipMedia {
@@ -267,9 +276,9 @@ export interface Media extends WhipMedia {
   stop(): Promise<void>;
 }
 
-/** True when the core loads and tells an offer from nothing: for who wants to know before a start. */
-export function judgesOffers(): boolean {
-  return judgementOf(readOffer("")).outcome === "refused";
+/** True when the core loads and refuses an empty offer: a check before a start. */
+export function refusesEmptyOffer(): boolean {
+  return !(parseOffer("") instanceof WhipOffer);
 }
 
 /** Starts the media core. `handle` gets every event, in order, on the JavaScript thread; what it throws goes to `failed`.
@@ -294,8 +303,14 @@ export function startMedia(
     rtmpTlsPort: core.rtmpTlsPort,
     setCertificate: ({ cert, key }) => core.setCertificate(cert, key),
     mediaPorts: core.mediaPorts,
-    judgeOffer: (offer) => judgementOf(readOffer(offer)),
-    judgeFragment: (fragment) => judgementOf(readFragment(fragment)),
+    parseOffer(text) {
+      const offer = parseOffer(text);
+      return offer instanceof WhipOffer ? { outcome: "parsed", offer } : refused(offer);
+    },
+    refuseFragment(fragment) {
+      const refusal = refuseFragment(fragment);
+      return refusal === null ? null : refused(refusal);
+    },
     patchWhip(clientId, fragment) {
       const { code, status, detail, fragment: ours } = core.patchWhip(clientId, fragment);
       if (code !== undefined) return { outcome: "refused", code, status: status ?? 500, detail: detail ?? "" };
@@ -305,8 +320,8 @@ export function startMedia(
     limitWhipBitrate: (clientId, kbps) => core.limitWhipBitrate(clientId, kbps),
     isWhipConnected: (clientId) => core.isWhipConnected(clientId),
     whipDiagnostics: (clientId) => core.whipDiagnostics(clientId),
-    openWhip: ({ name, upstreams, ownUpstream, connectInfo, ...publish }) =>
-      core.openWhip({
+    openWhip: ({ name, offer, upstreams, ownUpstream, connectInfo, ...publish }) =>
+      core.openWhip(offer, {
         ...publish,
         ...(connectInfo === null ? {} : { connectInfo: Buffer.from(connectInfo) }),
         name: Buffer.from(name),
@@ -332,10 +347,9 @@ export function startMedia(
   };
 }
 
-function judgementOf({ code, status, detail }: ReturnType<typeof readOffer>): OfferJudgement {
-  if (code === undefined) return { outcome: "accepted" };
+function refused({ code, status, detail }: SdpRefusal): SdpRefused {
   // The core's table of refusals has exactly these two.
-  return { outcome: "refused", code, status: status === 400 ? 400 : 422, detail: detail ?? "" };
+  return { outcome: "refused", code, status: status === 400 ? 400 : 422, detail };
 }
 
 /** The core throws one text, `code: words`. */

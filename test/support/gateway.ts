@@ -193,7 +193,7 @@ const NO_WHIP: Whip = {
   open: async () => ({ outcome: "bad_stream_url" }),
   has: () => false,
   patch: () => ({ outcome: "unknown" }),
-  judgeFragment: () => ({ outcome: "accepted" }),
+  refuseFragment: () => null,
   sendMetadata: () => false,
   end: () => false,
 };

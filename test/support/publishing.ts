@@ -8,10 +8,12 @@ import type {
   EndReason,
   EndRequest,
   Media,
-  OfferJudgement,
+  ParsedOffer,
   PlayerStatus,
   PublishSnapshot,
+  SdpRefused,
   Upstream,
+  WhipOffer,
   WhipPatched,
   WhipPublish,
 } from "../../ts/media.ts";
@@ -65,8 +67,9 @@ export class RecordingMedia implements Media {
   dial(push: number, addresses: readonly string[]): void {
     this.told.push({ told: "dial", push, addresses });
   }
-  judgeOffer(offer: string): OfferJudgement {
-    if (offer.startsWith("v=0")) return { outcome: "accepted" };
+  parseOffer(offer: string): ParsedOffer {
+    // Opaque to the gateway, like the real one.
+    if (offer.startsWith("v=0")) return { outcome: "parsed", offer: { text: offer } as unknown as WhipOffer };
     return { outcome: "refused", code: "offer_malformed", status: 400, detail: "The offer is not valid SDP" };
   }
   openWhip(publish: WhipPublish): string {
@@ -75,8 +78,8 @@ export class RecordingMedia implements Media {
     this.measure(publish.clientId, {});
     return "v=0\r\n";
   }
-  judgeFragment(fragment: string): OfferJudgement {
-    if (fragment.startsWith("a=")) return { outcome: "accepted" };
+  refuseFragment(fragment: string): SdpRefused | null {
+    if (fragment.startsWith("a=")) return null;
     return { outcome: "refused", code: "fragment_malformed", status: 400, detail: "The fragment is not valid" };
   }
   /** What the next fragments lead to. */

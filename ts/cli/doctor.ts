@@ -174,10 +174,10 @@ async function comesBack(config: Config, address: string): Promise<boolean> {
 async function addon(_: Config): Promise<Finding> {
   const what = "media core (RTMP, WebRTC, Opus, AAC)";
   try {
-    const { judgesOffers } = await import("../media.ts");
-    return judgesOffers()
+    const { refusesEmptyOffer } = await import("../media.ts");
+    return refusesEmptyOffer()
       ? { what, state: "good", detail: "loads and works" }
-      : { what, state: "bad", detail: "loads, but judges an empty offer as good" };
+      : { what, state: "bad", detail: "loads, but accepts an empty offer" };
   } catch (error) {
     return { what, state: "bad", detail: messageOf(error) };
   }

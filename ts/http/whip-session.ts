@@ -39,8 +39,8 @@ export function whipSessionRoutes({ config, whip }: WhipSessionDeps): Hono {
       throw WhipProblem.fault("unsupported_media_type", `A fragment is sent as ${FRAGMENT_TYPE}`);
     }
     const fragment = await c.req.text();
-    const judged = whip.judgeFragment(fragment);
-    if (judged.outcome === "refused") throw WhipProblem.fault("bad_fragment", judged.detail);
+    const refused = whip.refuseFragment(fragment);
+    if (refused !== null) throw WhipProblem.fault("bad_fragment", refused.detail);
     const ifMatch = c.req.header("if-match")?.trim() ?? "";
     if (ifMatch === "" && !config.whip.lenientPatch) {
       throw WhipProblem.fault("precondition_required", "Send the session's entity tag as If-Match");

@@ -1,7 +1,7 @@
 // WHIP publishes: from a judged request to an answer, and the session ids by which they are patched and ended. Knows no
 // HTTP type.
 import { randomUUID } from "node:crypto";
-import type { OfferJudgement, WhipMedia, WhipPatched } from "../media.ts";
+import type { SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../media.ts";
 import { resolveUpstream, withoutBrackets } from "./address-guard.ts";
 import { type Json, writeAmf0 } from "./amf0.ts";
 import { type Denied, denied } from "./denials.ts";
@@ -42,7 +42,7 @@ export type WhipOutcome =
       /** Values of the Link header, one per ICE server. */
       readonly links: readonly string[];
     }
-  | Extract<OfferJudgement, { outcome: "refused" }>
+  | SdpRefused
   | { readonly outcome: "bad_stream_url" }
   | ({ readonly outcome: "limited" } & LimitHit)
   | Denied;
@@ -57,13 +57,13 @@ export type PatchOutcome =
 export interface Whip {
   /** Null when the client may ask now. */
   limit(address: string, kind: "offer" | "session"): LimitHit | null;
-  /** Judges, asks, opens, in this order: nothing is made before the customer said yes (P5). */
+  /** Validates, asks, opens, in this order: nothing is made before the customer said yes (P5). */
   open(request: WhipRequest): Promise<WhipOutcome>;
   has(session: string): boolean;
   /** A trickled fragment (P8). `matches` judges the session's entity tag before anything is done. */
   patch(session: string, fragment: string, matches: (etag: string) => boolean): PatchOutcome;
-  /** Whether it is a fragment at all. */
-  judgeFragment(fragment: string): OfferJudgement;
+  /** Why it is no fragment at all; null when it is one. */
+  refuseFragment(fragment: string): SdpRefused | null;
   /** Hands a data message to everyone who reads the publish; false when there is none (any more). */
   sendMetadata(session: string, handler: string, payload: { readonly [key: string]: Json }): boolean;
   /** Ends a session; false when there is none (any more). */
@@ -93,7 +93,7 @@ export function createWhip(deps: WhipDeps): Whip {
   /** By the id in the session's URL, which is a capability: never logged. */
   const sessions = new Map<string, Session>();
 
-  async function open(request: WhipRequest, place: HalfOpen): Promise<WhipOutcome> {
+  async function open(request: WhipRequest, offer: WhipOffer, place: HalfOpen): Promise<WhipOutcome> {
     const { name, customArguments } = splitName(request.streamName);
     const text = utf8(name) ?? "";
     const ownHosts = [...rules.ownHosts, withoutBrackets(request.requestHost).toLowerCase()];
@@ -116,7 +116,7 @@ export function createWhip(deps: WhipDeps): Whip {
       media().openWhip({
         clientId,
         name: intent.name,
-        offer: request.offer,
+        offer,
         upstreams,
         ownUpstream,
         stereo: request.stereo,
@@ -143,13 +143,13 @@ export function createWhip(deps: WhipDeps): Whip {
   return {
     limit: limits.request,
     async open(request) {
-      const judged = media().judgeOffer(request.offer);
-      if (judged.outcome === "refused") return judged;
+      const parsed = media().parseOffer(request.offer);
+      if (parsed.outcome === "refused") return parsed;
       const place = limits.halfOpen(request.address);
       if ("of" in place) return { outcome: "limited", ...place };
       let isOpen = false;
       try {
-        const outcome = await open(request, place);
+        const outcome = await open(request, parsed.offer, place);
         isOpen = outcome.outcome === "opened";
         return outcome;
       } finally {
@@ -157,7 +157,7 @@ export function createWhip(deps: WhipDeps): Whip {
       }
     },
     has: (session) => sessions.has(session),
-    judgeFragment: (fragment) => media().judgeFragment(fragment),
+    refuseFragment: (fragment) => media().refuseFragment(fragment),
     patch(id, fragment, matches) {
       const session = sessions.get(id);
       if (session === undefined) return { outcome: "unknown" };

@@ -11,16 +11,18 @@ use std::sync::Arc;
 
 use headgate_ingest::{
     AddedUpstream, Denial, ENCODERS_AHEAD, EndReason, Event, Ingest, IngestConfig, RtmpTls,
-    Upstream, UpstreamSource, UpstreamUrl,
+    Upstream, UpstreamSource, UpstreamUrl, validate_fragment,
 };
-use napi::bindgen_prelude::{AsyncTask, Function, Result, Task};
+use napi::bindgen_prelude::{AsyncTask, Either, Function, Result, Task};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, Error, Status};
 use napi_derive::napi;
 
 use transfer::{
-    MailboxItem, MediaOptions, PlayerCounters, PublishCounters, UpstreamOptions, number, whole,
+    MailboxItem, MediaOptions, PlayerCounters, PublishCounters, SdpRefusal, UpstreamOptions, number,
+    whole,
 };
+use whip::WhipOffer;
 
 /// The running media core.
 #[napi]
@@ -69,6 +71,26 @@ pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<
     let (rtmp_port, drain) = (ingest.rtmp_port(), Arc::new(ingest.drainer()));
     let media_ports = ingest.media_ports().to_vec();
     Ok(MediaCore { ingest: Some(Arc::new(ingest)), drain, rtmp_port, media_ports })
+}
+
+/// Parses and validates a WHIP offer before anyone is asked.
+#[napi(catch_unwind)]
+pub fn parse_offer(offer: String) -> Either<WhipOffer, SdpRefusal> {
+    match headgate_ingest::parse_offer(&offer) {
+        Ok(offer) => Either::A(WhipOffer(offer)),
+        Err(error) => {
+            let (code, status) = (error.code().into(), error.status());
+            Either::B(SdpRefusal { code, status, detail: error.to_string() })
+        }
+    }
+}
+
+/// Why a trickled fragment is none, without looking at any session; null when it is one.
+#[napi(catch_unwind)]
+pub fn refuse_fragment(fragment: String) -> Option<SdpRefusal> {
+    let error = validate_fragment(&fragment).err()?;
+    let (code, status) = whip::code_of(&error);
+    Some(SdpRefusal { code: code.into(), status, detail: error.to_string() })
 }
 
 #[napi]

@@ -2,38 +2,18 @@
 
 use headgate_ingest::{
     AudioDiagnostics, Diagnostics, ParsedOffer, TrackDiagnostics, VideoDiagnostics, WhipPatchError,
-    WhipPatched, WhipPublish, validate_fragment,
+    WhipPatched, WhipPublish,
 };
-use napi::bindgen_prelude::{Buffer, Either, Result};
+use napi::bindgen_prelude::{Buffer, Result};
 use napi::{Error, Status};
 use napi_derive::napi;
 
-use crate::transfer::{SdpRefusal, WhipOptions, number, whole};
+use crate::transfer::{WhipOptions, number, whole};
 use crate::{MediaCore, upstream};
 
 /// An offer that was parsed and validated: `openWhip` takes it.
 #[napi]
-pub struct WhipOffer(ParsedOffer);
-
-/// Parses and validates a WHIP offer before anyone is asked.
-#[napi(catch_unwind)]
-pub fn parse_offer(offer: String) -> Either<WhipOffer, SdpRefusal> {
-    match headgate_ingest::parse_offer(&offer) {
-        Ok(offer) => Either::A(WhipOffer(offer)),
-        Err(error) => {
-            let (code, status) = (error.code().into(), error.status());
-            Either::B(SdpRefusal { code, status, detail: error.to_string() })
-        }
-    }
-}
-
-/// Why a trickled fragment is none, without looking at any session; null when it is one.
-#[napi(catch_unwind)]
-pub fn refuse_fragment(fragment: String) -> Option<SdpRefusal> {
-    let error = validate_fragment(&fragment).err()?;
-    let (code, status) = code_of(&error);
-    Some(SdpRefusal { code: code.into(), status, detail: error.to_string() })
-}
+pub struct WhipOffer(pub(crate) ParsedOffer);
 
 /// What a trickled fragment led to: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted.
 #[napi(object)]

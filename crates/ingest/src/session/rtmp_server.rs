@@ -89,7 +89,7 @@ impl RtmpServer {
 
     /// Bytes that were read can be handled in the next turn: `handle_input` with none does so.
     pub(crate) fn has_unread_input(&self) -> bool {
-        self.session.has_unread_input() && !matches!(self.role, Role::Asking { .. })
+        self.session.has_unread_input()
     }
 
     /// Bytes from the peer.
