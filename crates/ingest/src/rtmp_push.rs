@@ -317,9 +317,8 @@ impl Push {
             let (silence, sent) = (&mut self.silence, &mut self.sent);
             if let Some(silence) = silence
                 && let Some((_, subscriber)) = worker.seats.get(key).and_then(|seat| seat.reads)
-                && worker.hub.has_opus(subscriber)
             {
-                silence.expect_audio();
+                silence.set_audio_expected(worker.hub.has_opus(subscriber));
             }
             let mut writer = PushWriter { session, silence, sent, record: &self.record, now };
             match pump(worker, key, link, &mut writer, now) {
