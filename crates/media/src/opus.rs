@@ -11,7 +11,7 @@ pub const LONGEST_PACKET_SAMPLES: u32 = 5760;
 /// Samples a decoder throws away at the start: the 6.5 ms by which libopus looks ahead.
 pub const PRE_SKIP: u16 = 312;
 
-/// A packet of at most this many bytes carries no sound: the sender is in discontinuous transmission.
+/// A packet of at most this many bytes carries no audio: the sender is in discontinuous transmission.
 const DTX_BYTES: usize = 2;
 
 /// How many channels audio has; more are not carried.
