@@ -35,10 +35,12 @@ beforeAll(() => {
 afterAll(async () => await media?.stop());
 
 function open(clientId: number): string {
+  const parsed = media.parseOffer(OFFER);
+  if (parsed.outcome === "refused") throw new Error(parsed.detail);
   return media.openWhip({
     clientId,
     name: `cam${clientId}`,
-    offer: OFFER,
+    offer: parsed.offer,
     upstreams: [],
     ownUpstream: null,
     stereo: false,

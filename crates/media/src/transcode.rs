@@ -29,7 +29,7 @@ const LIMIT_CONCEALED: usize = LONGEST_PACKET_SAMPLES as usize;
 /// What a packet that cannot be read is taken for when none has been read yet: 20 ms.
 const USUAL_PACKET_SAMPLES: usize = 960;
 
-/// Why a frame could not be transcoded. The stream goes on with the next one.
+/// Why a frame could not be transcoded. The stream continues with the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TranscodeError {
     /// Not an Opus frame.

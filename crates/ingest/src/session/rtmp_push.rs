@@ -177,10 +177,8 @@ impl RtmpPush {
     /// Whether the stream has audio that is still to be made in the upstream's form: silence waits for it.
     pub(crate) fn expect_audio(&mut self, expects_audio: bool) {
         self.expects_audio = expects_audio;
-        match &mut self.silence {
-            Some(silence) if expects_audio => silence.expect_audio(),
-            Some(silence) => silence.expect_no_audio(),
-            None => {}
+        if let Some(silence) = &mut self.silence {
+            silence.set_audio_expected(expects_audio);
         }
     }
 

@@ -28,7 +28,7 @@ const BEHIND_LIMIT_US: i64 = 10_000_000;
 /// What one push adds to a stream until that has audio of its own.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
-    expects_audio: bool,
+    is_audio_expected: bool,
     /// When the first video frame passed, and its timestamp.
     first_video: Option<(Instant, Timestamp)>,
     newest_video: Timestamp,
@@ -95,15 +95,10 @@ impl CatchUp {
 }
 
 impl Silence {
-    /// The stream has an audio track whose frames are still to come, transcoded ones for example: silence waits longer.
-    /// A configuration of an audio codec says the same.
-    pub(crate) const fn expect_audio(&mut self) {
-        self.expects_audio = true;
-    }
-
-    /// The audio that was expected cannot be made: silence waits no longer than for a stream without audio.
-    pub(crate) const fn expect_no_audio(&mut self) {
-        self.expects_audio = false;
+    /// Whether the stream has an audio track whose frames are still to come, transcoded ones for example: silence then
+    /// waits longer. False when they cannot be made. A configuration of an audio codec counts as true.
+    pub(crate) const fn set_audio_expected(&mut self, is_expected: bool) {
+        self.is_audio_expected = is_expected;
     }
 
     /// Writes a frame with what silence it needs. False: the stream has audio, and nothing is left to do here.
@@ -115,7 +110,6 @@ impl Silence {
     ) -> bool {
         match (frame.track(), frame.kind) {
             (Track::Audio, FrameKind::Configuration) => {
-                self.expect_audio();
                 self.configuration = Some(frame.clone());
                 // Silence has a configuration of its own; the stream's follows with its audio.
                 if matches!(self.phase, Phase::Waiting) {
@@ -165,7 +159,8 @@ impl Silence {
             Phase::Waiting => {
                 // Both clocks: the frames of a late join are old already, and its audio may be on its way.
                 let elapsed = Timestamp::from_micros(to.as_micros() - first.as_micros());
-                let patience = if self.expects_audio { EXPECTED_PATIENCE } else { PATIENCE };
+                let is_expected = self.is_audio_expected || self.configuration.is_some();
+                let patience = if is_expected { EXPECTED_PATIENCE } else { PATIENCE };
                 if now < since + patience || elapsed < timestamp(patience) {
                     return;
                 }

@@ -117,7 +117,7 @@ fn late_audio_never_goes_back_behind_the_silence_before_it() {
 #[test]
 fn no_silence_is_made_for_a_stream_whose_audio_is_being_transcoded() {
     let mut push = Push::new();
-    push.silence.expect_audio();
+    push.silence.set_audio_expected(true);
     push.video(0, 3_720);
     push.configuration(3_740);
     push.video_and_audio(3_740, 6_000, 2_700);
@@ -140,9 +140,9 @@ fn a_configuration_without_audio_is_waited_for_ten_seconds() {
 #[test]
 fn audio_that_cannot_be_made_is_not_waited_for() {
     let mut push = Push::new();
-    push.silence.expect_audio();
+    push.silence.set_audio_expected(true);
     push.video(0, 2_000);
-    push.silence.expect_no_audio();
+    push.silence.set_audio_expected(false);
     push.video(2_040, 3_000);
     assert_eq!(push.audio_ms(true)[0], 2_040);
 }

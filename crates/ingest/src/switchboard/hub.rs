@@ -213,9 +213,9 @@ impl Hub {
         self.streams.get(stream).is_some_and(|stream| stream.has_opus_audio)
     }
 
-    /// The Opus packets a joiner would get.
-    pub(super) fn opus_packets(&self, stream: StreamKey) -> Vec<Frame> {
-        self.streams.get(stream).map_or_else(Vec::new, |live| live.join.opus_packets().collect())
+    /// The Opus frames a joiner would get, their configuration first.
+    pub(super) fn opus_frames(&self, stream: StreamKey) -> Vec<Frame> {
+        self.streams.get(stream).map_or_else(Vec::new, |live| live.join.opus_frames().collect())
     }
 
     /// Nobody takes AAC any more: what is cached of it is forgotten.

@@ -87,9 +87,10 @@ impl JoinPoint {
         self.video.as_ref().filter(|_| !self.has_audio).map(|header| header.codec)
     }
 
-    /// The Opus packets a joiner would get: a transcoder that starts now begins with them.
-    pub(super) fn opus_packets(&self) -> impl Iterator<Item = Frame> + '_ {
-        self.gop.iter().filter(|frame| frame.codec == Codec::Opus).cloned()
+    /// The Opus frames a joiner would get: a transcoder that starts now begins with them.
+    pub(super) fn opus_frames(&self) -> impl Iterator<Item = Frame> + '_ {
+        let packets = self.gop.iter().filter(|frame| frame.codec == Codec::Opus);
+        self.opus.iter().chain(packets).cloned()
     }
 
     /// The stream's AAC is made no longer: what is cached of it would be incomplete for a joiner.

@@ -131,8 +131,8 @@ impl Switchboard {
         let Some(stream) = self.sessions.get(publisher).and_then(|entry| entry.publishes) else {
             return;
         };
-        let is_opus = frame.codec == Codec::Opus && frame.kind == FrameKind::Audio;
-        if is_opus && !self.hub.has_opus_audio(stream) {
+        let is_opus = frame.codec == Codec::Opus;
+        if is_opus && frame.kind == FrameKind::Audio && !self.hub.has_opus_audio(stream) {
             self.expect_audio(stream, true);
         }
         self.hub.publish(stream, frame, &mut self.woken);
@@ -150,7 +150,7 @@ impl Switchboard {
         }
     }
 
-    /// An Opus packet passed: it goes to the stream's transcoder if someone needs AAC, and only then is there one.
+    /// An Opus frame passed: it goes to the stream's transcoder if someone needs AAC, and only then is there one.
     fn transcode(&mut self, stream: StreamKey, packet: &Frame) {
         let needs_aac = self.hub.needs_aac(stream);
         let transcoders = self.context.transcoders.clone();
@@ -164,7 +164,7 @@ impl Switchboard {
                 let transcoder = transcoders.open(id, self.context.worker, local.audio_bitrate);
                 local.transcoder = Some(transcoder.clone());
                 // What a joiner's burst holds is transcoded first, so that its audio starts with its video.
-                let mut cached = self.hub.opus_packets(stream);
+                let mut cached = self.hub.opus_frames(stream);
                 if cached.is_empty() {
                     cached.push(packet.clone());
                 }

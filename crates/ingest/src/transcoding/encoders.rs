@@ -107,7 +107,7 @@ impl Encoders {
             Work::Ahead(kind) => {
                 // Dropping an encoder puts it into the pool.
                 if self.create(kind).is_err() {
-                    // Not again until a stream asks: that one is told the reason.
+                    // Not again until a stream asks, whose ring then has the reason.
                     self.lock().kinds.retain(|other| *other != kind);
                 }
                 None

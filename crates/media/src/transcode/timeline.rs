@@ -29,7 +29,7 @@ const GAP_STEP_SAMPLES: i64 = 120;
 pub(super) enum Arrival {
     /// It is the first.
     First,
-    /// It goes on where the last one ended.
+    /// It continues where the last one ended.
     Continues,
     /// So many samples are missing before it; at most a second.
     Missing(usize),

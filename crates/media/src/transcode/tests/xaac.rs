@@ -1,4 +1,4 @@
-//! What libxaac does with sound that was made to break it, and when it is used again.
+//! What libxaac does with samples that were made to break it, and when it is used again.
 
 use super::super::encoder::{EncoderError, EncoderKind};
 use super::super::xaac::Xaac;
