@@ -5,6 +5,7 @@ import {
   type PublishCounters,
   parseOffer,
   refuseFragment,
+  type SdpRefusal,
   startMedia as startCore,
   WhipOffer,
   type WhipReport,

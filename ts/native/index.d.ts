@@ -2,6 +2,8 @@
 
 /** The running media core. */
 export declare class MediaCore {
+  /** Opens a WHIP publish that was allowed and returns the answer. A publish_ended follows in any case. */
+  openWhip(offer: WhipOffer, options: WhipOptions): string
   /** Gives a trickled fragment to a running WHIP publish. */
   patchWhip(clientId: number, fragment: string): FragmentAnswer
   /** Sends a data message (AMF0 values) to everyone who reads a WHIP publish; false when it does not run. */
@@ -23,10 +25,22 @@ export declare class MediaCore {
   setCertificate(cert: string, key: string): void
   /** The UDP ports, one per media worker. */
   get mediaPorts(): Array<number>
-  /** Opens a WHIP publish that was allowed and returns the answer. A publish_ended follows in any case. */
-  openWhip(options: WhipOptions): string
   /** Transcoders that run now. */
   transcoders(): number
+  /** Transcoders that could not do their work, since the start. */
+  failedTranscoders(): number
+  /**
+   * RTMP connections that were closed at once because a limit was reached, and upstreams that were not dialled for
+   * the same reason, since the start.
+   */
+  refusedConnections(): number
+  /**
+   * Datagrams that the kernel dropped on the media ports because they were not read in time; null where the system
+   * does not say.
+   */
+  kernelDrops(): number | null
+  /** Bytes that the kernel buffers on each media port, when it grants fewer than asked for; null when all is well. */
+  get smallReceiveBuffer(): number | null
   /** Everything since the last drain, oldest first. */
   drain(): Array<MailboxItem>
   /** Answers a publish request: it goes live. A publish_ended follows in any case. */
@@ -52,6 +66,9 @@ export declare class MediaCore {
   stop(): Promise<unknown>
 }
 
+/** An offer that was parsed and validated: `openWhip` takes it. */
+export declare class WhipOffer {}
+
 /** The sound of a WHIP publish. */
 export interface AudioReport {
   codec: string
@@ -59,7 +76,7 @@ export interface AudioReport {
   track: TrackReport
 }
 
-/** The sound of a publish. */
+/** The audio of a publish. */
 export interface AudioTrack {
   codec: string
   sampleRate?: number
@@ -121,17 +138,16 @@ export interface MediaOptions {
   audioWorkers: number
   /** Whether late players start with the cached GOP. */
   gopCache: boolean
-  /** Whether pushes without sound get silence. */
+  /** Whether pushes without audio get silence. */
   pushSilence: boolean
+  /** RTMP connections in all; 0: as many as the process's descriptors allow. */
+  rtmpConnections: number
+  /** RTMP connections from one address; 0 is no limit. */
+  rtmpConnectionsPerAddress: number
 }
 
-/** How an offer was judged: `code` and `status` only when it is refused. */
-export interface OfferJudgement {
-  code?: string
-  status?: number
-  /** For people; never repeats the offer. */
-  detail?: string
-}
+/** Parses and validates a WHIP offer before anyone is asked. */
+export declare function parseOffer(offer: string): WhipOffer | SdpRefusal
 
 /** How one player of a running publish does. */
 export interface PlayerCounters {
@@ -149,19 +165,29 @@ export interface PublishCounters {
   timestampMs: number
   bytesIn: number
   bytesOut: number
+  /** Metadata and protocol included. */
+  receivedBytes: number
   silentMs: number
   subscribers: number
   droppedFrames: number
   video?: VideoTrack
   audio?: AudioTrack
   upstreams: Array<UpstreamCounters>
+  /** Why its audio is not transcoded although someone needs that. */
+  transcoderError?: string
 }
 
-/** Judges a trickled fragment without looking at any session. */
-export declare function readFragment(fragment: string): OfferJudgement
+/** Why a trickled fragment is none, without looking at any session; null when it is one. */
+export declare function refuseFragment(fragment: string): SdpRefusal | null
 
-/** Judges a WHIP offer before anyone is asked. */
-export declare function readOffer(offer: string): OfferJudgement
+/** Why an offer or a fragment is refused. */
+export interface SdpRefusal {
+  code: string
+  /** HTTP status. */
+  status: number
+  /** For people; never repeats the SDP. */
+  detail: string
+}
 
 /**
  * Binds, starts the workers and serves. `wake` is called, once until the next drain, when there is something to drain.
@@ -225,7 +251,7 @@ export interface VideoReport {
   track: TrackReport
 }
 
-/** The picture of a publish. */
+/** The video of a publish. */
 export interface VideoTrack {
   codec: string
   width?: number
@@ -237,14 +263,12 @@ export interface WhipOptions {
   clientId: number
   /** Stream name without arguments. */
   name: Buffer
-  /** The client's offer. */
-  offer: string
   upstreams: Array<UpstreamOptions>
   stereo: boolean
   startBitrateKbps: number
   /** 0 is no limit. */
   maxBitrateKbps: number
-  /** AAC bitrate of a stereo sound, bit/s. */
+  /** Bitrate of AAC made of stereo audio, bit/s. */
   audioBitrate: number
   /** AMF0 object that joins the connect command to `own_upstream`. */
   connectInfo?: Buffer
