@@ -31,7 +31,7 @@ fn clocks_that_wrap_go_on() {
     assert_eq!(clock.stamp_video(at(start, 40), PICTURE, 3599), Timestamp::from_millis(40));
 }
 
-/// Reports every second over clocks that arrive `late_ms` apart, pictures of 25 per second for four seconds; the
+/// Reports every second over clocks that arrive `late_ms` apart, 25 video frames a second for four seconds; the
 /// offset that is left after the second pair of reports, and the shortest and the longest step.
 fn slewed(late_ms: i64) -> (i64, i64, i64) {
     let (start, mut clock) = (at(Instant::now(), 0), Clock::default());

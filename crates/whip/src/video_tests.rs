@@ -11,7 +11,7 @@ a=fingerprint:sha-256 00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:1
 a=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1;profile-level-id=42e01f\r\n\
 a=rtcp-fb:96 nack\r\na=rtcp-fb:96 nack pli\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\n{further}"
     );
-    crate::sdp::read_offer(&offer).expect("acceptable").video.expect("a picture")
+    crate::sdp::read_offer(&offer).expect("acceptable").video.expect("video")
 }
 
 struct Track {
@@ -179,7 +179,7 @@ fn a_wanted_keyframe_is_asked_for_at_once_but_not_twice_in_half_a_second() {
     assert_eq!(track.video.poll_pli(at(601)), Some(7));
 }
 
-/// When the sender is asked in a minute of 25 pictures a second, ms; a keyframe comes every `group` pictures.
+/// When the sender is asked in a minute of 25 frames a second, ms; a keyframe comes every `group` frames.
 fn asked_in_a_minute(track: &mut Track, group: u16) -> Vec<u64> {
     let mut asked = Vec::new();
     for n in 0..1500_u16 {
