@@ -117,3 +117,15 @@ fn a_report_of_a_broken_clock_is_not_followed() {
     clock.handle_video_report(PICTURE, ntp(9000), 0);
     assert_eq!(clock.skew_us(), Some(0));
 }
+
+#[test]
+fn a_clock_that_jumps_with_every_packet_never_counts_beyond_its_32_bits() {
+    let start = Instant::now();
+    let mut clock = Clock::default();
+    let mut rtp = 0_u32;
+    for n in 0..10_000 {
+        rtp = rtp.wrapping_add(0x7fff_0000);
+        clock.stamp_audio(start + Duration::from_millis(n * 20), 7, rtp);
+        assert!(clock.audio.last_rtp <= i64::from(u32::MAX));
+    }
+}

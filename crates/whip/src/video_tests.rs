@@ -238,3 +238,21 @@ fn configurations_that_change_with_every_keyframe_have_a_rate() {
     }
     assert!((20..=31).contains(&configurations), "{configurations}");
 }
+
+#[test]
+fn a_flood_of_tiny_access_units_is_cut_to_its_rate_and_resumes_with_a_keyframe() {
+    let mut track = Track::new("");
+    track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
+    track.wait(20);
+    for n in 0..4_000_u16 {
+        // The frames' clock goes on by a millisecond, ours stands still.
+        track.start -= Duration::from_millis(1);
+        track.packet(41 + u64::from(n), (96, 7), 11 + n, &[0x41, 0x9a, 2], "");
+    }
+    let left = track.out().len();
+    assert!((900..=1_002).contains(&left), "{left}");
+    track.packet(5_100, (96, 7), 4_011, &[0x41, 0x9a, 3], "");
+    assert!(track.out().is_empty());
+    track.packet(5_140, (96, 7), 4_012, &key(SPS_SMALL, 4), "");
+    assert_eq!(track.out(), [(FrameKind::Keyframe, 4)]);
+}
