@@ -1,7 +1,7 @@
 //! The audio of one session: packets in, frames out. Pure.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use headgate_media::{Codec, Frame, FrameKind, opus};
@@ -14,11 +14,43 @@ use crate::sdp::AudioSection;
 
 /// One Opus packet of 120 ms has at most this.
 const OPUS_PACKET_LIMIT: usize = 1275 * 6;
+/// Audio that may come ahead of real time: a network that stalled delivers seconds at once. What is more would cost a
+/// transcoder more than its share, at any bitrate.
+const AHEAD_LIMIT: Duration = Duration::from_secs(5);
+/// What comes ahead is made up for by a quarter of the time that passes, so that a sender whose clock is fast never
+/// reaches the limit.
+const CATCH_UP_SHARE: u32 = 4;
 
 /// The audio track.
 pub(crate) struct AudioTrack {
     pub(crate) receiver: Receiver,
     channels: Option<opus::Channels>,
+    pace: Pace,
+}
+
+/// How far the audio that came is ahead of real time.
+#[derive(Debug)]
+struct Pace {
+    ahead: Duration,
+    since: Instant,
+}
+
+impl Pace {
+    const fn new(now: Instant) -> Self {
+        Self { ahead: Duration::ZERO, since: now }
+    }
+
+    /// Audio of `duration` came; false when it is too much.
+    fn admit(&mut self, now: Instant, duration: Duration) -> bool {
+        let passed = now.saturating_duration_since(self.since);
+        self.since = now;
+        self.ahead = self.ahead.saturating_sub(passed + passed / CATCH_UP_SHARE);
+        let is_admitted = self.ahead + duration <= AHEAD_LIMIT;
+        if is_admitted {
+            self.ahead += duration;
+        }
+        is_admitted
+    }
 }
 
 impl AudioTrack {
@@ -28,7 +60,7 @@ impl AudioTrack {
         let transport_cc_id = section.transport_cc_id.filter(|_| section.has_transport_cc);
         let (format, has_nack) = (section.payload_type, section.has_nack);
         let receiver = Receiver::new(format, transport_cc_id, has_nack, AUDIO_RATE, now);
-        Self { receiver, channels: None }
+        Self { receiver, channels: None, pace: Pace::new(now) }
     }
 
     /// The packet is of this track.
@@ -46,9 +78,9 @@ impl AudioTrack {
         clock: &mut Clock,
         frames: &mut VecDeque<Frame>,
     ) {
-        let channels = &mut self.channels;
+        let (channels, pace) = (&mut self.channels, &mut self.pace);
         self.receiver.handle_packet(now, header, payload, &mut |ordered| {
-            emit_packet(now, ordered, channels, clock, frames);
+            emit_packet(now, ordered, channels, pace, clock, frames);
         });
     }
 
@@ -60,9 +92,9 @@ impl AudioTrack {
         clock: &mut Clock,
         frames: &mut VecDeque<Frame>,
     ) {
-        let channels = &mut self.channels;
+        let (channels, pace) = (&mut self.channels, &mut self.pace);
         self.receiver.handle_timeout(now, &mut |ordered| {
-            emit_packet(now, ordered, channels, clock, frames);
+            emit_packet(now, ordered, channels, pace, clock, frames);
         });
     }
 
@@ -77,12 +109,18 @@ fn emit_packet(
     now: Instant,
     ordered: Ordered<'_>,
     channels: &mut Option<opus::Channels>,
+    pace: &mut Pace,
     clock: &mut Clock,
     frames: &mut VecDeque<Frame>,
 ) {
     let Ordered::Packet(header, payload) = ordered else { return };
     // Padding that probes the bandwidth is no audio.
     if payload.is_empty() || payload.len() > OPUS_PACKET_LIMIT {
+        return;
+    }
+    // What has no valid duration counts as the longest (RFC 6716 3.2.5): whether it decodes is seen later.
+    let samples = opus::duration(payload).unwrap_or(opus::LONGEST_PACKET_SAMPLES);
+    if !pace.admit(now, Duration::from_secs(1) * samples / AUDIO_RATE) {
         return;
     }
     let timestamp = clock.stamp_audio(now, header.ssrc, header.timestamp);
@@ -102,4 +140,33 @@ fn emit_packet(
     }
     let data = Bytes::copy_from_slice(payload);
     frames.push_back(Frame { codec, kind: FrameKind::Audio, timestamp, composition_ms: 0, data });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn audio_much_faster_than_real_time_is_cut_to_its_pace_and_a_burst_is_not() {
+        let start = Instant::now();
+        let packet = Duration::from_millis(20);
+        let admitted = |pace: &mut Pace, now: Instant, count: u32| {
+            (0..count).filter(|_| pace.admit(now, packet)).count()
+        };
+        let mut pace = Pace::new(start);
+        assert_eq!(admitted(&mut pace, start, 1_000), 250);
+        // After four seconds five may come again, however often it was tried.
+        assert_eq!(admitted(&mut pace, start + Duration::from_secs(2), 1_000), 125);
+        assert_eq!(admitted(&mut pace, start + Duration::from_secs(6), 1_000), 250);
+    }
+
+    #[test]
+    fn a_sender_whose_clock_is_a_percent_fast_loses_nothing_in_an_hour() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start);
+        for n in 0..180_000_u32 {
+            let now = start + Duration::from_micros(19_800) * n;
+            assert!(pace.admit(now, Duration::from_millis(20)));
+        }
+    }
 }

@@ -95,8 +95,10 @@ impl TrackClock {
             None => arrival,
         };
         let is_known = self.ssrc == Some(ssrc);
-        let extended = if is_known { self.extend(rtp) } else { i64::from(rtp) };
+        let mut extended = if is_known { self.extend(rtp) } else { i64::from(rtp) };
         if !is_known || (self.to_us(extended) - expected).abs() > JUMP_LIMIT_US {
+            // Counted anew, so that a clock that jumps with every packet never overflows.
+            extended = i64::from(rtp);
             self.base_rtp = extended;
             self.base_us = expected.max(self.last_us);
             self.report = None;

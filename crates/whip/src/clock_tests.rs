@@ -31,7 +31,7 @@ fn clocks_that_wrap_go_on() {
     assert_eq!(clock.stamp_video(at(start, 40), PICTURE, 3599), Timestamp::from_millis(40));
 }
 
-/// Reports every second over clocks that arrive `late_ms` apart, pictures of 25 per second for four seconds; the
+/// Reports every second over clocks that arrive `late_ms` apart, 25 video frames a second for four seconds; the
 /// offset that is left after the second pair of reports, and the shortest and the longest step.
 fn slewed(late_ms: i64) -> (i64, i64, i64) {
     let (start, mut clock) = (at(Instant::now(), 0), Clock::default());
@@ -116,4 +116,16 @@ fn a_report_of_a_broken_clock_is_not_followed() {
     clock.handle_audio_report(SOUND, ntp(0), 0);
     clock.handle_video_report(PICTURE, ntp(9000), 0);
     assert_eq!(clock.skew_us(), Some(0));
+}
+
+#[test]
+fn a_clock_that_jumps_with_every_packet_never_counts_beyond_its_32_bits() {
+    let start = Instant::now();
+    let mut clock = Clock::default();
+    let mut rtp = 0_u32;
+    for n in 0..10_000 {
+        rtp = rtp.wrapping_add(0x7fff_0000);
+        clock.stamp_audio(start + Duration::from_millis(n * 20), 7, rtp);
+        assert!(clock.audio.last_rtp <= i64::from(u32::MAX));
+    }
 }

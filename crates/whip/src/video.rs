@@ -29,6 +29,8 @@ const UNRESPONSIVE_PAUSE: Duration = Duration::from_secs(10);
 const OWN_RHYTHM_AFTER: u8 = 3;
 /// Requests that go out before even a far sender's keyframe is here.
 const REACTION_PLIS: u32 = 2;
+/// Access units a second: four times the fastest camera's, after a stall of a second. Each costs every subscriber a write.
+const UNITS_PER_SECOND_LIMIT: u32 = 1_000;
 /// Decoder configurations a second: each is kept by every subscriber, and a sender changes it when it changes its camera.
 const CONFIGURATIONS_PER_SECOND_LIMIT: u32 = 10;
 
@@ -48,6 +50,7 @@ pub(crate) struct VideoTrack {
     /// The decoder configuration that went out last.
     configuration: Option<Bytes>,
     configurations: RateLimit,
+    rate: RateLimit,
     /// Access units of one call, before they are passed on or withheld.
     units: Vec<(u32, AccessUnit)>,
     late_units: u64,
@@ -82,6 +85,7 @@ impl VideoTrack {
             reorder: Reorder::default(),
             configuration: None,
             configurations: RateLimit::new(CONFIGURATIONS_PER_SECOND_LIMIT, now),
+            rate: RateLimit::new(UNITS_PER_SECOND_LIMIT, now),
             units: Vec::new(),
             late_units: 0,
             has_lost_reference: false,
@@ -304,7 +308,8 @@ impl VideoTrack {
         }
         self.active = Some(index);
         let is_changed = unit.is_keyframe && self.configuration != layer.configuration;
-        if is_changed && !self.configurations.admit(now) {
+        let is_too_much = !self.rate.admit(now) || (is_changed && !self.configurations.admit(now));
+        if is_too_much {
             self.late_units += 1;
             layer.lose_reference();
             self.has_lost_reference = true;

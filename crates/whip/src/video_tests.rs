@@ -11,7 +11,7 @@ a=fingerprint:sha-256 00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:1
 a=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1;profile-level-id=42e01f\r\n\
 a=rtcp-fb:96 nack\r\na=rtcp-fb:96 nack pli\r\na=rtpmap:97 rtx/90000\r\na=fmtp:97 apt=96\r\n{further}"
     );
-    crate::sdp::read_offer(&offer).expect("acceptable").video.expect("a picture")
+    crate::sdp::read_offer(&offer).expect("acceptable").video.expect("video")
 }
 
 struct Track {
@@ -179,7 +179,7 @@ fn a_wanted_keyframe_is_asked_for_at_once_but_not_twice_in_half_a_second() {
     assert_eq!(track.video.poll_pli(at(601)), Some(7));
 }
 
-/// When the sender is asked in a minute of 25 pictures a second, ms; a keyframe comes every `group` pictures.
+/// When the sender is asked in a minute of 25 frames a second, ms; a keyframe comes every `group` frames.
 fn asked_in_a_minute(track: &mut Track, group: u16) -> Vec<u64> {
     let mut asked = Vec::new();
     for n in 0..1500_u16 {
@@ -237,4 +237,22 @@ fn configurations_that_change_with_every_keyframe_have_a_rate() {
         assert!(has_both, "{kinds:?}");
     }
     assert!((20..=31).contains(&configurations), "{configurations}");
+}
+
+#[test]
+fn a_flood_of_tiny_access_units_is_cut_to_its_rate_and_resumes_with_a_keyframe() {
+    let mut track = Track::new("");
+    track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
+    track.wait(20);
+    for n in 0..4_000_u16 {
+        // The frames' clock goes on by a millisecond, ours stands still.
+        track.start -= Duration::from_millis(1);
+        track.packet(41 + u64::from(n), (96, 7), 11 + n, &[0x41, 0x9a, 2], "");
+    }
+    let left = track.out().len();
+    assert!((900..=1_002).contains(&left), "{left}");
+    track.packet(5_100, (96, 7), 4_011, &[0x41, 0x9a, 3], "");
+    assert!(track.out().is_empty());
+    track.packet(5_140, (96, 7), 4_012, &key(SPS_SMALL, 4), "");
+    assert_eq!(track.out(), [(FrameKind::Keyframe, 4)]);
 }

@@ -1,4 +1,4 @@
-//! The answer (RFC 9725 4.2, 4.4; RFC 8829 5.3.1): built from what was judged, no line of the offer is copied.
+//! The answer (RFC 9725 4.2, 4.4; RFC 8829 5.3.1): built from what was read, no line of the offer is copied.
 
 use std::fmt;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use super::offer::{AudioSection, Kind, Offer, Setup, VideoSection};
 use super::section::{SDES_MID, SDES_REPAIRED_RID, SDES_RID, TRANSPORT_CC};
 
-/// Bitrate a browser is told never to go below, kbit/s: it would rather shrink the picture.
+/// Bitrate that a browser is asked never to go below, kbit/s: it would rather shrink the video.
 const LEAST_BITRATE_KBPS: u32 = 300;
 /// What `maxaveragebitrate` may say, bit/s (RFC 7587 6.1).
 const OPUS_BITRATES: std::ops::RangeInclusive<u32> = 6_000..=510_000;
@@ -47,7 +47,7 @@ impl fmt::Debug for AnswerSettings<'_> {
     }
 }
 
-/// Writes the answer to a judged offer: CRLF everywhere, one at the end.
+/// Writes the answer to an accepted offer: CRLF everywhere, one at the end.
 #[must_use]
 pub fn write_answer(offer: &Offer, settings: &AnswerSettings<'_>) -> String {
     let mut sdp = Sdp::new();
@@ -103,7 +103,7 @@ fn write_audio(sdp: &mut Sdp, offer: &Offer, audio: &AudioSection, settings: &An
     write_transport(sdp, offer, settings, &audio.mid, audio.has_rsize);
     sdp.line(&format!("a=rtpmap:{format} opus/48000/2"));
     let mut parameters = String::from("minptime=10;useinbandfec=1");
-    // Only when asked for: a browser told so sends stereo of a mono microphone.
+    // Only when asked for: a browser that reads it sends stereo of a mono microphone.
     if audio.stereo || settings.stereo {
         parameters.push_str(";stereo=1;sprop-stereo=1");
     }
@@ -147,7 +147,7 @@ fn write_video(sdp: &mut Sdp, offer: &Offer, video: &VideoSection, settings: &An
     ];
     write_feedback(sdp, format, &feedback);
     // Retransmissions in a stream of their own: without it a browser probes the bandwidth with empty packets among its
-    // pictures, which it cannot send again (RFC 4588 8.1).
+    // frames, which it cannot send again (RFC 4588 8.1).
     if let Some(rtx) = rtx {
         sdp.line(&format!("a=rtpmap:{rtx} rtx/90000"));
         sdp.line(&format!("a=fmtp:{rtx} apt={format}"));

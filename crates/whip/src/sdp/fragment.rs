@@ -76,7 +76,7 @@ pub fn write_fragment(offer: &Offer, ufrag: &str, pwd: &str, candidates: &[Socke
             .as_ref()
             .map(|video| ("video", video.protocol, video.payload_type, &video.mid)),
     };
-    // The section that the bundle's transport is told in (RFC 9143 7.2).
+    // The section that names the bundle's transport (RFC 9143 7.2).
     let tag = offer.bundle.first();
     let mut sections = offer.order.iter().filter_map(section);
     if let Some((media, protocol, format, mid)) =

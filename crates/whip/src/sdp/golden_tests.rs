@@ -213,8 +213,8 @@ fn only_literal_udp_candidates_are_kept() {
     ];
     for (name, expected) in table {
         let candidates = read_offer(golden(name)).expect(name).candidates;
-        let told: Vec<_> = candidates.iter().map(ToString::to_string).collect();
-        assert_eq!(told, expected, "{name}");
+        let written: Vec<_> = candidates.iter().map(ToString::to_string).collect();
+        assert_eq!(written, expected, "{name}");
     }
 }
 

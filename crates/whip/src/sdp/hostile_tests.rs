@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::golden_tests::{GOLDENS, check_answer, settings};
 use super::*;
 
-/// Judges a text; an accepted one must have an answer that keeps the form.
-fn judge(text: &str) {
+/// Reads a text; an accepted one must have an answer that keeps the form.
+fn read_and_answer(text: &str) {
     if let Ok(offer) = read_offer(text) {
         let answer = write_answer(&offer, &settings());
         assert!(answer.starts_with("v=0\r\n") && answer.ends_with("\r\n"));
@@ -100,8 +100,8 @@ proptest! {
 
     #[test]
     fn random_bytes_are_judged_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
-        judge(&String::from_utf8_lossy(&bytes));
-        judge(&format!("v=0\n{}", String::from_utf8_lossy(&bytes)));
+        read_and_answer(&String::from_utf8_lossy(&bytes));
+        read_and_answer(&format!("v=0\n{}", String::from_utf8_lossy(&bytes)));
     }
 
     #[test]
@@ -109,7 +109,7 @@ proptest! {
         golden in prop::sample::select(&GOLDENS[..]),
         changes in prop::collection::vec(change(), 0..12),
     ) {
-        judge(&changed(golden.1, &changes));
+        read_and_answer(&changed(golden.1, &changes));
     }
 }
 
@@ -154,9 +154,9 @@ fn texts_made_to_be_slow_are_judged_in_time() {
     // A judgement takes milliseconds; the limit is for a loaded machine and a build without optimisation.
     let started = Instant::now();
     for text in table.iter().flat_map(|line| fill(line)) {
-        judge(&text);
+        read_and_answer(&text);
     }
-    judge(&format!("v=0\na=group:BUNDLE{}", " 0".repeat(32_000)));
-    judge(&format!("v=0\nm=video 9 UDP/TLS/RTP/SAVPF{}", " 96".repeat(21_000)));
+    read_and_answer(&format!("v=0\na=group:BUNDLE{}", " 0".repeat(32_000)));
+    read_and_answer(&format!("v=0\nm=video 9 UDP/TLS/RTP/SAVPF{}", " 96".repeat(21_000)));
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }

@@ -50,7 +50,7 @@ impl<'a> Lines<'a> {
             .map(|(name, value)| (name.trim(), value.trim()))
     }
 
-    /// Whether payload type `format` is this codec at this clock rate; names are told apart by letters, not by case.
+    /// Whether payload type `format` is this codec at this clock rate; letters count in its name, their case does not.
     pub(super) fn is_codec(&self, format: u8, name: &str, rate: &str) -> bool {
         self.of_format("rtpmap", format).next().is_some_and(|map| {
             let mut parts = map.split('/').map(str::trim);

@@ -1,4 +1,4 @@
-//! The offer read and judged, the answer written, and what trickles after them. Lenient in form, strict in substance. Pure.
+//! The offer read and validated, the answer written, and what trickles after them. Lenient in form, strict in substance. Pure.
 //!
 //! Sources: RFC 8866, RFC 9725, RFC 8829 for what browsers write; `reference/whip.md` §2 for what others do.
 

@@ -217,7 +217,7 @@ impl<'a> Sending<'a> {
     }
 }
 
-/// 64 to 95 cannot be told from RTCP (RFC 5761 4); 128 and more is none.
+/// 64 to 95 look like RTCP (RFC 5761 4); 128 and more is none.
 const fn is_usable(format: &u8) -> bool {
     matches!(format, 0..=63 | 96..=127)
 }

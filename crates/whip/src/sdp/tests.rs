@@ -197,8 +197,8 @@ a=candidate:4 1 udp 1 2001:db8::1 5002 typ host\na=candidate:\n",
         offer(&[&audio()])
     );
     let candidates = read_offer(&text).expect("accepted").candidates;
-    let told: Vec<_> = candidates.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["192.0.2.7:5000", "[2001:db8::1]:5002"]);
+    let written: Vec<_> = candidates.iter().map(ToString::to_string).collect();
+    assert_eq!(written, ["192.0.2.7:5000", "[2001:db8::1]:5002"]);
 }
 
 #[test]

@@ -60,8 +60,8 @@ fn a_bitrate_limit_is_written_as_the_draft_says() {
         let remb = &compound.as_slice()[8..];
         assert_eq!(remb[..4], [0x8f, 206, 0, 6]);
         assert_eq!(remb[4..16], [0, 0, 0, 1, 0, 0, 0, 0, b'R', b'E', b'M', b'B']);
-        let told = u32::from_be_bytes(remb[16..20].try_into().expect("four bytes"));
-        assert_eq!(told, word, "{bitrate}: {told:08x}");
+        let word_read = u32::from_be_bytes(remb[16..20].try_into().expect("four bytes"));
+        assert_eq!(word_read, word, "{bitrate}: {word_read:08x}");
         assert_eq!(remb[20..], [0, 0, 0, 7, 0, 0, 0, 8]);
     }
 }

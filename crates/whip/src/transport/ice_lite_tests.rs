@@ -62,7 +62,7 @@ fn a_valid_request_is_answered_and_proves_its_source() {
 }
 
 #[test]
-fn an_ipv4_client_on_a_dual_stack_socket_is_told_its_ipv4_address() {
+fn an_ipv4_client_on_a_dual_stack_socket_learns_its_ipv4_address() {
     use rtc_stun::message::Getter;
     let (mut ice, now) = (ice(), Instant::now());
     let source: SocketAddr = "[::ffff:198.51.100.7]:4000".parse().expect("an address");

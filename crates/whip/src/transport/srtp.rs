@@ -18,7 +18,7 @@ use rtc_srtp::protection_profile::ProtectionProfile;
 use super::dtls::{MasterKey, SrtpKeys, SrtpProfile};
 use crate::rtp::RtpHeader;
 
-/// Packets that may come late and are still told from replays.
+/// Packets that may come late and are still known from replays.
 const REPLAY_WINDOW: u64 = 1024;
 const REPLAY_WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 /// Sources whose state is kept: two tracks, their layers and retransmissions, and new ones when a browser replaces them.

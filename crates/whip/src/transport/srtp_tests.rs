@@ -106,7 +106,9 @@ fn past_the_limit_the_least_recently_used_source_goes_and_new_ones_are_opened() 
     assert!(srtp.media_senders.known.is_empty(), "forged packets take no memory");
     let mut protect = |n, ssrc| sender.encrypt_rtp(&packet(n, ssrc)).expect("protects").to_vec();
     for ssrc in 0..100 {
-        assert!(srtp.open(&mut protect(1, ssrc)).is_ok(), "source {ssrc}");
+        let first = protect(1, ssrc);
+        assert!(srtp.open(&mut first.clone()).is_ok(), "source {ssrc}");
+        assert_eq!(srtp.open(&mut first.clone()), Err(Rejected::Replayed), "source {ssrc}");
         // One that keeps sending keeps its replay window.
         let again = protect(2 + ssrc as u16, 1000);
         assert!(srtp.open(&mut again.clone()).is_ok());
