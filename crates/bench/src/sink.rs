@@ -83,9 +83,11 @@ impl Sink {
             let interest = Interest::READABLE | Interest::WRITABLE;
             registry.register(&mut socket, token, interest)?;
             let session = Box::new(ServerSession::new(ServerConfig::default(), Instant::now()));
-            let hides_opus = self.takes == Takes::NoOpus;
-            let session = Session::Sink(session);
-            self.pushes.push(Some(Connection { socket, session, hides_opus }));
+            let connection = Connection::new(socket, Session::Sink(session));
+            self.pushes.push(Some(match self.takes {
+                Takes::Everything => connection,
+                Takes::NoOpus => connection.hiding_opus(),
+            }));
         }
         Ok(())
     }
