@@ -28,9 +28,9 @@ pub(crate) struct Connection {
     own: Option<BytesMut>,
 }
 
-/// An AMF0 string of `fourCcList`, and one that stands for no codec.
-const OPUS: &[u8] = b"\x02\0\x04Opus";
-const NO_CODEC: &[u8] = b"\x02\0\x04none";
+/// The codec as an AMF0 string of `fourCcList` and as a key of `audioFourCcInfoMap`, and one that stands for no codec.
+const OPUS: &[u8] = b"\0\x04Opus";
+const NO_CODEC: &[u8] = b"\0\x04none";
 
 impl Connection {
     pub(crate) const fn new(socket: TcpStream, session: Session) -> Self {
@@ -124,13 +124,26 @@ fn drain(output: &mut Output, own: &mut BytesMut) {
     }
 }
 
-/// A sink says little: it is copied, and the list of codecs in it shortened.
+/// A sink says little: it is copied, and Opus taken out wherever it is listed.
 fn without_opus(slices: &[IoSlice]) -> Vec<u8> {
     let mut bytes = slices.iter().flat_map(|slice| slice.iter().copied()).collect::<Vec<u8>>();
-    if let Some(at) = bytes.windows(OPUS.len()).position(|window| window == OPUS)
-        && let Some(found) = bytes.get_mut(at..at + OPUS.len())
-    {
-        found.copy_from_slice(NO_CODEC);
+    while let Some(at) = bytes.windows(OPUS.len()).position(|window| window == OPUS) {
+        if let Some(found) = bytes.get_mut(at..at + OPUS.len()) {
+            found.copy_from_slice(NO_CODEC);
+        }
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::IoSlice;
+
+    use super::without_opus;
+
+    #[test]
+    fn opus_is_taken_out_of_the_list_and_of_the_map() {
+        let said = b"\x02\0\x04Opus\0\x04Opus\0\x3f\xf0";
+        assert_eq!(without_opus(&[IoSlice::new(said)]), b"\x02\0\x04none\0\x04none\0\x3f\xf0");
+    }
 }
