@@ -1,28 +1,30 @@
 // The servers that are measured, each started alone on its own core.
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
 import { root } from "../build.mjs";
+import { cpuSeconds } from "./_process.mjs";
 
 /** The server under test runs here, the load on the other. */
 export const SERVER_CORE = "0";
 export const LOAD_CORE = "1";
-const TICKS_PER_SECOND = 100;
-/** How long an idle server is watched, ms: its own cost is taken off. */
-const IDLE_MS = 3_000;
-/** Memory that moves by less than this for so many seconds is steady; nobody waits longer than the limit. */
-const STEADY_KB = 500;
-const STEADY_S = 10;
-const STEADY_LIMIT_S = 40;
+/** A generator that sent later than this, or waited for its core longer than this share of the time, measured itself. */
+const LATE_LIMIT_MS = 2;
+const STARVED_LIMIT = 0.05;
+/** Starts the service of a checkout that is built, whichever it is. */
+const SERVE = 'const { run } = await import(process.argv[1]); await run(["serve"]);';
 
 const children = new Set();
 process.on("exit", () => {
   for (const child of children) child.kill("SIGKILL");
 });
+// A signal alone would leave them behind.
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
 
 export async function freePort() {
   const server = createServer().listen(0, "127.0.0.1");
@@ -33,6 +35,10 @@ export async function freePort() {
   return port;
 }
 
+/** Words that give what follows them real-time priority, where the system allows it. */
+const canBeRealTime = () => spawnSync("chrt", ["-f", "1", "true"]).status === 0;
+const realTime = () => (canBeRealTime() ? ["chrt", "-f", "1"] : []);
+
 /** A child on one core. */
 export function onCore(core, command, args, options = {}) {
   const child = spawn("taskset", ["-c", core, command, ...args], { stdio: ["ignore", "pipe", "inherit"], ...options });
@@ -41,52 +47,41 @@ export function onCore(core, command, args, options = {}) {
   return child;
 }
 
-/** CPU seconds a process has used so far, all threads. */
-export function cpuSeconds(pid) {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
-    .replace(/^.*\) /, "")
-    .split(" ");
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
-}
-
-/** Resident memory of a process, kB. */
-export function residentKb(pid) {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
-}
-
-/** Resident memory of a process once it is steady, kB: V8 gives back what a burst of work left only after seconds. */
-export async function steadyResidentKb(pid) {
-  let samples = [];
-  for (let waited = 0; waited < STEADY_LIMIT_S; waited += 1) {
-    samples = [...samples, residentKb(pid)].slice(-STEADY_S);
-    if (samples.length === STEADY_S && Math.max(...samples) - Math.min(...samples) < STEADY_KB) break;
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
-  }
-  return samples.at(-1);
-}
-
-/** CPU milliseconds that an idle process uses in a second. */
-export async function idleCpuMs(pid) {
-  const before = cpuSeconds(pid);
-  await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
-  return ((cpuSeconds(pid) - before) * 1_000_000) / IDLE_MS;
-}
+/** The program of `crates/bench`, where cargo puts it. */
+export const program = () => join(process.env.CARGO_TARGET_DIR ?? join(root, "target"), "release", "headgate-bench");
 
 /**
- * Runs the load generator to its end: what it says at the end, and what `probe` returned when it said `connected`,
- * `measuring` and `measured`.
+ * Runs the load generator to its end: what it says at the end, what `probe` returned at each line it said before, and how
+ * much of its core it took while it was measured. `hear` gets each line as it comes. A load that `preempts` shares its core
+ * with an attacker and must not wait for it.
  */
-export async function runLoad(args, probe) {
-  const child = onCore(LOAD_CORE, join(root, "target", "release", "headgate-bench"), args);
+export async function runLoad(args, probe, { hear = () => {}, preempts = false } = {}) {
+  const [command, ...words] = [...(preempts ? realTime() : []), program(), ...args];
+  const child = onCore(LOAD_CORE, command, words);
   const seen = {};
+  const own = {};
   let balance = {};
   createInterface(child.stdout).on("line", (line) => {
-    if (line.startsWith("{")) balance = JSON.parse(line);
-    else seen[line] = { time: performance.now() / 1000, ...probe() };
+    if (line.startsWith("{")) {
+      balance = JSON.parse(line);
+      return;
+    }
+    seen[line] = { time: performance.now() / 1000, ...probe() };
+    own[line] = cpuSeconds(child.pid);
+    hear(line);
   });
   const [code] = await once(child, "close");
   if (code !== 0) throw new Error("the load generator failed");
-  return { balance, seen };
+  const took = seen.measured?.time - seen.measuring?.time;
+  return { balance, seen, generatorShare: (own.measured - own.measuring) / took };
+}
+
+/** Why a block says nothing about the server; null when it does. */
+export function generatorFault(balance) {
+  const { generator_late_p99_ms: late, generator_starved: starved } = balance;
+  if (late > LATE_LIMIT_MS) return `generator late by ${late} ms`;
+  if (starved > STARVED_LIMIT) return `generator without its core for ${(starved * 100).toFixed(0)} % of the time`;
+  return null;
 }
 
 export function median(values) {
@@ -125,11 +120,18 @@ export async function startNginx(sinkPort) {
   };
 }
 
-/** Headgate with one media worker that pushes every stream to `sinkPort`. */
-export async function startHeadgate(sinkPort, n) {
+/**
+ * Headgate with one media worker and `n` streams. It pushes every stream to `sinkPort`, or only where `push` is false what
+ * the caller gives upstreams. `from`: another checkout that is built. `hear` gets each line of its log, from `logLevel` on.
+ */
+export async function startHeadgate(sinkPort, n, options = {}) {
+  const { from = root, name = "headgate", push = true, logLevel = "warn", hear } = options;
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-"));
   const key = `bench-${"k".repeat(30)}`;
-  const child = onCore(SERVER_CORE, process.execPath, [join(root, "scripts", "headgate.mjs"), "serve"], {
+  const code = ["--input-type=module", "-e", SERVE, pathToFileURL(join(from, "dist", "cli", "main.js")).href];
+  const child = onCore(SERVER_CORE, process.execPath, code, {
+    cwd: from,
+    stdio: ["ignore", "pipe", hear === undefined ? "inherit" : "pipe"],
     env: {
       PATH: process.env.PATH,
       HEADGATE_DATA_DIR: folder,
@@ -145,27 +147,40 @@ export async function startHeadgate(sinkPort, n) {
       HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS: "0",
       HEADGATE_MEDIA_AUDIO_WORKERS: "1",
       HEADGATE_DRAIN_S: "0",
-      HEADGATE_LOG_LEVEL: "warn",
+      HEADGATE_LOG_LEVEL: logLevel,
       HEADGATE_BOOTSTRAP_API_KEY: key,
-      HEADGATE_UPSTREAM_PUSH: `rtmp://127.0.0.1:${sinkPort}/live/{name}`,
+      // Only a service in development pushes to this machine by its API.
+      ...(push ? { HEADGATE_UPSTREAM_PUSH: `rtmp://127.0.0.1:${sinkPort}/live/{name}` } : { HEADGATE_DEV: "on" }),
     },
   });
+  if (hear !== undefined) createInterface(child.stderr).on("line", hear);
   const [line] = await once(createInterface(child.stdout), "line");
   const { http, rtmp } = JSON.parse(line);
-  const names = [];
-  while (names.length < n) {
-    const answer = await fetch(`${http}/stream`, { method: "POST", headers: { "x-service-apikey": key } });
-    // The API's own limit per key; nothing is measured yet.
-    if (answer.status === 429) await new Promise((resolve) => setTimeout(resolve, 200));
-    else names.push((await answer.json()).ingest.rtmp.streamname);
+  const post = async (path, body) => {
+    const headers = { "x-service-apikey": key, "content-type": "application/json" };
+    for (;;) {
+      const answer = await fetch(`${http}${path}`, { method: "POST", headers, body: body && JSON.stringify(body) });
+      if (answer.ok) return answer.json();
+      // The API's own limit per key; nothing is measured yet.
+      if (answer.status !== 429) throw new Error(`POST ${path}: ${answer.status} ${await answer.text()}`);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  };
+  const streams = [];
+  while (streams.length < n) {
+    const { id, ingest } = await post("/stream");
+    streams.push({ id, name: ingest.rtmp.streamname });
   }
   return {
-    name: "headgate",
+    name,
     pid: child.pid,
     target: new URL(rtmp).host,
     http: new URL(http).host,
     streamUrl: new URL("/live", rtmp).href,
-    names: () => names,
+    streams,
+    names: () => streams.map(({ name }) => name),
+    /** One more upstream of a stream. */
+    pushTo: ({ id, name }, port) => post(`/stream/${id}/upstream`, { url: `rtmp://127.0.0.1:${port}/live/${name}` }),
     stop: () => end(child, folder),
   };
 }

@@ -9,7 +9,7 @@ import { createInterface } from "node:readline";
 import { generateKeyPair, jwtVerify, SignJWT } from "jose";
 import { Pool } from "undici";
 import { root } from "../build.mjs";
-import { cpuSeconds } from "./_servers.mjs";
+import { cpuSeconds } from "./_process.mjs";
 
 const DEFAULTS = [10, 50];
 /** Requests before the measurement: V8 goes on compiling for about so many, which is start-up and not service. */

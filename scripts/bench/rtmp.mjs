@@ -1,24 +1,33 @@
-// CPU per stream for RTMP in → push out, Headgate beside nginx-rtmp in one run: `npm run bench -- rtmp [N] [SECONDS] [ROUNDS]`.
-// Blocks alternate A B B A; each block's ledger must be exact, or the run has failed.
+// CPU per stream for RTMP in → push out, Headgate beside nginx-rtmp in one run, or beside another checkout of it that is
+// built: `npm run bench -- rtmp [N] [SECONDS] [ROUNDS] [--against DIR]`. Blocks alternate A B B A; each block's ledger must
+// be exact, or the run has failed.
 import { execFileSync } from "node:child_process";
 import { cpus, release } from "node:os";
-import { cpuSeconds, freePort, idleCpuMs, median, runLoad, startHeadgate, startNginx } from "./_servers.mjs";
+import { readAgainst, resultOf } from "./_against.mjs";
+import { cpuSeconds, idleCpuMs } from "./_process.mjs";
+import { freePort, runLoad, startHeadgate, startNginx } from "./_servers.mjs";
 
-export async function bench([n = "50", seconds = "20", rounds = "1"]) {
+export async function bench(words) {
+  const { against, rest } = readAgainst(words);
+  const [n = "50", seconds = "20", rounds = "1"] = rest;
   const streams = Number(n);
   const sinkPort = await freePort();
-  const servers = [await startHeadgate(sinkPort, streams), await startNginx(sinkPort)];
-  const [headgate, nginx] = servers;
+  const startOther = () => startHeadgate(sinkPort, streams, { from: against, name: "the other" });
+  const servers = [
+    await startHeadgate(sinkPort, streams),
+    await (against === null ? startNginx(sinkPort) : startOther()),
+  ];
+  const [ours, other] = servers;
   const blocks = [];
   for (let round = 0; round < Number(rounds); round += 1) {
-    for (const server of [headgate, nginx, nginx, headgate]) {
+    for (const server of [ours, other, other, ours]) {
       const block = await measure(server, sinkPort, streams, seconds);
       blocks.push(block);
       console.log(JSON.stringify(block));
     }
   }
   for (const server of servers) await server.stop();
-  report(blocks, streams);
+  report(blocks, streams, other.name);
   if (blocks.some(({ lost, misplaced }) => lost > 0 || misplaced > 0)) {
     console.log("FAILED: units were lost");
     process.exitCode = 1;
@@ -34,15 +43,10 @@ async function measure(server, sinkPort, streams, seconds) {
   return { server: server.name, cpu_ms_per_stream_second: Number(ms.toFixed(3)), ...balance };
 }
 
-function report(blocks, streams) {
-  const of = (name) => blocks.filter(({ server }) => server === name).map((block) => block.cpu_ms_per_stream_second);
-  const line = (name) => {
-    const values = of(name).sort((a, b) => a - b);
-    return `${name}: ${median(values).toFixed(2)} ms (${values[0]}–${values.at(-1)})`;
-  };
-  const nginxVersion = execFileSync("/usr/sbin/nginx", ["-v"], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+function report(blocks, streams, other) {
   console.log(`\nCPU per stream-second, N = ${streams}, 2 Mbit/s + 128 kbit/s each, one core each for server and load`);
-  console.log(`  ${line("headgate")}\n  ${line("nginx-rtmp")}`);
-  console.log(`  ratio ${(median(of("headgate")) / median(of("nginx-rtmp"))).toFixed(2)}`);
-  console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version} ${nginxVersion.trim()}`);
+  const costs = (name) => blocks.filter(({ server }) => server === name).map((block) => block.cpu_ms_per_stream_second);
+  console.log(resultOf({ name: "headgate", costs: costs("headgate") }, { name: other, costs: costs(other) }));
+  if (other === "nginx-rtmp") execFileSync("/usr/sbin/nginx", ["-v"], { stdio: "inherit" });
+  console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
 }

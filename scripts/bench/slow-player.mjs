@@ -7,7 +7,7 @@ import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startMedia } from "../../dist/media.js";
-import { residentKb } from "./_servers.mjs";
+import { residentKb } from "./_process.mjs";
 
 const BYTES_PER_SECOND = 10_000;
 const READS_PER_SECOND = 5;

@@ -1,32 +1,25 @@
-// CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [N… SECONDS BLOCKS]`, by default
-// `10 50 100 20 1` with GCM; `cm` takes AES-CM with SHA-1. Each N is measured with Opus passed through, with AAC stereo and with AAC mono; BLOCKS times over, the
-// order turned round each time. A block with a lost unit, a datagram dropped or a late generator has failed.
-import { readFileSync } from "node:fs";
+// CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [N… SECONDS BLOCKS] [--against DIR]`, by
+// default `10 50 100 20 1` with GCM; `cm` takes AES-CM with SHA-1. Each N is measured with Opus passed through, with AAC
+// stereo and with AAC mono; BLOCKS times over, the order turned round each time. Against another checkout that is built,
+// every case is four blocks, A B B A, and memory is left out. A block with a lost unit, a datagram dropped or a late
+// generator has failed.
 import { cpus, release } from "node:os";
-import {
-  cpuSeconds,
-  freePort,
-  idleCpuMs,
-  median,
-  residentKb,
-  runLoad,
-  startHeadgate,
-  steadyResidentKb,
-} from "./_servers.mjs";
+import { readAgainst, resultOf } from "./_against.mjs";
+import { cpuSeconds, idleCpuMs, residentKb, steadyResidentKb, udpDrops } from "./_process.mjs";
+import { freePort, generatorFault, median, runLoad, startHeadgate } from "./_servers.mjs";
 
 const SOUNDS = ["opus", "stereo", "mono"];
 const DEFAULTS = [10, 50, 100, 20, 1];
-/** A generator later than this measures itself (performance.md §3). */
-const LATE_LIMIT_MS = 2;
 /** Sessions that come and go before anything is measured. */
 const WARM_SESSIONS = 5;
 /** AAC frames in a second at 48 kHz; a block may miss one stream's first or last of them. */
 const AAC_PER_SECOND = 48_000 / 1024;
 
-export async function bench(words) {
+export async function bench(all) {
+  const { against, rest: words } = readAgainst(all);
   const srtp = words.includes("cm") ? "cm" : "gcm";
   const given = words.filter((word) => word !== srtp).map(Number);
-  if (given.some(Number.isNaN)) throw new Error("whip [cm] [N… SECONDS BLOCKS]");
+  if (given.some(Number.isNaN)) throw new Error("whip [cm] [N… SECONDS BLOCKS] [--against DIR]");
   const numbers = given.length >= 3 ? given : DEFAULTS;
   const counts = numbers.slice(0, -2);
   const [seconds, rounds] = numbers.slice(-2);
@@ -34,12 +27,15 @@ export async function bench(words) {
   for (let round = 0; round < rounds; round += 1) {
     const cases = counts.flatMap((streams) => SOUNDS.map((sound) => ({ streams, sound, srtp })));
     for (const which of round % 2 === 0 ? cases : cases.reverse()) {
-      const block = await measure(which, seconds);
-      blocks.push(block);
-      console.log(JSON.stringify(block));
+      for (const options of against === null ? [{}] : [{}, { from: against }, { from: against }, {}]) {
+        const block = await measure(which, seconds, options, against === null);
+        blocks.push(block);
+        console.log(JSON.stringify(block));
+      }
     }
   }
-  report(blocks, srtp, seconds);
+  if (against === null) report(blocks, srtp, seconds);
+  else compare(blocks, srtp, seconds);
   for (const { streams, sound, faults } of blocks) {
     if (faults.length === 0) continue;
     console.log(`FAILED: N = ${streams}, ${sound}: ${faults.join(", ")}`);
@@ -48,9 +44,9 @@ export async function bench(words) {
 }
 
 /** One block on a server of its own: memory that an earlier block left behind is nobody's. */
-async function measure({ streams, sound, srtp }, seconds) {
+async function measure({ streams, sound, srtp }, seconds, options, withMemory) {
   const sinkPort = await freePort();
-  const server = await startHeadgate(sinkPort, streams);
+  const server = await startHeadgate(sinkPort, streams, options);
   const probe = () => ({ cpu: cpuSeconds(server.pid), kb: residentKb(server.pid), drops: udpDrops() });
   const load = (names, time) => {
     const where = ["whip", `127.0.0.1:${sinkPort}`, server.http, server.streamUrl];
@@ -58,7 +54,7 @@ async function measure({ streams, sound, srtp }, seconds) {
   };
   // What Node compiles and loads for the first publish is no session's memory.
   await load(server.names(streams).slice(0, WARM_SESSIONS), 0);
-  const empty = await steadyResidentKb(server.pid);
+  const empty = withMemory ? await steadyResidentKb(server.pid) : residentKb(server.pid);
   const idle = await idleCpuMs(server.pid);
   const { balance, seen } = await load(server.names(streams), seconds);
   await server.stop();
@@ -68,6 +64,7 @@ async function measure({ streams, sound, srtp }, seconds) {
     streams,
     sound,
     srtp,
+    is_other: options.from !== undefined,
     cpu_ms_per_stream_second: round3(((measured.cpu - measuring.cpu) * 1000 - idle * took) / (streams * took)),
     idle_cpu_ms_per_second: round3(idle),
     kb_per_session_connected: Math.round((connected.kb - empty) / streams),
@@ -85,8 +82,24 @@ function faultsOf(block, took) {
   const expected = AAC_PER_SECOND * took * block.streams;
   const isShort = block.sound !== "opus" && Math.abs(block.aac_frames - expected) > expected * 0.01 + block.streams;
   if (isShort) faults.push(`aac_frames ${block.aac_frames} of ${Math.round(expected)}`);
-  if (block.generator_late_p99_ms > LATE_LIMIT_MS) faults.push(`generator late by ${block.generator_late_p99_ms} ms`);
+  const late = generatorFault(block);
+  if (late !== null) faults.push(late);
   return faults;
+}
+
+/** This checkout beside the other one, case by case. */
+function compare(blocks, srtp, seconds) {
+  console.log(
+    `\nWHIP in → RTMP out, ${srtp}, CPU ms per stream-second, blocks of ${seconds} s, one core for the server`,
+  );
+  for (const name of new Set(blocks.map(({ streams, sound }) => `N = ${streams}, ${sound}`))) {
+    const same = blocks.filter(({ streams, sound }) => name === `N = ${streams}, ${sound}`);
+    const costs = (other) => same.filter(({ is_other }) => is_other === other).map((b) => b.cpu_ms_per_stream_second);
+    console.log(
+      `${name}\n${resultOf({ name: "headgate", costs: costs(false) }, { name: "the other", costs: costs(true) })}`,
+    );
+  }
+  console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
 }
 
 function report(blocks, srtp, seconds) {
@@ -118,15 +131,6 @@ function report(blocks, srtp, seconds) {
   });
   console.table(table);
   console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
-}
-
-/** UDP datagrams that found a receive buffer full, on the whole machine. */
-function udpDrops() {
-  const [names, values] = readFileSync("/proc/net/snmp", "utf8")
-    .split("\n")
-    .filter((line) => line.startsWith("Udp:"))
-    .map((line) => line.split(" "));
-  return Number(values[names.indexOf("RcvbufErrors")]);
 }
 
 const round3 = (value) => Number(value.toFixed(3));

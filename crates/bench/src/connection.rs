@@ -1,8 +1,9 @@
-//! One non-blocking connection of the bench with its session, publisher's or sink's.
+//! One non-blocking connection of the bench with its session: a publisher's, a player's or the upstream's.
 
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::time::Instant;
 
+use bytes::{Buf, BytesMut};
 use headgate_rtmp::{ClientSession, Output, ServerSession};
 use mio::net::TcpStream;
 
@@ -11,8 +12,8 @@ const SLICES: usize = 64;
 
 /// Either side of RTMP.
 pub(crate) enum Session {
-    /// We publish.
-    Publisher(Box<ClientSession>),
+    /// We publish or play.
+    Client(Box<ClientSession>),
     /// We are the upstream.
     Sink(Box<ServerSession>),
 }
@@ -22,14 +23,36 @@ pub(crate) struct Connection {
     pub(crate) socket: TcpStream,
     pub(crate) session: Session,
     /// The peer shall not learn that we take Opus.
-    pub(crate) hides_opus: bool,
+    hides_opus: bool,
+    /// Chunks that did not come from the session, and what the session said between them.
+    own: Option<BytesMut>,
 }
 
-/// An AMF0 string of `fourCcList`, and one that stands for no codec.
-const OPUS: &[u8] = b"\x02\0\x04Opus";
-const NO_CODEC: &[u8] = b"\x02\0\x04none";
+/// The codec as an AMF0 string of `fourCcList` and as a key of `audioFourCcInfoMap`, and one that stands for no codec.
+const OPUS: &[u8] = b"\0\x04Opus";
+const NO_CODEC: &[u8] = b"\0\x04none";
 
 impl Connection {
+    pub(crate) const fn new(socket: TcpStream, session: Session) -> Self {
+        Self { socket, session, hides_opus: false, own: None }
+    }
+
+    pub(crate) const fn hiding_opus(mut self) -> Self {
+        self.hides_opus = true;
+        self
+    }
+
+    /// Where chunks of our own are written; from now on the session's output is copied in between them.
+    pub(crate) fn own_chunks(&mut self) -> &mut BytesMut {
+        let session = match &mut self.session {
+            Session::Client(session) => session.output_mut(),
+            Session::Sink(session) => session.output_mut(),
+        };
+        let own = self.own.get_or_insert_default();
+        drain(session, own);
+        own
+    }
+
     /// Reads what is there into the session; false when the connection is over.
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> bool {
         loop {
@@ -38,7 +61,7 @@ impl Connection {
                 Ok(length) => {
                     let input = buffer.get(..length).unwrap_or_default();
                     let outcome = match &mut self.session {
-                        Session::Publisher(session) => session.handle_input(input, Instant::now()),
+                        Session::Client(session) => session.handle_input(input, Instant::now()),
                         Session::Sink(session) => session.handle_input(input, Instant::now()),
                     };
                     if outcome.is_err() {
@@ -53,8 +76,11 @@ impl Connection {
 
     /// Writes what the socket takes; the rest waits for the poll.
     pub(crate) fn flush(&mut self) {
+        if self.own.is_some() {
+            return self.flush_own();
+        }
         let output: &mut Output = match &mut self.session {
-            Session::Publisher(session) => session.output_mut(),
+            Session::Client(session) => session.output_mut(),
             Session::Sink(session) => session.output_mut(),
         };
         while !output.is_empty() {
@@ -72,15 +98,52 @@ impl Connection {
             }
         }
     }
+
+    fn flush_own(&mut self) {
+        self.own_chunks();
+        let Some(own) = &mut self.own else { return };
+        while !own.is_empty() {
+            match self.socket.write(own) {
+                Ok(written) => own.advance(written),
+                Err(_) => return,
+            }
+        }
+    }
 }
 
-/// A sink says little: it is copied, and the list of codecs in it shortened.
+/// Moves everything that waits in a session's output behind `own`.
+fn drain(output: &mut Output, own: &mut BytesMut) {
+    while !output.is_empty() {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let count = output.io_slices(&mut slices);
+        let taken = slices.iter().take(count).map(|slice| slice.len()).sum();
+        for slice in slices.iter().take(count) {
+            own.extend_from_slice(slice);
+        }
+        output.consume(taken);
+    }
+}
+
+/// A sink says little: it is copied, and Opus taken out wherever it is listed.
 fn without_opus(slices: &[IoSlice]) -> Vec<u8> {
     let mut bytes = slices.iter().flat_map(|slice| slice.iter().copied()).collect::<Vec<u8>>();
-    if let Some(at) = bytes.windows(OPUS.len()).position(|window| window == OPUS)
-        && let Some(found) = bytes.get_mut(at..at + OPUS.len())
-    {
-        found.copy_from_slice(NO_CODEC);
+    while let Some(at) = bytes.windows(OPUS.len()).position(|window| window == OPUS) {
+        if let Some(found) = bytes.get_mut(at..at + OPUS.len()) {
+            found.copy_from_slice(NO_CODEC);
+        }
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::IoSlice;
+
+    use super::without_opus;
+
+    #[test]
+    fn opus_is_taken_out_of_the_list_and_of_the_map() {
+        let said = b"\x02\0\x04Opus\0\x04Opus\0\x3f\xf0";
+        assert_eq!(without_opus(&[IoSlice::new(said)]), b"\x02\0\x04none\0\x04none\0\x3f\xf0");
+    }
 }

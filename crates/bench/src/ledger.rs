@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use headgate_rtmp::MediaKind;
 
+use crate::histogram::{Histogram, Percentiles};
 use crate::load::Stamp;
 
 #[derive(Clone, Copy, Default)]
@@ -24,8 +25,8 @@ const NAMED_LIMIT: usize = 100;
 /// The account of a run.
 pub(crate) struct Ledger {
     tracks: Vec<[TrackAccount; 2]>,
-    /// Microseconds, of video and of audio.
-    delays: [Vec<u32>; 2],
+    /// Of video and of audio.
+    delays: [Histogram; 2],
     lost: Vec<String>,
 }
 
@@ -38,24 +39,6 @@ pub(crate) struct Balance {
     pub(crate) lost: Vec<String>,
     pub(crate) video_delay: Percentiles,
     pub(crate) audio_delay: Percentiles,
-}
-
-/// Median and 99th percentile of delays, in microseconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Percentiles {
-    pub(crate) p50_us: u32,
-    pub(crate) p99_us: u32,
-}
-
-impl Percentiles {
-    pub(crate) fn of(mut delays: Vec<u32>) -> Self {
-        delays.sort_unstable();
-        let at = |percent: usize| {
-            let at = (delays.len() * percent / 100).min(delays.len().saturating_sub(1));
-            delays.get(at).copied().unwrap_or(0)
-        };
-        Self { p50_us: at(50), p99_us: at(99) }
-    }
 }
 
 impl Ledger {
@@ -87,9 +70,8 @@ impl Ledger {
         track.next = stamp.number + 1;
         track.received += 1;
         self.name_lost(kind, stamp.publisher, missed);
-        let delay = now.saturating_sub(stamp.sent).as_micros();
         if let Some(delays) = self.delays.get_mut(place(kind).unwrap_or(usize::MAX)) {
-            delays.push(u32::try_from(delay).unwrap_or(u32::MAX));
+            delays.note(now.saturating_sub(stamp.sent));
         }
     }
 
@@ -109,8 +91,8 @@ impl Ledger {
             received: sum(|track| track.received),
             misplaced: sum(|track| track.misplaced),
             lost: self.lost,
-            video_delay: Percentiles::of(video),
-            audio_delay: Percentiles::of(audio),
+            video_delay: video.percentiles(),
+            audio_delay: audio.percentiles(),
         }
     }
 

@@ -4,20 +4,31 @@
 //! `headgate-bench whip LISTEN TARGET STREAM_URL NAME,NAME,… SECONDS opus|stereo|mono gcm|cm`
 //! `headgate-bench impaired LISTEN TARGET STREAM_URL NAME SECONDS CONDITIONS SEED APART_MS`
 //! `headgate-bench proxy LISTEN TARGET CONDITIONS SEED`
+//! and those of `commands`: `honest`, `attack`, `starts`.
 //!
-//! `impaired` prints one JSON line; `proxy` prints where it listens and runs until it is ended. CONDITIONS are as
-//! `impairment` has them, of a network in both directions. Of the others each prints `measuring`, `measured` and then one JSON line; `whip` prints `connected` before them.
+//! `impaired`, `attack` and `starts` print one JSON line; `proxy` prints where it listens and runs until it is ended.
+//! CONDITIONS are as `impairment` has them, of a network in both directions. The others print `measuring`, `measured` and
+//! then one JSON line; before them `whip` prints `connected` and `honest` prints `ready`.
 #![forbid(unsafe_code)]
 
+mod attack;
+mod chunks;
+mod clip;
+mod commands;
 mod connection;
+mod histogram;
+mod honest;
 mod impaired;
 mod impairment;
 mod in_step;
 mod ledger;
 mod load;
 mod pace;
+mod players;
 mod rtmp;
+mod run_queue;
 mod sink;
+mod starts;
 mod udp_proxy;
 mod whip;
 mod whip_aac;
@@ -31,8 +42,9 @@ use std::time::Duration;
 
 use headgate_peer::SrtpChoice;
 
+use crate::histogram::Percentiles;
 use crate::impairment::Conditions;
-use crate::ledger::{Balance, Percentiles};
+use crate::ledger::Balance;
 use crate::pace::Lateness;
 use crate::udp_proxy::UdpProxy;
 use crate::whip_load::Sound;
@@ -42,7 +54,7 @@ headgate-bench whip LISTEN TARGET STREAM_URL NAME,NAME,… SECONDS opus|stereo|m
 headgate-bench impaired LISTEN TARGET STREAM_URL NAME SECONDS CONDITIONS SEED APART_MS
 headgate-bench proxy LISTEN TARGET CONDITIONS SEED
 CONDITIONS: loss=5,delay=50,jitter=10,reorder=2,duplicate=1,rate=3000,blackout=2000-2500
-LISTEN and TARGET are ADDRESS:PORT: where the server pushes to, and the server";
+LISTEN, TARGET and HTTP are ADDRESS:PORT: where the server pushes to, the server, and its HTTP";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,11 +68,11 @@ fn main() -> ExitCode {
             run_impaired([listen, target, url, name], seconds, conditions, [seed, apart])
         }
         ["proxy", listen, target, conditions, seed] => run_proxy(listen, target, conditions, seed),
-        _ => None,
+        words => commands::run(words),
     };
     match outcome {
         None => {
-            eprintln!("{USAGE}");
+            eprintln!("{USAGE}\n{}", commands::USAGE);
             ExitCode::from(2)
         }
         Some(Ok(json)) => {
@@ -159,17 +171,24 @@ fn json(balance: &Balance, late: Lateness, more: &str) -> String {
     let Balance { sent, received, misplaced, lost, video_delay, audio_delay } = balance;
     let unfound = sent.saturating_sub(*received);
     format!(
-        "{{\"sent\":{sent},\"received\":{received},\"lost\":{unfound},\"misplaced\":{misplaced}{}{},\"generator_late_ms\":{:.2},\"generator_late_p99_ms\":{:.2}{more},\"lost_units\":{lost:?}}}",
+        "{{\"sent\":{sent},\"received\":{received},\"lost\":{unfound},\"misplaced\":{misplaced}{}{},\"generator_late_ms\":{:.2},\"generator_late_p99_ms\":{:.2},\"generator_starved\":{:.4}{more},\"lost_units\":{lost:?}}}",
         delay_json("video", *video_delay),
         delay_json("audio", *audio_delay),
-        late.most.as_secs_f64() * 1e3,
-        late.p99.as_secs_f64() * 1e3,
+        ms(late.units.most_us),
+        ms(late.units.p99_us),
+        late.starved,
     )
 }
 
 /// Two members of a JSON object, each with its comma before it.
 fn delay_json(what: &str, delay: Percentiles) -> String {
-    let ms = |micros| f64::from(micros) / 1e3;
-    let (p50, p99) = (ms(delay.p50_us), ms(delay.p99_us));
-    format!(",\"{what}_delay_p50_ms\":{p50:.2},\"{what}_delay_p99_ms\":{p99:.2}")
+    let Percentiles { p50_us, p99_us, most_us } = delay;
+    let (p50, p99, most) = (ms(p50_us), ms(p99_us), ms(most_us));
+    format!(
+        ",\"{what}_delay_p50_ms\":{p50:.2},\"{what}_delay_p99_ms\":{p99:.2},\"{what}_delay_max_ms\":{most:.2}"
+    )
+}
+
+fn ms(micros: u64) -> f64 {
+    Duration::from_micros(micros).as_secs_f64() * 1e3
 }

@@ -1,4 +1,4 @@
-//! When each unit is sent, and the course of a run: warm-up, measured time, settling.
+//! When each unit is sent, and the phases of a run: warm-up, measured time, settling.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,10 +7,14 @@ use std::time::{Duration, Instant};
 
 use headgate_rtmp::MediaKind;
 
+use crate::histogram::{Histogram, Percentiles};
 use crate::ledger::Ledger;
+use crate::run_queue;
 
 /// Media flows for so long before anything is measured, unless the server needs more.
 pub(crate) const WARM_UP: Duration = Duration::from_secs(3);
+/// 25 video frames a second.
+const FRAME_INTERVAL: Duration = Duration::from_millis(40);
 /// What was sent last may take so long to arrive.
 const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 
@@ -27,38 +31,56 @@ pub(crate) trait Load {
 /// When unit `number` of a track is due, from its publisher's own start.
 pub(crate) type Due = fn(MediaKind, u32) -> Duration;
 
-/// How late units left: the generator's own fault, not the server's.
+/// How late units left and how long we waited for a core: the generator's own fault, not the server's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lateness {
-    pub(crate) p99: Duration,
-    pub(crate) most: Duration,
+    pub(crate) units: Percentiles,
+    /// Share of the measured time in which we were ready to run and did not.
+    pub(crate) starved: f64,
 }
 
-/// Sends units on time. `report` is called when measuring begins (true) and ends (false).
+/// Publishers out of step: spread over one frame interval.
+pub(crate) fn evenly(publishers: usize) -> Vec<Duration> {
+    let count = u32::try_from(publishers).unwrap_or(u32::MAX).max(1);
+    (0..count).take(publishers).map(|at| FRAME_INTERVAL * at / count).collect()
+}
+
+/// Publishers that began at any moment of a GOP: the same moments in every run.
+pub(crate) fn at_random(publishers: usize) -> Vec<Duration> {
+    let mut dice = 1_u64;
+    let draw = |_| {
+        // A linear congruential generator (Knuth's MMIX constants): its upper bits are even enough for this.
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Duration::from_micros((dice >> 32) % 2_000_000)
+    };
+    (0..publishers).map(draw).collect()
+}
+
+/// Sends units on time, each publisher's from its phase on. `report` is called when measuring begins (true) and ends (false).
 pub(crate) fn run(
     load: &mut impl Load,
-    publishers: usize,
+    phases: &[Duration],
     (warm_up, seconds): (Duration, u64),
     due: Due,
     report: impl Fn(bool),
 ) -> io::Result<Lateness> {
     let base = Instant::now();
     let mut queue = BinaryHeap::new();
-    // Publishers out of step: spread over one frame interval.
-    for publisher in 0..publishers {
-        let offset = due(MediaKind::Video, 1) * u32::try_from(publisher).unwrap_or(0);
-        let start = base + offset / u32::try_from(publishers).unwrap_or(1);
+    for (publisher, phase) in phases.iter().enumerate() {
+        let start = base + *phase;
         queue.push(Reverse((start, publisher, false, 0_u32, start)));
         queue.push(Reverse((start, publisher, true, 0_u32, start)));
     }
     let measure_from = base + warm_up;
     let until = measure_from + Duration::from_secs(seconds);
     let mut is_measuring = false;
-    let mut late = Vec::new();
+    let mut late = Histogram::default();
+    let mut waited = Duration::ZERO;
     loop {
         let now = Instant::now();
         if !is_measuring && now >= measure_from {
             is_measuring = true;
+            waited = run_queue::waited();
             report(true);
         }
         if now >= until {
@@ -70,7 +92,7 @@ pub(crate) fn run(
             }
             queue.pop();
             if is_measuring {
-                late.push(now - at);
+                late.note(now - at);
             }
             let kind = if is_audio { MediaKind::Audio } else { MediaKind::Video };
             load.send_unit(publisher, kind, number, is_measuring);
@@ -81,11 +103,11 @@ pub(crate) fn run(
         load.turn(next.saturating_duration_since(Instant::now()))?;
     }
     report(false);
+    let waited = run_queue::waited().saturating_sub(waited);
+    let starved = waited.as_secs_f64() / Duration::from_secs(seconds.max(1)).as_secs_f64();
     let settled_by = Instant::now() + SETTLE_LIMIT;
     while !load.ledger().is_settled() && Instant::now() < settled_by {
         load.turn(Duration::from_millis(20))?;
     }
-    late.sort_unstable();
-    let at = |percent| late.get(late.len().saturating_sub(1) * percent / 100).copied();
-    Ok(Lateness { p99: at(99).unwrap_or_default(), most: at(100).unwrap_or_default() })
+    Ok(Lateness { units: late.percentiles(), starved })
 }

@@ -47,7 +47,8 @@ pub(crate) fn run(run: &Run, report: impl Fn(bool)) -> io::Result<(Balance, Late
     for publisher in 0..bench.ready.len() {
         bench.send_headers(publisher);
     }
-    let late = pace::run(&mut bench, run.names.len(), (WARM_UP, run.seconds), due, report)?;
+    let phases = pace::evenly(run.names.len());
+    let late = pace::run(&mut bench, &phases, (WARM_UP, run.seconds), due, report)?;
     bench.say_goodbye()?;
     Ok((bench.ledger.balance(), late))
 }
@@ -77,7 +78,7 @@ impl Bench {
                 ..ClientConfig::new(ClientRole::Publish)
             };
             let session = Box::new(ClientSession::new(config, Instant::now()));
-            bench.add(TcpStream::connect(run.target)?, Session::Publisher(session))?;
+            bench.add(TcpStream::connect(run.target)?, Session::Client(session))?;
         }
         Ok(bench)
     }
@@ -87,7 +88,7 @@ impl Bench {
         let token = Token(self.connections.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut socket, token, interest)?;
-        self.connections.push(Some(Connection { socket, session, hides_opus: false }));
+        self.connections.push(Some(Connection::new(socket, session)));
         Ok(())
     }
 
@@ -106,7 +107,7 @@ impl Bench {
         let Some(slot) = self.connections.get_mut(at) else { return };
         let Some(connection) = slot else { return };
         let is_open = connection.receive(&mut self.buffer);
-        if let Session::Publisher(session) = &mut connection.session {
+        if let Session::Client(session) = &mut connection.session {
             while let Some(event) = session.poll_event() {
                 if event == ClientEvent::Ready
                     && let Some(ready) = self.ready.get_mut(at)
@@ -129,7 +130,7 @@ impl Bench {
 
     fn send(&mut self, publisher: usize, kind: MediaKind, timestamp: u32, body: &Bytes) {
         if let Some(Some(connection)) = self.connections.get_mut(publisher)
-            && let Session::Publisher(session) = &mut connection.session
+            && let Session::Client(session) = &mut connection.session
         {
             session.send_media(kind, timestamp, &[], body);
             connection.flush();
@@ -138,7 +139,7 @@ impl Bench {
 
     fn say_goodbye(&mut self) -> io::Result<()> {
         for connection in self.connections.iter_mut().flatten() {
-            if let Session::Publisher(session) = &mut connection.session {
+            if let Session::Client(session) = &mut connection.session {
                 session.end();
             }
             connection.flush();

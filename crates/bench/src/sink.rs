@@ -86,9 +86,11 @@ impl Sink {
             let limits = Limits { turn_work: u32::MAX, ..Limits::default() };
             let config = ServerConfig { limits, ..ServerConfig::default() };
             let session = Box::new(ServerSession::new(config, Instant::now()));
-            let hides_opus = self.takes == Takes::NoOpus;
-            let session = Session::Sink(session);
-            self.pushes.push(Some(Connection { socket, session, hides_opus }));
+            let connection = Connection::new(socket, Session::Sink(session));
+            self.pushes.push(Some(match self.takes {
+                Takes::Everything => connection,
+                Takes::NoOpus => connection.hiding_opus(),
+            }));
         }
         Ok(())
     }

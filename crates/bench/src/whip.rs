@@ -9,7 +9,8 @@ use headgate_peer::{Settings, SrtpChoice};
 use headgate_rtmp::MediaKind;
 use mio::{Events, Poll, Token};
 
-use crate::ledger::{Balance, Ledger, Percentiles};
+use crate::histogram::Percentiles;
+use crate::ledger::{Balance, Ledger};
 use crate::load::Stamp;
 use crate::pace::{self, Lateness, Load, WARM_UP};
 use crate::sink::{Sink, Takes};
@@ -87,11 +88,12 @@ pub(crate) fn run(run: &Run, connected: impl Fn(), report: impl Fn(bool)) -> io:
     bench.turn_for(PAUSE)?;
     let sessions = u32::try_from(run.names.len()).unwrap_or(u32::MAX);
     let encoders = if run.sound == Sound::Opus { 0 } else { sessions };
-    let course = (WARM_UP + ENCODER_WARM_UP * encoders, run.seconds);
-    let late = pace::run(&mut bench, run.names.len(), course, due, report)?;
+    let times = (WARM_UP + ENCODER_WARM_UP * encoders, run.seconds);
+    let phases = pace::evenly(run.names.len());
+    let late = pace::run(&mut bench, &phases, times, due, report)?;
     bench.say_goodbye()?;
     let AacAccount { frames, gaps, delays, .. } = bench.aac;
-    let aac_delay = Percentiles::of(delays);
+    let aac_delay = delays.percentiles();
     let counts = Counts { aac_frames: frames, aac_gaps: gaps, ..bench.counts };
     Ok(Outcome { balance: bench.ledger.balance(), late, counts, aac_delay })
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use headgate_rtmp::{MediaKind, MediaMessage};
 
+use crate::histogram::Histogram;
 use crate::load::Stamp;
 
 /// An AAC frame lasts 21.3 ms; timestamps are whole milliseconds.
@@ -16,8 +17,7 @@ pub(crate) struct AacAccount {
     pub(crate) frames: u64,
     /// Frames that do not follow the one before by one frame.
     pub(crate) gaps: u64,
-    /// Microseconds.
-    pub(crate) delays: Vec<u32>,
+    pub(crate) delays: Histogram,
 }
 
 /// What a push said of time.
@@ -57,7 +57,7 @@ impl AacAccount {
         if let Some(origin) = origin_us {
             let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
             let delay = now - origin - i64::from(message.timestamp) * 1_000;
-            self.delays.push(u32::try_from(delay.max(0)).unwrap_or(u32::MAX));
+            self.delays.note(Duration::from_micros(u64::try_from(delay).unwrap_or(0)));
         }
     }
 

@@ -118,6 +118,17 @@ impl WhipPublisher {
         self.flush(asked);
     }
 
+    /// Sends one RTP packet as it is.
+    pub(crate) fn send_rtp(&mut self, packet: &[u8], asked: &mut Asked) {
+        self.peer.send_rtp(packet);
+        self.flush(asked);
+    }
+
+    /// Of the audio and of the video track.
+    pub(crate) const fn ssrcs(&self) -> (u32, u32) {
+        self.peer.ssrcs()
+    }
+
     pub(crate) fn close(&mut self, asked: &mut Asked) {
         self.peer.close(Instant::now());
         self.flush(asked);

@@ -97,6 +97,10 @@ impl Media {
         out.extend(self.audio.send(srtp, packet, false, sequence));
     }
 
+    pub(crate) fn send_rtp(&mut self, packet: &[u8], out: &mut VecDeque<Vec<u8>>) {
+        out.extend(self.srtp.as_mut().and_then(|srtp| srtp.protect_rtp(packet)));
+    }
+
     pub(crate) fn send_rtcp(&mut self, packet: &[u8], out: &mut VecDeque<Vec<u8>>) {
         out.extend(self.srtp.as_mut().and_then(|srtp| srtp.protect_rtcp(packet)));
     }

@@ -164,6 +164,11 @@ impl Publisher {
         self.media.send_audio(now, rtp_time, opus_packet, &mut self.transmits);
     }
 
+    /// Protects an RTP packet of any sequence number, timestamp and SSRC and sends it: for what no track makes.
+    pub fn send_rtp(&mut self, packet: &[u8]) {
+        self.media.send_rtp(packet, &mut self.transmits);
+    }
+
     /// Protects an RTCP packet and sends it.
     pub fn send_rtcp(&mut self, packet: &[u8]) {
         self.media.send_rtcp(packet, &mut self.transmits);

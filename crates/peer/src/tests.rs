@@ -342,6 +342,15 @@ fn either_side_says_goodbye_once() {
 }
 
 #[test]
+fn a_packet_of_any_sequence_number_and_ssrc_is_protected() {
+    let mut world = World::connected(Settings::default());
+    let packet = [0x80, 102, 0x12, 0x34, 0, 0, 0, 1, 9, 9, 9, 9, 0x41];
+    world.publisher.send_rtp(&packet);
+    world.exchange();
+    assert_eq!(world.server.packets, [packet]);
+}
+
+#[test]
 fn any_bytes_can_be_sent_and_any_bytes_are_survived() {
     let mut world = World::connected(Settings::default());
     world.publisher.send_raw(vec![255; 9]);

@@ -1,0 +1,132 @@
+//! A hostile WebRTC publisher: connects as it should, then sends RTP that no encoder makes as fast as the kernel takes it,
+//! beside the media that it leaves alone.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use headgate_peer::Settings;
+use headgate_rtmp::MediaKind;
+use mio::{Events, Poll, Token};
+
+use super::{Attempt, Run};
+use crate::load::Stamp;
+use crate::whip_http::{delete, escape, post_offer};
+use crate::whip_load::due;
+use crate::whip_publisher::{Asked, WhipPublisher};
+
+/// A server that takes longer to connect has failed the attempt.
+const READY_LIMIT: Duration = Duration::from_secs(10);
+/// Packets between two looks at the clock.
+const BATCH: u32 = 32;
+/// Just below the 2,000 that a receiver may take for a restart of the source (RFC 3550 A.1 has 3,000).
+const JUMP: u16 = 1_999;
+/// As `headgate_peer` offers them.
+const VIDEO_PAYLOAD_TYPE: u8 = 102;
+const AUDIO_PAYLOAD_TYPE: u8 = 111;
+const TRANSPORT_CC_ID: u8 = 3;
+/// A whole P slice, and an Opus packet.
+const SLICE: [u8; 40] = [0x41; 40];
+const OPUS: [u8; 40] = [0xfc; 40];
+
+/// What is wrong with the packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packets {
+    /// Of the video track: each sequence number is far ahead of the one before.
+    SequenceJumps,
+    /// Of the audio track: the timestamp stands still.
+    StillAudioClock,
+    /// Each from a source of its own.
+    ManySsrcs,
+}
+
+impl Packets {
+    pub(super) fn of(kind: &str) -> Option<Self> {
+        Some(match kind {
+            "sequence-jumps" => Self::SequenceJumps,
+            "still-audio-clock" => Self::StillAudioClock,
+            "many-ssrcs" => Self::ManySsrcs,
+            _ => return None,
+        })
+    }
+
+    /// The `number`-th packet, `elapsed` after the first.
+    fn packet(self, number: u32, elapsed: Duration, (audio, video): (u32, u32)) -> Vec<u8> {
+        #[allow(clippy::cast_possible_truncation, reason = "sequence numbers wrap")]
+        let count = number as u16;
+        let video_time = u32::try_from(elapsed.as_millis() * 90).unwrap_or(0);
+        let (payload_type, sequence, time, ssrc, payload) = match self {
+            Self::SequenceJumps => {
+                (VIDEO_PAYLOAD_TYPE, count.wrapping_mul(JUMP), video_time, video, &SLICE)
+            }
+            Self::StillAudioClock => (AUDIO_PAYLOAD_TYPE, count, 0, audio, &OPUS),
+            Self::ManySsrcs => (VIDEO_PAYLOAD_TYPE, count, video_time, !number, &SLICE),
+        };
+        let mut packet = vec![0x90, 0x80 | payload_type];
+        packet.extend_from_slice(&sequence.to_be_bytes());
+        packet.extend_from_slice(&time.to_be_bytes());
+        packet.extend_from_slice(&ssrc.to_be_bytes());
+        packet.extend_from_slice(&[0xbe, 0xde, 0, 1, TRANSPORT_CC_ID << 4 | 1]);
+        packet.extend_from_slice(&sequence.to_be_bytes());
+        packet.push(0);
+        packet.extend_from_slice(payload);
+        packet
+    }
+
+    /// The track is sent beside the packets as it should be.
+    const fn leaves(self, kind: MediaKind) -> bool {
+        match self {
+            Self::SequenceJumps => matches!(kind, MediaKind::Audio),
+            Self::StillAudioClock => matches!(kind, MediaKind::Video),
+            Self::ManySsrcs => true,
+        }
+    }
+}
+
+pub(super) fn attack(run: &Run, packets: Packets, until: Instant) -> io::Result<Attempt> {
+    let mut poll = Poll::new()?;
+    let mut events = Events::with_capacity(16);
+    let mut buffer = vec![0; 64 << 10];
+    let mut asked = Asked::default();
+    let settings = Settings { stereo: true, ..Settings::default() };
+    let mut publisher = WhipPublisher::open(settings, Token(0), poll.registry())?;
+    let url = escape(&run.stream_url);
+    let path = format!("/p/webrtc?stream_name={}&stream_url={url}", escape(&run.name));
+    let answer = post_offer(run.http, &path, &publisher.offer())?;
+    if answer.status != 201 {
+        return Err(io::Error::other(format!("POST: {} {}", answer.status, answer.body)));
+    }
+    publisher.handle_answer(&answer.body, &mut asked)?;
+    let ready_by = Instant::now() + READY_LIMIT;
+    while !publisher.is_connected {
+        if Instant::now() > ready_by || publisher.is_closed {
+            return Err(io::Error::other("not connected"));
+        }
+        poll.poll(&mut events, Some(Duration::from_millis(5)))?;
+        publisher.receive(&mut buffer, &mut asked);
+        publisher.handle_timeout(Instant::now(), &mut asked);
+    }
+    let (begun, mut number, mut sent) = (Instant::now(), 0_u32, [0_u32; 2]);
+    while Instant::now() < until && !publisher.is_closed {
+        for _ in 0..BATCH {
+            let packet = packets.packet(number, begun.elapsed(), publisher.ssrcs());
+            publisher.send_rtp(&packet, &mut asked);
+            number = number.wrapping_add(1);
+        }
+        for (kind, sent) in [MediaKind::Video, MediaKind::Audio].into_iter().zip(&mut sent) {
+            while packets.leaves(kind) && due(kind, *sent) <= begun.elapsed() {
+                let stamp = Stamp { publisher: u32::MAX, number: *sent, sent: Duration::ZERO };
+                publisher.send(Instant::now(), kind, stamp, None, &mut asked);
+                *sent += 1;
+            }
+        }
+        publisher.receive(&mut buffer, &mut asked);
+        publisher.handle_timeout(Instant::now(), &mut asked);
+    }
+    let ended = publisher.is_closed.then(|| "DTLS closed".to_owned());
+    publisher.close(&mut asked);
+    if let Some(path) = &answer.session_path {
+        delete(run.http, path)?;
+    }
+    let bytes = u64::from(number) * (20 + 40);
+    Ok(Attempt { messages: u64::from(number), bytes, ended })
+}

@@ -1,0 +1,178 @@
+//! The units that honest publishers send: a clip of x264 and AAC in an FLV file, or the recorded sizes of one; every unit
+//! ends with a stamp. Tracks repeat independently of each other.
+
+use std::io;
+use std::path::Path;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use headgate_rtmp::MediaKind;
+
+use crate::load::{HEADERS, Stamp};
+
+/// Bytes of a stamp; it replaces the end of a unit, which is inside the last slice of a video frame.
+const STAMP_BYTES: usize = 16;
+/// Tag header, NAL length and NAL header before a stamp.
+const SMALLEST: usize = 32;
+/// FLV file header with the first PreviousTagSize (FLV E.2), and the header of a tag (E.4.1).
+const FILE_HEADER: usize = 13;
+const TAG_HEADER: usize = 11;
+const TAG_AUDIO: u8 = 8;
+const TAG_VIDEO: u8 = 9;
+/// AAC and AVC tag bodies: the low or high half of the first byte, and the packet types.
+const AVC: u8 = 7;
+const AAC: u8 = 10;
+const SEQUENCE_HEADER: u8 = 0;
+const CODED: u8 = 1;
+
+/// Sizes in bytes of the video frames of one GOP: x264 `veryfast`, 720p25, 2 Mbit/s with a buffer of one second.
+const RECORDED: [usize; 50] = [
+    97211, 26128, 13395, 9529, 8641, 14443, 6174, 4987, 4948, 14558, 6309, 4819, 4461, 13839, 6505,
+    4959, 4770, 15187, 7056, 5336, 5095, 14678, 7148, 5387, 5338, 15248, 7013, 5241, 5216, 15956,
+    7370, 5465, 5670, 16453, 7420, 5376, 5427, 15478, 7132, 5114, 5092, 15684, 6835, 5226, 5480,
+    16588, 6280, 5036, 5068, 10064,
+];
+/// AAC at 128 kbit/s and 48 kHz.
+const RECORDED_AUDIO: usize = 341;
+
+/// Tag bodies of both tracks.
+pub(crate) struct Clip {
+    pub(crate) headers: Vec<(MediaKind, Bytes)>,
+    video: Vec<Bytes>,
+    audio: Vec<Bytes>,
+}
+
+impl Clip {
+    /// Reads an FLV file of AVC and AAC that begins with a keyframe.
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
+        let file = Bytes::from(std::fs::read(path)?);
+        let clip = Self::parse(file).ok_or_else(|| io::Error::other("the clip is cut short"))?;
+        let units = || clip.video.iter().chain(&clip.audio);
+        let is_usable = !clip.video.is_empty() && !clip.audio.is_empty() && clip.headers.len() == 2;
+        if !is_usable || units().any(|unit| unit.len() < SMALLEST) {
+            return Err(io::Error::other("the clip is not AVC and AAC with units of 32 bytes"));
+        }
+        Ok(clip)
+    }
+
+    /// Without a clip: the recorded sizes around the bench's own decoder configurations.
+    pub(crate) fn recorded() -> Self {
+        let video = RECORDED.iter().enumerate().map(|(at, size)| {
+            let mut body = BytesMut::with_capacity(*size);
+            body.put_slice(&[if at == 0 { 0x17 } else { 0x27 }, CODED, 0, 0, 0]);
+            body.put_u32(u32::try_from(size - 9).unwrap_or(0));
+            body.put_u8(if at == 0 { 0x65 } else { 0x41 });
+            body.resize(*size, 0x55);
+            body.freeze()
+        });
+        let mut audio = BytesMut::from(&[0xaf, CODED][..]);
+        audio.resize(RECORDED_AUDIO, 0x55);
+        let headers = HEADERS.map(|(kind, body)| (kind, Bytes::from_static(body)));
+        Self { headers: headers.into(), video: video.collect(), audio: vec![audio.freeze()] }
+    }
+
+    fn parse(mut file: Bytes) -> Option<Self> {
+        let (mut headers, mut video, mut audio) = (Vec::new(), Vec::new(), Vec::new());
+        if !file.starts_with(b"FLV") || file.len() < FILE_HEADER {
+            return None;
+        }
+        file.advance(FILE_HEADER);
+        while let Some(&[tag, l0, l1, l2, ..]) = file.first_chunk::<TAG_HEADER>() {
+            file.advance(TAG_HEADER);
+            let length = u32::from_be_bytes([0, l0, l1, l2]) as usize;
+            // A tag is followed by its size.
+            if file.len() < length + 4 {
+                return None;
+            }
+            let body = file.split_to(length);
+            file.advance(4);
+            match (tag, body.first(), body.get(1)) {
+                (TAG_VIDEO, Some(first), Some(&SEQUENCE_HEADER)) if first & 0x0f == AVC => {
+                    headers.push((MediaKind::Video, body));
+                }
+                (TAG_VIDEO, Some(first), Some(&CODED)) if first & 0x0f == AVC => video.push(body),
+                (TAG_AUDIO, Some(first), Some(&SEQUENCE_HEADER)) if first >> 4 == AAC => {
+                    headers.push((MediaKind::Audio, body));
+                }
+                (TAG_AUDIO, Some(first), Some(&CODED)) if first >> 4 == AAC => audio.push(body),
+                _ => {}
+            }
+        }
+        Some(Self { headers, video, audio })
+    }
+
+    /// The tag body of one unit.
+    pub(crate) fn unit(&self, kind: MediaKind, stamp: Stamp) -> Bytes {
+        let source = self.source(kind, stamp.number).map_or(&[][..], |body| body);
+        let mut body = BytesMut::with_capacity(source.len());
+        let kept = source.len().saturating_sub(STAMP_BYTES);
+        body.put_slice(source.get(..kept).unwrap_or_default());
+        stamp.write(&mut body);
+        body.freeze()
+    }
+
+    /// The stamp of a unit, and whether every other byte is as it was sent; `None` for headers and metadata.
+    pub(crate) fn recognise(&self, kind: MediaKind, body: &[u8]) -> Option<(Stamp, bool)> {
+        if kind == MediaKind::Script || body.get(1) != Some(&CODED) {
+            return None;
+        }
+        let (kept, stamp) = body.split_at_checked(body.len().checked_sub(STAMP_BYTES)?)?;
+        let stamp = Stamp::read(stamp)?;
+        let source = self.source(kind, stamp.number)?;
+        Some((stamp, source.len() == body.len() && source.starts_with(kept)))
+    }
+
+    /// Whether a unit starts decoding.
+    pub(crate) fn is_key(body: &[u8]) -> bool {
+        body.first().is_some_and(|first| first >> 4 == 1)
+    }
+
+    fn source(&self, kind: MediaKind, number: u32) -> Option<&Bytes> {
+        let units = if kind == MediaKind::Audio { &self.audio } else { &self.video };
+        units.get(number as usize % units.len().max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn flv(tags: &[(u8, &[u8])]) -> Bytes {
+        let mut file = b"FLV\x01\x05\0\0\0\x09\0\0\0\0".to_vec();
+        for (tag, body) in tags {
+            file.push(*tag);
+            file.extend_from_slice(&(body.len() as u32).to_be_bytes()[1..]);
+            file.extend_from_slice(&[0; 7]);
+            file.extend_from_slice(body);
+            file.extend_from_slice(&[0; 4]);
+        }
+        file.into()
+    }
+
+    #[test]
+    fn an_flv_file_is_split_into_headers_and_units() {
+        let file = flv(&[
+            (18, b"\x02\0\x0aonMetaData"),
+            (9, b"\x17\0\0\0\0config"),
+            (8, b"\xaf\0\x11\x90"),
+            (9, b"\x17\x01\0\0\0frame"),
+            (8, b"\xaf\x01packet"),
+        ]);
+        let clip = Clip::parse(file.clone()).expect("whole");
+        assert_eq!((clip.headers.len(), clip.video.len(), clip.audio.len()), (2, 1, 1));
+        assert!(Clip::parse(file.slice(..file.len() - 5)).is_none());
+    }
+
+    #[test]
+    fn a_unit_is_known_by_its_stamp_and_a_changed_byte_is_seen() {
+        let clip = Clip::recorded();
+        for kind in [MediaKind::Video, MediaKind::Audio] {
+            let stamp = Stamp { publisher: 7, number: 51, sent: Duration::from_micros(9) };
+            let mut body = clip.unit(kind, stamp).to_vec();
+            assert_eq!(clip.recognise(kind, &body), Some((stamp, true)));
+            body[20] ^= 1;
+            assert_eq!(clip.recognise(kind, &body), Some((stamp, false)));
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The command lines of the loads that are measured beside attackers, for hours, or at their starts; each returns `None`
+//! for words that it does not understand.
+
+use std::io;
+use std::path::Path;
+
+use crate::attack;
+use crate::clip::Clip;
+use crate::honest::{self, Audience};
+use crate::starts;
+use crate::whip_load::Sound;
+
+/// For the usage text.
+pub(crate) const USAGE: &str = "headgate-bench honest LISTEN TARGET NAME,NAME,… SECONDS CLIP.flv|recorded nobody|every-second|PLAYERS
+headgate-bench attack KIND TARGET HTTP STREAM_URL NAME SECONDS LISTEN
+headgate-bench starts LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND SECONDS stereo|mono";
+
+/// One line of JSON, or why there is none.
+pub(crate) type Outcome = Option<io::Result<String>>;
+
+/// Understands `honest`, `attack` and `starts`.
+pub(crate) fn run(words: &[&str]) -> Outcome {
+    match *words {
+        ["honest", listen, target, names, seconds, clip, audience] => {
+            run_honest([listen, target, names, seconds], clip, audience)
+        }
+        ["attack", kind, target, http, url, name, seconds, listen] => attack::run(&attack::Run {
+            kind: kind.to_owned(),
+            target: target.parse().ok()?,
+            http: http.parse().ok()?,
+            stream_url: url.to_owned(),
+            name: name.to_owned(),
+            seconds: seconds.parse().ok()?,
+            listen: listen.parse().ok()?,
+        }),
+        ["starts", listen, http, url, names, rate, seconds, sound] => {
+            Some(starts::run(&starts::Run {
+                listen: listen.parse().ok()?,
+                target: http.parse().ok()?,
+                stream_url: url.to_owned(),
+                names: crate::split(names),
+                rate: rate.parse().ok().filter(|rate| *rate > 0)?,
+                seconds: seconds.parse().ok()?,
+                sound: match sound {
+                    "stereo" => Sound::AacStereo,
+                    "mono" => Sound::AacMono,
+                    _ => return None,
+                },
+            }))
+        }
+        _ => None,
+    }
+}
+
+fn run_honest(words: [&str; 4], clip: &str, audience: &str) -> Outcome {
+    let [listen, target, names, seconds] = words;
+    let clip = match clip {
+        "recorded" => Ok(Clip::recorded()),
+        path => Clip::read(Path::new(path)),
+    };
+    let clip = match clip {
+        Ok(clip) => clip,
+        Err(error) => return Some(Err(error)),
+    };
+    let run = honest::Run {
+        listen: listen.parse().ok()?,
+        target: target.parse().ok()?,
+        names: crate::split(names),
+        seconds: seconds.parse().ok()?,
+        clip,
+        audience: match audience {
+            "nobody" => Audience::Nobody,
+            "every-second" => Audience::EverySecond,
+            count => Audience::Coming(count.parse().ok()?),
+        },
+    };
+    let ready = || println!("ready");
+    let outcome = honest::run(&run, ready, crate::report);
+    Some(outcome.map(|honest::Outcome { balance, late, more }| crate::json(&balance, late, &more)))
+}

@@ -1,0 +1,67 @@
+// What the kernel says of a process: processor time, memory, threads, descriptors. Linux only.
+import { readdirSync, readFileSync } from "node:fs";
+
+const TICKS_PER_SECOND = 100;
+/** How long an idle server is watched, ms: its own cost is taken off. */
+const IDLE_MS = 3_000;
+/** Memory that moves by less than this for so many seconds is steady; nobody waits longer than the limit. */
+const STEADY_KB = 500;
+const STEADY_S = 10;
+const STEADY_LIMIT_S = 40;
+
+/** CPU seconds a process has used so far, all threads. */
+export function cpuSeconds(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
+    .replace(/^.*\) /, "")
+    .split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+/** CPU seconds of the threads whose names begin so, and the seconds they were ready to run and did not. */
+export function threadSeconds(pid, prefix) {
+  const sum = { cpu: 0, waited: 0 };
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const folder = `/proc/${pid}/task/${thread}`;
+    if (!readFileSync(`${folder}/comm`, "utf8").startsWith(prefix)) continue;
+    // Nanoseconds on the processor and waiting for it (Documentation/scheduler/sched-stats.rst).
+    const [cpu, waited] = readFileSync(`${folder}/schedstat`, "utf8").split(" ");
+    sum.cpu += Number(cpu) / 1e9;
+    sum.waited += Number(waited) / 1e9;
+  }
+  return sum;
+}
+
+/** Resident memory of a process, kB. */
+export function residentKb(pid) {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+}
+
+export const descriptors = (pid) => readdirSync(`/proc/${pid}/fd`).length;
+export const threads = (pid) => readdirSync(`/proc/${pid}/task`).length;
+
+/** Resident memory of a process once it is steady, kB: V8 gives back what a burst of work left only after seconds. */
+export async function steadyResidentKb(pid) {
+  let samples = [];
+  for (let waited = 0; waited < STEADY_LIMIT_S; waited += 1) {
+    samples = [...samples, residentKb(pid)].slice(-STEADY_S);
+    if (samples.length === STEADY_S && Math.max(...samples) - Math.min(...samples) < STEADY_KB) break;
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
+  return samples.at(-1);
+}
+
+/** CPU milliseconds that an idle process uses in a second. */
+export async function idleCpuMs(pid) {
+  const before = cpuSeconds(pid);
+  await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
+  return ((cpuSeconds(pid) - before) * 1_000_000) / IDLE_MS;
+}
+
+/** UDP datagrams that found a receive buffer full, on the whole machine. */
+export function udpDrops() {
+  const [names, values] = readFileSync("/proc/net/snmp", "utf8")
+    .split("\n")
+    .filter((line) => line.startsWith("Udp:"))
+    .map((line) => line.split(" "));
+  return Number(values[names.indexOf("RcvbufErrors")]);
+}

@@ -1,0 +1,62 @@
+// Whether audio begins as it should when many begin at once: `npm run bench -- starts [--publishers 50] [--rate 20]
+// [--seconds 15] [--sound stereo]`. WHIP publishers, so many a second, each pushed as AAC: of each upstream the first AAC
+// timestamp, whether one goes back, and how often an AAC header was sent.
+import { once } from "node:events";
+import { cpus, release } from "node:os";
+import { createInterface } from "node:readline";
+import { parseArgs } from "node:util";
+import { freePort, LOAD_CORE, onCore, program, startHeadgate } from "./_servers.mjs";
+
+/** The first AAC frame of an upstream may be so far into its stream, ms: an encoder's delay and a join's. */
+const FIRST_LIMIT_MS = 1_000;
+
+export async function bench(words) {
+  const { values } = parseArgs({
+    args: words,
+    options: {
+      publishers: { type: "string", default: "50" },
+      rate: { type: "string", default: "20" },
+      seconds: { type: "string", default: "15" },
+      sound: { type: "string", default: "stereo" },
+    },
+  });
+  const sinkPort = await freePort();
+  const server = await startHeadgate(sinkPort, Number(values.publishers));
+  const where = [`127.0.0.1:${sinkPort}`, server.http, server.streamUrl, server.names().join(",")];
+  const child = onCore(LOAD_CORE, program(), ["starts", ...where, values.rate, values.seconds, values.sound]);
+  let said = null;
+  createInterface(child.stdout).on("line", (line) => {
+    said = JSON.parse(line);
+  });
+  await once(child, "close");
+  await server.stop();
+  if (said === null) throw new Error("the load generator failed");
+  report(said, values);
+}
+
+function report({ connected, refused, sent_late_ms, upstreams }, { publishers, rate, sound }) {
+  console.table(upstreams);
+  const count = (fits) => upstreams.filter(fits).length;
+  const range = (name) => {
+    const all = upstreams.map((upstream) => upstream[name]);
+    return `${Math.min(...all)}–${Math.max(...all)}`;
+  };
+  const back = upstreams.filter(({ backwards }) => backwards > 0).map(({ most_back_ms }) => most_back_ms);
+  console.log(`\n${publishers} WHIP publishers at ${rate} a second, AAC ${sound}`);
+  console.log(
+    `  connected ${connected}, refused ${refused}, upstreams ${upstreams.length}, sent late ${sent_late_ms} ms`,
+  );
+  console.log(`  first AAC ${range("first_aac_ms")} ms, first video ${range("first_video_ms")} ms`);
+  console.log(
+    `  back in time on ${back.length}${back.length > 0 ? `, by ${Math.min(...back)}–${Math.max(...back)} ms` : ""}`,
+  );
+  console.log(`  headers sent twice on ${count(({ aac_headers }) => aac_headers > 1)}`);
+  console.log(`  ${cpus()[0]?.model}, kernel ${release()}`);
+  const isWrong = (upstream) =>
+    upstream.backwards > 0 || upstream.aac_headers !== 1 || upstream.aac_frames === 0 || upstream.gaps > 0;
+  const wrong = count(isWrong) + count(({ first_aac_ms }) => first_aac_ms > FIRST_LIMIT_MS);
+  if (wrong > 0 || upstreams.length !== Number(publishers)) {
+    console.log(`  FAILED: ${wrong}`);
+    process.exitCode = 1;
+  }
+}
