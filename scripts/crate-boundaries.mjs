@@ -80,11 +80,11 @@ export function* crates(files) {
   }
   const laidOut = new Map(Object.entries(MODULES).filter(([crate]) => hasFolders(crate, sources)));
   for (const file of sources) yield* source(file, laidOut.get(file.crate) ?? null);
-  for (const [crate, modules] of laidOut) {
-    for (const module of Object.keys(modules)) {
-      yield* cycles(sources.filter((file) => file.crate === crate && file.path[0] === module));
-    }
-  }
+  for (const [crate, modules] of laidOut)
+    yield* together(
+      modules,
+      sources.filter((file) => file.crate === crate),
+    );
 }
 
 function hasFolders(crate, sources) {
@@ -160,9 +160,20 @@ function* imports({ name, path: own, code }, modules) {
   }
 }
 
-/** Files of one module that import each other, named once by the shortest way round. */
-function* cycles(files) {
-  for (const cycle of cyclesOf(importGraph(files))) {
-    yield `${cycle[0]}: imports itself: ${[...cycle, cycle[0]].join(" → ")}`;
+/** What one file of a crate does not show: files of one module that import each other, named once by the shortest way
+ *  round; and once all folders are there, files that belong to no module. */
+function* together(modules, files) {
+  const filesOf = (module) => files.filter(({ path }) => path[0] === module);
+  for (const module of Object.keys(modules)) {
+    for (const cycle of cyclesOf(importGraph(filesOf(module)))) {
+      yield `${cycle[0]}: imports itself: ${[...cycle, cycle[0]].join(" → ")}`;
+    }
+  }
+  if (!Object.keys(modules).every((module) => filesOf(module).length > 0)) return;
+  for (const { name, path } of files) {
+    const [module] = path;
+    if (module !== undefined && !Object.hasOwn(modules, module)) {
+      yield `${name}: ${module} has no row among the modules of scripts/crate-boundaries.mjs`;
+    }
   }
 }

@@ -172,6 +172,13 @@ test("files of one module that import each other are caught, with the way round"
   expect(files({ "mod.rs": "mod a;\nmod b;\npub(crate) use b::B;", "a.rs": "use super::B;", "b.rs": "" })).toEqual([]);
 });
 
+test("once all modules of a crate are there, every file belongs to one", () => {
+  const modules = ["publish", "transcoding", "session", "switchboard", "reactor"];
+  const files = Object.fromEntries(modules.map((module) => [`${ingest}/${module}/a.rs`, ""]));
+  const complaint = `${ingest}/live.rs: live has no row among the modules of scripts/crate-boundaries.mjs`;
+  expect(violationsOf({ ...files, [`${ingest}/lib.rs`]: "", [`${ingest}/live.rs`]: "" })).toEqual([complaint]);
+});
+
 test("a crate without the folders of its modules keeps no rule of them", () => {
   expect(
     violationsOf({
