@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { violations } from "./boundaries.mjs";
 import { BuildError, installPackages, root } from "./build.mjs";
+import { undefinedDecisions } from "./decisions.mjs";
 import { repetitions } from "./duplicates.mjs";
 import { providePrograms, toBuild } from "./programs.mjs";
 import { untidyFiles } from "./tidy-files.mjs";
@@ -22,6 +23,7 @@ const steps = [
   ["format of Rust", () => run("cargo", ["fmt", "--all", ...(fix ? [] : ["--check"])])],
   ["boundaries", () => report(violations(root))],
   ["names, sizes and words of files", () => report(untidyFiles(trackedTexts()))],
+  ["ids of decisions", () => report(undefinedDecisions(trackedTexts()))],
   ["repeated code", () => report(repetitions(root))],
   ["lock files and hosts", () => report(foreignTexts())],
   ["types", () => run(...node("node_modules/typescript/bin/tsc", "-p", "."))],
