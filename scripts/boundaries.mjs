@@ -58,7 +58,7 @@ function* gateway(files) {
     yield* ambient(name, text);
   }
   for (const name of graph.keys()) {
-    if (reaches(graph, name)) yield `${name}: imports itself by a detour`;
+    if (reaches(graph, name)) yield `${name}: imports itself through other files`;
   }
 }
 

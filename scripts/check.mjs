@@ -4,12 +4,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { violations } from "./boundaries.mjs";
 import { BuildError, installPackages, root } from "./build.mjs";
+import { undefinedDecisions } from "./decisions.mjs";
 import { repetitions } from "./duplicates.mjs";
 import { providePrograms, toBuild } from "./programs.mjs";
+import { untidyFiles } from "./tidy-files.mjs";
 
 const fix = process.argv.includes("--fix");
-const LINES_LIMIT = 500;
-const DRAWERS = /(^|\/)(utils?|common|helpers?|types|misc)(\.\w+)?(\/|$)/;
 /** Registries' hosts, and paths that only one machine has. */
 const FOREIGN =
   /registry\.(npmjs|yarnpkg)\.|npmjs\.org|static\.crates\.io|index\.crates\.io|pypi\.org|deb\.debian|(?<![\w.)}\]])\/(work|root|home\/\w+)(?![\w-])/;
@@ -22,7 +22,8 @@ const steps = [
   ],
   ["format of Rust", () => run("cargo", ["fmt", "--all", ...(fix ? [] : ["--check"])])],
   ["boundaries", () => report(violations(root))],
-  ["names and sizes of files", () => report(untidyFiles())],
+  ["names, sizes and words of files", () => report(untidyFiles(trackedTexts()))],
+  ["ids of decisions", () => report(undefinedDecisions(trackedTexts()))],
   ["repeated code", () => report(repetitions(root))],
   ["lock files and hosts", () => report(foreignTexts())],
   ["types", () => run(...node("node_modules/typescript/bin/tsc", "-p", "."))],
@@ -79,15 +80,8 @@ function trackedFiles() {
   return stdout.split("\n").filter((name) => name !== "" && existsSync(join(root, name)));
 }
 
-function untidyFiles() {
-  const complaints = [];
-  for (const name of trackedFiles()) {
-    if (!/\.(rs|ts|mjs|js)$/.test(name) || name.endsWith(".d.ts")) continue;
-    const lines = readFileSync(join(root, name), "utf8").split("\n").length - 1;
-    if (lines > LINES_LIMIT) complaints.push(`${name} has ${lines} lines: none has more than ${LINES_LIMIT}`);
-    if (DRAWERS.test(name)) complaints.push(`${name}: a drawer's name; what is the thing called?`);
-  }
-  return complaints;
+function trackedTexts() {
+  return trackedFiles().map((name) => ({ name, text: readFileSync(join(root, name), "utf8") }));
 }
 
 /** Cargo.lock names crates.io by the constant that cargo itself writes, mirror or not; nothing else names a host. */
@@ -96,9 +90,9 @@ function foreignTexts() {
   if (/"resolved"/.test(readFileSync(join(root, "package-lock.json"), "utf8"))) {
     complaints.push('package-lock.json holds "resolved" entries');
   }
-  for (const name of trackedFiles()) {
+  for (const { name, text } of trackedTexts()) {
     if (name === "Cargo.lock") continue;
-    const found = FOREIGN.exec(readFileSync(join(root, name), "utf8"));
+    const found = FOREIGN.exec(text);
     if (found) complaints.push(`${name} names ${found[0]}`);
   }
   return complaints;

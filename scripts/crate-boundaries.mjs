@@ -1,4 +1,7 @@
-// The Rust half of the house's rules: who depends on whom, which file knows which library, what pure code never names.
+// The Rust half of the rules: which crate and which module depends on which, which file knows which library, what pure
+// code never names, and that production code knows of no test.
+import { cyclesOf, importGraph, pathsIn } from "./rust-imports.mjs";
+import { isTestFile, placeOf, productionCode } from "./rust-source.mjs";
 
 /** Which of our crates each crate may depend on. */
 const CRATES = {
@@ -14,11 +17,23 @@ const CRATES = {
 /** Two protocols never meet, not even in tests. */
 const STRANGERS = { rtmp: "whip", whip: "rtmp" };
 
-/** Pure Rust: told the time, opens nothing. */
+/** Modules inside a crate, by the name of their folder: which others each of them may import, and whether it is pure. None
+ *  imports what belongs to lib.rs, which is above them all. As long as a crate has none of its folders, no rule applies. */
+const MODULES = {
+  ingest: {
+    publish: { imports: [], pure: true },
+    transcoding: { imports: ["publish"], pure: false },
+    session: { imports: ["publish"], pure: true },
+    switchboard: { imports: ["publish", "transcoding", "session"], pure: true },
+    reactor: { imports: ["publish", "transcoding", "session", "switchboard"], pure: false },
+  },
+};
+
+/** Pure Rust: the time is an argument, and nothing is opened. Pure modules are in the table above. */
 const PURE =
   /^crates\/(media|rtmp|whip)\/src\/|^crates\/ingest\/src\/(session|hub|queue|gathering|gop|relay|retry|rtmp_clock|rtmp_frames|upstream_url|silence|tracks)\.rs$/;
 const IMPURE =
-  /\b(tokio|mio|socket2)::|\b(?:std::)?net::(Tcp|Udp|ToSocketAddrs)|\bnet::\{[^}]*(Tcp|Udp)|\bInstant::now\b|\bSystemTime::now\b|\.elapsed\(\)/;
+  /\b(tokio|mio|socket2|quinn_udp)::|\b(?:std::)?net::(Tcp|Udp|ToSocketAddrs)|\bnet::\{[^}]*(Tcp|Udp)|\bos::unix::net\b|\brustls::(Stream|StreamOwned)\b|\bstd::(thread|fs)\b|\bstd::\{[^;]*\b(thread|fs)\b|\bInstant::now\b|\bSystemTime::now\b|\.elapsed\(\)/;
 const PURE_CRATES = new Set(["media", "rtmp", "whip"]);
 const IMPURE_CRATES = /^(tokio|mio|socket2|quinn-udp)(-.*)?$/;
 
@@ -50,7 +65,7 @@ const LIBRARIES = [
   {
     crate: /^libc$/,
     name: /\blibc::/,
-    only: /^crates\/(media\/src\/transcode\/xaac|ingest\/src\/link)\.rs$/,
+    only: /^crates\/(media\/src\/transcode\/xaac\.rs|ingest\/src\/(link\.rs|reactor\/))/,
     homes: ["media", "ingest"],
     what: "libc",
   },
@@ -58,10 +73,23 @@ const LIBRARIES = [
 
 /** @param {readonly { name: string, text: string }[]} files every Cargo.toml and .rs file below crates/ */
 export function* crates(files) {
+  const sources = [];
   for (const { name, text } of files) {
     if (name.endsWith("Cargo.toml")) yield* manifest(name, text);
-    else if (!/\/(tests|benches|fuzz)\/|(\/|_)tests?\.rs$/.test(name)) yield* source(name, withoutTests(text));
+    else if (!isTestFile(name)) sources.push({ name, ...placeOf(name), ...productionCode(text) });
   }
+  const laidOut = new Map(Object.entries(MODULES).filter(([crate]) => hasFolders(crate, sources)));
+  for (const file of sources) yield* source(file, laidOut.get(file.crate) ?? null);
+  for (const [crate, modules] of laidOut)
+    yield* together(
+      modules,
+      sources.filter((file) => file.crate === crate),
+    );
+}
+
+function hasFolders(crate, sources) {
+  const folders = Object.keys(MODULES[crate]).map((module) => `crates/${crate}/src/${module}/`);
+  return sources.some(({ name }) => folders.some((folder) => name.startsWith(folder)));
 }
 
 function* manifest(name, text) {
@@ -100,34 +128,52 @@ function* dependenciesOf(toml) {
   }
 }
 
-function* source(name, code) {
+function* source(file, modules) {
+  const { name, crate, code, branches } = file;
   for (const { name: library, only, what } of LIBRARIES) {
     if (library.test(code) && !only.test(name)) yield `${name}: ${what} does not belong here`;
   }
+  const row = rowOf(file, modules);
   // Fuzz bodies stand in for the driver, which owns the clock.
-  const found = PURE.test(name) && !name.endsWith("/fuzz.rs") && IMPURE.exec(code);
+  const isPure = (PURE.test(name) && !name.endsWith("/fuzz.rs")) || row?.pure;
+  const found = isPure && IMPURE.exec(code);
   if (found) yield `${name}: pure code does not name ${found[0]}`;
-}
-
-/** Rust without comments and without what is compiled for tests only. */
-function withoutTests(text) {
-  let code = text.replace(/(^|\s)\/\/.*$/gm, "$1").replace(/\/\*[\s\S]*?\*\//g, "");
-  for (;;) {
-    const start = code.search(/#\[cfg\(test\)\]/);
-    if (start === -1) return code;
-    code = code.slice(0, start) + code.slice(endOfItem(code, start));
+  if (row !== null) yield* imports(file, modules);
+  if (MODULES[crate] === undefined || modules !== null) {
+    for (const branch of new Set(branches)) yield `${name}: production code knows of no test, yet names ${branch}`;
   }
 }
 
-/** The place behind an item: its `;`, or the brace that closes its first one. Strings do not count. */
-function endOfItem(code, start) {
-  let depth = 0;
-  const marks = /"(?:\\[\s\S]|[^"\\])*"|'(?:\\.|[^'\\])'|[{};]/g;
-  marks.lastIndex = start;
-  for (let mark = marks.exec(code); mark !== null; mark = marks.exec(code)) {
-    if (mark[0] === "{") depth += 1;
-    if (mark[0] === "}") depth -= 1;
-    if (depth === 0 && (mark[0] === ";" || mark[0] === "}")) return marks.lastIndex;
+function rowOf({ path }, modules) {
+  return modules !== null && Object.hasOwn(modules, path[0] ?? "") ? modules[path[0]] : null;
+}
+
+/** What a module imports of the others, by the first segment of each path. */
+function* imports({ name, path: own, code }, modules) {
+  const [module] = own;
+  const others = new Set(pathsIn(code, own, []).map(({ path }) => path[0]));
+  for (const other of others) {
+    if (other === module || other === undefined || modules[module].imports.includes(other)) continue;
+    yield Object.hasOwn(modules, other)
+      ? `${name}: ${module} may not import ${other}`
+      : `${name}: ${module} may not import crate::${other}, which is no module below it`;
   }
-  return code.length;
+}
+
+/** What one file of a crate does not show: files of one module that import each other, named once by the shortest way
+ *  round; and once all folders are there, files that belong to no module. */
+function* together(modules, files) {
+  const filesOf = (module) => files.filter(({ path }) => path[0] === module);
+  for (const module of Object.keys(modules)) {
+    for (const cycle of cyclesOf(importGraph(filesOf(module)))) {
+      yield `${cycle[0]}: imports itself: ${[...cycle, cycle[0]].join(" → ")}`;
+    }
+  }
+  if (!Object.keys(modules).every((module) => filesOf(module).length > 0)) return;
+  for (const { name, path } of files) {
+    const [module] = path;
+    if (module !== undefined && !Object.hasOwn(modules, module)) {
+      yield `${name}: ${module} has no row among the modules of scripts/crate-boundaries.mjs`;
+    }
+  }
 }

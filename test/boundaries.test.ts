@@ -27,6 +27,31 @@ const planted: readonly [path: string, text: string, complaint: string][] = [
     "#[cfg(test)]\nmod tests;\n\nfn turn() { Instant::now(); }",
     "pure code does not name Instant::now",
   ],
+  ["crates/ingest/src/session/a.rs", "std::thread::spawn(run);", "pure code does not name std::thread"],
+  ["crates/ingest/src/session/a.rs", "use std::{fs, fmt};", "pure code does not name std::{fs"],
+  ["crates/ingest/src/switchboard/a.rs", "use quinn_udp::Transmit;", "pure code does not name quinn_udp::"],
+  ["crates/ingest/src/publish/a.rs", "let at = SystemTime::now();", "pure code does not name SystemTime::now"],
+  ["crates/ingest/src/publish/a.rs", "use std::net::{IpAddr, UdpSocket};", "pure code does not name net::{IpAddr, Udp"],
+  [
+    "crates/rtmp/src/a.rs",
+    "fn f() { if cfg!(test) { g(); } }",
+    "production code knows of no test, yet names cfg!(test)",
+  ],
+  [
+    "crates/bench/src/a.rs",
+    "fn f() {\n    #[cfg(test)]\n    assert!(g());\n}",
+    "production code knows of no test, yet names #[cfg(test)]",
+  ],
+  [
+    "crates/ingest/src/reactor/a.rs",
+    "struct S { #[cfg(test)] forced: bool }",
+    "production code knows of no test, yet names #[cfg(test)]",
+  ],
+  [
+    "crates/peer/src/a.rs",
+    "#[cfg(not(test))]\nfn f() {}",
+    "production code knows of no test, yet names #[cfg(not(test))]",
+  ],
   ["crates/ingest/src/a.rs", "use napi::Env;", "napi does not belong here"],
   ["crates/whip/src/session.rs", "use rtc_dtls::endpoint;", "webrtc-rs does not belong here"],
   ["crates/ingest/src/a.rs", "opus::Decoder::new()", "a codec library does not belong here"],
@@ -50,13 +75,126 @@ for (const [path, text, complaint] of planted) {
   });
 }
 
+const ingest = "crates/ingest/src";
+
+/** The violations of a tree that has these files alone. */
+function violationsOf(files: Readonly<Record<string, string>>): readonly string[] {
+  const root = mkdtempSync(join(tmpdir(), "headgate-boundaries-"));
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(root, dirname(path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+  const found = violations(root);
+  rmSync(root, { recursive: true });
+  return found;
+}
+
+test("inside ingest every module may import the ones below it, and itself", () => {
+  expect(
+    violationsOf({
+      [`${ingest}/publish/mod.rs`]: "mod registry;\npub(crate) use registry::Registry;",
+      [`${ingest}/publish/registry.rs`]: "use std::time::SystemTime;\npub(in crate::publish) struct Registry;",
+      [`${ingest}/transcoding/rings.rs`]: "use crate::publish::StreamId;",
+      [`${ingest}/session/whip.rs`]: "use crate::{publish::{Registry, StreamId as Id}, session::Effect};",
+      [`${ingest}/switchboard/live.rs`]: "use crate::transcoding::Ring;\nfn f(s: &crate::session::Whip) {}",
+      [`${ingest}/reactor/poll.rs`]:
+        "use std::{net::TcpStream, thread};\nuse crate::{publish::A, session::B, switchboard::C, transcoding::D};",
+      [`${ingest}/lib.rs`]: "mod reactor;\nuse reactor::Reactor;\nuse crate::switchboard::Switchboard;",
+    }),
+  ).toEqual([]);
+});
+
+const forbidden: readonly [importer: string, imported: string, text?: string][] = [
+  ["publish", "transcoding"],
+  ["publish", "session"],
+  ["publish", "switchboard"],
+  ["publish", "reactor"],
+  ["transcoding", "session"],
+  ["transcoding", "switchboard"],
+  ["transcoding", "reactor"],
+  ["session", "transcoding"],
+  ["session", "switchboard"],
+  ["session", "reactor"],
+  ["switchboard", "reactor"],
+  ["session", "reactor", "use crate::{publish::StreamId, reactor::{self, Socket}};"],
+  ["session", "reactor", "use super::super::reactor::Socket;"],
+  ["session", "reactor", "use super::super::{publish, reactor};"],
+  ["session", "reactor", "pub(crate) use crate::reactor::Socket;"],
+  ["session", "reactor", "fn f(socket: &crate::reactor::Socket) {}"],
+  ["session", "reactor", "#[cfg(test)]\nmod tests;\n\nuse crate::reactor;"],
+];
+for (const [importer, imported, text = `use crate::${imported}::Thing;`] of forbidden) {
+  test(`${importer} with ${JSON.stringify(text)} is caught`, () => {
+    const path = `${ingest}/${importer}/a.rs`;
+    expect(violationsOf({ [path]: text })).toEqual([`${path}: ${importer} may not import ${imported}`]);
+  });
+}
+
+test("no module imports what lib.rs defines or hands on", () => {
+  const path = `${ingest}/session/a.rs`;
+  const complaint = `${path}: session may not import crate::EndReason, which is no module below it`;
+  expect(violationsOf({ [path]: "use crate::EndReason;" })).toEqual([complaint]);
+  expect(violationsOf({ [path]: "use super::super::EndReason;" })).toEqual([complaint]);
+});
+
+test("test code of a module may import any other, and read clocks", () => {
+  const text = "use crate::reactor::Reactor;\nfn t() { Instant::now(); }";
+  expect(
+    violationsOf({
+      [`${ingest}/session/mod.rs`]: `#[cfg(test)]\nuse crate::reactor::Socket;\n#[cfg(test)]\nmod tests { ${text} }`,
+      [`${ingest}/session/tests/whip.rs`]: text,
+      [`${ingest}/session/whip_tests.rs`]: text,
+      [`${ingest}/session/whip.rs`]: 'impl Whip {\n    #[cfg(test)]\n    pub(crate) fn keys(&self) { "}"; }\n}',
+      [`${ingest}/session/comment.rs`]: '// use crate::reactor::Socket;\nconst WHY: &str = "crate::reactor::Socket";',
+    }),
+  ).toEqual([]);
+});
+
+test("files of one module that import each other are caught, with the way round", () => {
+  const cycle = (...names: readonly string[]) => {
+    const paths = names.map((name) => `${ingest}/switchboard/${name}`);
+    return [`${paths[0]}: imports itself: ${[...paths, paths[0]].join(" → ")}`];
+  };
+  const files = (texts: Readonly<Record<string, string>>) =>
+    violationsOf(
+      Object.fromEntries(Object.entries(texts).map(([name, text]) => [`${ingest}/switchboard/${name}`, text])),
+    );
+  expect(files({ "a.rs": "use crate::switchboard::b::B;", "b.rs": "use super::a::A;" })).toEqual(cycle("a.rs", "b.rs"));
+  // A re-export leads to the file that has the item.
+  expect(
+    files({
+      "mod.rs": "mod a;\nmod b;\npub(crate) use a::A;\npub(crate) use b::*;",
+      "a.rs": "use super::B;\npub(crate) struct A;",
+      "b.rs": "use crate::switchboard::A;\npub(crate) struct B;",
+    }),
+  ).toEqual(cycle("a.rs", "b.rs"));
+  expect(files({ "mod.rs": "mod a;\nstruct S(a::A);", "a.rs": "use super::S;" })).toEqual(cycle("a.rs", "mod.rs"));
+  expect(files({ "mod.rs": "mod a;\nmod b;\npub(crate) use b::B;", "a.rs": "use super::B;", "b.rs": "" })).toEqual([]);
+});
+
+test("once all modules of a crate are there, every file belongs to one", () => {
+  const modules = ["publish", "transcoding", "session", "switchboard", "reactor"];
+  const files = Object.fromEntries(modules.map((module) => [`${ingest}/${module}/a.rs`, ""]));
+  const complaint = `${ingest}/live.rs: live has no row among the modules of scripts/crate-boundaries.mjs`;
+  expect(violationsOf({ ...files, [`${ingest}/lib.rs`]: "", [`${ingest}/live.rs`]: "" })).toEqual([complaint]);
+});
+
+test("a crate without the folders of its modules keeps no rule of them", () => {
+  expect(
+    violationsOf({
+      [`${ingest}/worker.rs`]: "use crate::live::Live;\nfn f() { if cfg!(test) {} }",
+      [`${ingest}/live.rs`]: "use crate::worker::Worker;",
+    }),
+  ).toEqual([]);
+});
+
 test("a circle of value imports is caught in every file of it", () => {
   const root = mkdtempSync(join(tmpdir(), "headgate-boundaries-"));
   mkdirSync(join(root, "ts/token"), { recursive: true });
   writeFileSync(join(root, "ts/errors.ts"), 'import { a } from "./token/a.ts";');
   writeFileSync(join(root, "ts/token/a.ts"), 'import { b } from "../errors.ts";');
-  const detours = ["ts/errors.ts", "ts/token/a.ts"].map((path) => `${path}: imports itself by a detour`);
-  expect([...violations(root)].sort()).toEqual(detours);
+  const complaints = ["ts/errors.ts", "ts/token/a.ts"].map((path) => `${path}: imports itself through other files`);
+  expect([...violations(root)].sort()).toEqual(complaints);
   rmSync(root, { recursive: true });
 });
 

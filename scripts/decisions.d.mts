@@ -1,0 +1,1 @@
+export function undefinedDecisions(files: readonly { readonly name: string; readonly text: string }[]): string[];

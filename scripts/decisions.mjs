@@ -1,0 +1,31 @@
+// Every decision id that code, tests or pages cite is defined in docs/decisions.md, once.
+
+const DEFINITIONS = "docs/decisions.md";
+/** Where ids are cited: what people write. Recorded traffic and lock files hold random text. */
+const WRITTEN = /\.(rs|ts|mjs|js|md|toml)$/;
+/** The rows of the WHIP conformance table have ids of their own, and the test of this rule makes some up. */
+const OTHER_IDS = /^(scripts|test)\/whip-conformance|^test\/decisions\.test\.ts$/;
+
+/** W3, W12a, `reliability R4`; neither part of a longer word nor of encoded text. */
+const CITATION = /(?<![\w/+=%&}\\.-])(?:(reliability) )?([WMTPSR][1-9]\d?[a-z]?)(?![\w/+=%&]|\.\w)/g;
+/** The first cell of a row. */
+const DEFINITION = /^\| ((?:reliability )?[WMTPSR][1-9]\d?[a-z]?) \|/gm;
+
+/** Each unknown id as `path: what`, and each id that is defined twice.
+ *  @param {readonly { name: string, text: string }[]} files the files of the checkout, by path and content */
+export function undefinedDecisions(files) {
+  const definitions = files.find(({ name }) => name === DEFINITIONS)?.text ?? "";
+  const defined = [...definitions.matchAll(DEFINITION)].map(([, id]) => id);
+  const complaints = defined
+    .filter((id, at) => defined.indexOf(id) !== at)
+    .map((id) => `${DEFINITIONS}: ${id} is defined twice`);
+  const known = new Set(defined);
+  for (const { name, text } of files) {
+    if (!WRITTEN.test(name) || OTHER_IDS.test(name)) continue;
+    const unknown = [...text.matchAll(CITATION)]
+      .map(([, reliability, id]) => (reliability ? `${reliability} ${id}` : id))
+      .filter((id) => !known.has(id) && !known.has(`reliability ${id}`));
+    for (const id of new Set(unknown)) complaints.push(`${name}: ${id} is not defined in ${DEFINITIONS}`);
+  }
+  return complaints;
+}

@@ -1,0 +1,4 @@
+export function untidyFiles(
+  files: readonly { readonly name: string; readonly text: string }[],
+  stillLonger?: readonly string[],
+): string[];

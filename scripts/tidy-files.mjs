@@ -1,0 +1,55 @@
+// What a source file is called, how long it is, and words that have a plainer one.
+
+const SOURCE = /\.(rs|ts|mjs|js)$/;
+const GENERATED = /\.d\.ts$/;
+/** Nobody reads a longer file to its end. */
+const LINES_LIMIT = 400;
+/** Longer than the limit since before it: none is added, and one that was shortened is taken off. */
+const STILL_LONGER = [
+  "crates/ingest/src/lib.rs",
+  "crates/ingest/src/live.rs",
+  "crates/ingest/src/rtmp_push.rs",
+  "crates/ingest/src/whip_tcp.rs",
+  "crates/ingest/src/worker.rs",
+  "crates/rtmp/src/chunk_reader_tests.rs",
+  "crates/rtmp/src/client.rs",
+  "crates/rtmp/src/server.rs",
+  "crates/whip/src/session.rs",
+  "test/webcaster.test.ts",
+  "ts/media.ts",
+];
+/** Names for what has not been named yet. */
+const DRAWERS = /(^|\/)(utils?|common|helpers?|types|misc)(\.\w+)?(\/|$)/;
+/** Words of a private dialect, in all their forms, and where they are gone from names and comments for good. */
+const PRIVATE_WORDS = /^(seat(s|ed)?|desks?|boards?|lanes?|wish(es|ed)?|hurr(y|ies|ied)|detours?|deaf|gatherings?)$/;
+const WITHOUT_PRIVATE_WORDS = /^crates\/ingest\/src\/(reactor|session|switchboard|publish|transcoding)\//;
+
+/** Each fault as `path: what`.
+ *  @param {readonly { name: string, text: string }[]} files the files of the checkout, by path and content
+ *  @param {readonly string[]} stillLonger files that may exceed the limit, and have to */
+export function untidyFiles(files, stillLonger = STILL_LONGER) {
+  const complaints = [];
+  const long = new Set();
+  for (const { name, text } of files) {
+    if (!SOURCE.test(name) || GENERATED.test(name)) continue;
+    const lines = text.split("\n").length - 1;
+    if (lines > LINES_LIMIT) long.add(name);
+    if (lines > LINES_LIMIT && !stillLonger.includes(name)) {
+      complaints.push(`${name} has ${lines} lines: none has more than ${LINES_LIMIT}`);
+    }
+    if (DRAWERS.test(name)) complaints.push(`${name}: a drawer's name; what is the thing called?`);
+    if (WITHOUT_PRIVATE_WORDS.test(name)) complaints.push(...privateWords(name, text));
+  }
+  const shortened = stillLonger.filter((name) => !long.has(name));
+  return [...complaints, ...shortened.map((name) => `scripts/tidy-files.mjs: take ${name} off its list`)];
+}
+
+/** By line; a name is read word by word: `seat_of` and `SeatKey` say "seat", `switchboard` and `planes` say none. */
+function privateWords(name, text) {
+  const wordsOf = (line) => line.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g) ?? [];
+  const found = (line) => wordsOf(line).find((word) => PRIVATE_WORDS.test(word.toLowerCase()));
+  return [name, ...text.split("\n")].flatMap((line, number) => {
+    const word = found(line);
+    return word === undefined ? [] : [`${name}${number === 0 ? "" : `:${number}`}: "${word}" has a plainer word`];
+  });
+}

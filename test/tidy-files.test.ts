@@ -1,0 +1,51 @@
+// What a source file may be called, how long it may be, and which words it does not use.
+import { expect, test } from "vitest";
+import { untidyFiles } from "../scripts/tidy-files.mjs";
+
+const lines = (count: number) => "x\n".repeat(count);
+const complaintsAbout = (name: string, text: string) => untidyFiles([{ name, text }], []);
+
+test.each(["crates/rtmp/src/a.rs", "crates/rtmp/src/a_tests.rs", "ts/a.ts", "test/a.test.ts", "scripts/a.mjs"])(
+  "%s may have 400 lines, not 401",
+  (name) => {
+    expect(complaintsAbout(name, lines(400))).toEqual([]);
+    expect(complaintsAbout(name, lines(401))).toEqual([`${name} has 401 lines: none has more than 400`]);
+  },
+);
+
+test("generated declarations and pages may be longer", () => {
+  expect(complaintsAbout("ts/client/paths.d.ts", lines(900))).toEqual([]);
+  expect(complaintsAbout("docs/a.md", lines(900))).toEqual([]);
+});
+
+test("a file on the list may be longer, and leaves the list when it is not", () => {
+  const name = "ts/a.ts";
+  expect(untidyFiles([{ name, text: lines(401) }], [name])).toEqual([]);
+  const complaint = [`scripts/tidy-files.mjs: take ${name} off its list`];
+  expect(untidyFiles([{ name, text: lines(400) }], [name])).toEqual(complaint);
+  expect(untidyFiles([], [name])).toEqual(complaint);
+});
+
+test("a file is not called by a drawer's name", () => {
+  const name = "ts/utils.ts";
+  expect(complaintsAbout(name, "")).toEqual([`${name}: a drawer's name; what is the thing called?`]);
+});
+
+test.each([
+  ["struct SeatKey(u32);", "Seat"],
+  ["fn lane_of() {}", "lane"],
+  ["// everybody on the boards", "boards"],
+  ["const DESKS: usize = 1;", "DESKS"],
+  ["let isDeaf = true;", "Deaf"],
+])("%j in a module of ingest is caught", (text, word) => {
+  const name = "crates/ingest/src/session/a.rs";
+  expect(complaintsAbout(name, `\n${text}`)).toEqual([`${name}:2: "${word}" has a plainer word`]);
+});
+
+test("a private word in the name of a file is caught, words inside others and other folders are not", () => {
+  const name = "crates/ingest/src/reactor/seat.rs";
+  expect(complaintsAbout(name, "")).toEqual([`${name}: "seat" has a plainer word`]);
+  const harmless = "use crate::switchboard::Switchboard; // dashboard, onboard, planes, wishbone, islander";
+  expect(complaintsAbout("crates/ingest/src/switchboard/a.rs", harmless)).toEqual([]);
+  expect(complaintsAbout("crates/ingest/src/seat.rs", "struct Seat;")).toEqual([]);
+});
