@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use headgate_rtmp::{
-    ClientConfig, ClientEvent, ClientRole, ClientSession, MediaKind, MediaMessage,
+    ClientConfig, ClientEvent, ClientRole, ClientSession, Limits, MediaKind, MediaMessage,
 };
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
@@ -116,6 +116,7 @@ impl<'a> Honest<'a> {
                 tc_url: format!("rtmp://{}/live", run.target),
                 name: name.clone().into_bytes(),
                 seed: [3; 8],
+                limits: Limits { turn_work: u32::MAX, ..Limits::default() },
                 ..ClientConfig::new(ClientRole::Publish)
             };
             let mut socket = TcpStream::connect(run.target)?;

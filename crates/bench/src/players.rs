@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use headgate_rtmp::{
-    ClientConfig, ClientEvent, ClientRole, ClientSession, MediaKind, MediaMessage,
+    ClientConfig, ClientEvent, ClientRole, ClientSession, Limits, MediaKind, MediaMessage,
 };
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -146,6 +146,7 @@ impl<'a> Players<'a> {
             tc_url: format!("rtmp://{}/live", self.target),
             name: self.names.get(stream).cloned().unwrap_or_default().into_bytes(),
             seed: [5; 8],
+            limits: Limits { turn_work: u32::MAX, ..Limits::default() },
             ..ClientConfig::new(ClientRole::Play)
         };
         let session = Box::new(ClientSession::new(config, Instant::now()));

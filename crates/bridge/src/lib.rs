@@ -19,8 +19,8 @@ use napi::{Env, Error, Status};
 use napi_derive::napi;
 
 use transfer::{
-    MailboxItem, MediaOptions, PlayerCounters, PublishCounters, SdpRefusal, UpstreamOptions, number,
-    whole,
+    MailboxItem, MediaOptions, PlayerCounters, PublishCounters, SdpRefusal, UpstreamOptions,
+    number, whole,
 };
 use whip::WhipOffer;
 

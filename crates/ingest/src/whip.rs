@@ -105,8 +105,7 @@ impl Ingest {
         let session =
             Box::new(WhipSession::new(&self.identity, &offer, &credentials, max_bitrate_kbps, now));
         let (audio_bitrate, connect_info) = (publish.audio_bitrate, publish.connect_info.into());
-        let opening =
-            WhipOpening { session, name, guard, upstreams, audio_bitrate, connect_info };
+        let opening = WhipOpening { session, name, guard, upstreams, audio_bitrate, connect_info };
         self.shared.tell(worker, Message::OpenWhip(Box::new(opening)));
         Ok(answer)
     }
@@ -144,7 +143,10 @@ impl Ingest {
     #[must_use]
     pub fn is_whip_connected(&self, client_id: u64) -> bool {
         let record = self.whip_record(client_id);
-        record.as_deref().and_then(|record| record.whip.as_ref()).is_some_and(WhipRecord::is_connected)
+        record
+            .as_deref()
+            .and_then(|record| record.whip.as_ref())
+            .is_some_and(WhipRecord::is_connected)
     }
 
     /// What there is to say about a running WHIP publish, not older than two seconds; `None` before its first second.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use headgate_rtmp::{ClientConfig, ClientEvent, ClientRole, ClientSession};
+use headgate_rtmp::{ClientConfig, ClientEvent, ClientRole, ClientSession, Limits};
 
 use super::flood::{Flood, Source};
 use super::{Attempt, Run};
@@ -76,6 +76,7 @@ pub(super) fn open(
         tc_url: format!("rtmp://{target}/live"),
         name: name.as_bytes().to_vec(),
         seed: [9; 8],
+        limits: Limits { turn_work: u32::MAX, ..Limits::default() },
         ..ClientConfig::new(role)
     };
     let mut session = ClientSession::new(config, Instant::now());

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use headgate_rtmp::{ServerConfig, ServerEvent, ServerSession};
+use headgate_rtmp::{Limits, ServerConfig, ServerEvent, ServerSession};
 
 use crate::chunks::{AUDIO, Chunks, USER_CONTROL};
 
@@ -32,7 +32,9 @@ pub(super) fn start(listen: SocketAddr, floods: bool) -> io::Result<Arc<AtomicU6
 
 /// Until the server closes. `floods` counts what is written back.
 fn serve(mut socket: TcpStream, mut floods: Option<Arc<AtomicU64>>) -> io::Result<()> {
-    let mut session = ServerSession::new(ServerConfig::default(), Instant::now());
+    let limits = Limits { turn_work: u32::MAX, ..Limits::default() };
+    let mut session =
+        ServerSession::new(ServerConfig { limits, ..ServerConfig::default() }, Instant::now());
     let mut buffer = vec![0; 64 << 10];
     let mut is_flooding = false;
     loop {

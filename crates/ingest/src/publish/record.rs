@@ -1,8 +1,8 @@
 //! The one record of a running publish. Its worker writes it, the gateway reads it at any time; everything else that
 //! knows the publish (names, sessions, streams, routes) is an index that leads here.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use headgate_media::Frame;

@@ -169,7 +169,8 @@ impl UpstreamRecord {
     /// The upstream gets frames of a codec that its answer to connect does not list: it may not accept them.
     pub(crate) fn note_unlisted(&self, codec: Codec) {
         let codec = codec.name();
-        let words = format!("The upstream does not list {codec} (fourCcList): it may not accept it");
+        let words =
+            format!("The upstream does not list {codec} (fourCcList): it may not accept it");
         lock(&self.progress).last_error = Some(words);
     }
 
@@ -289,7 +290,9 @@ mod tests {
         let upstreams = Upstreams::default();
         upstreams.open(upstream("rtmp://a/live/key"), now());
         assert!(upstreams.add(upstream("rtmp://a/live/key"), now()).expect("room").is_none());
-        assert!(upstreams.add(upstream("rtmp://a:1935/live/other?k=1"), now()).expect("room").is_some());
+        assert!(
+            upstreams.add(upstream("rtmp://a:1935/live/other?k=1"), now()).expect("room").is_some()
+        );
         assert_eq!(upstreams.remove("rtmp://a/live/nobody"), None);
         assert_eq!(upstreams.remove("rtmp://a:1935/live/other?k=1"), Some(2));
         assert_eq!(upstreams.remove("rtmp://a:1935/live"), Some(1));

@@ -99,11 +99,8 @@ impl WhipRecord {
         }
         let Credentials { ufrag, password, .. } = Credentials::generate(identity)?;
         let answer = write_fragment(&self.offer, &ufrag, &password, &self.candidates);
-        *client = ClientIce {
-            ufrag: fragment.ufrag,
-            password: fragment.pwd,
-            restarted_at: Some(now),
-        };
+        *client =
+            ClientIce { ufrag: fragment.ufrag, password: fragment.pwd, restarted_at: Some(now) };
         Ok(Some(IceRestart { ufrag, password, answer }))
     }
 

@@ -30,10 +30,7 @@ pub(crate) struct Opened {
 }
 
 /// Opens all workers of the process; the first one accepts and deals.
-pub(crate) fn open(
-    config: &IngestConfig,
-    publishes: Arc<Publishes>,
-) -> Result<Opened, StartError> {
+pub(crate) fn open(config: &IngestConfig, publishes: Arc<Publishes>) -> Result<Opened, StartError> {
     let (acceptor, rtmp_port, rtmp_tls_port) = Acceptor::open(config)?;
     let tls = TlsContext::new(config.upstream_ca_pem.clone());
     if let Some(RtmpTls { cert_pem, key_pem, .. }) = &config.rtmp_tls {

@@ -113,9 +113,8 @@ fn send_batch(socket: &UdpSocket, batch: &[(SocketAddr, Vec<u8>)]) {
     let slices: Vec<_> = batch.iter().map(|(_, datagram)| [IoSlice::new(datagram)]).collect();
     let mut nothing: Vec<_> = batch.iter().map(|_| SendAncillaryBuffer::default()).collect();
     let parts = addresses.iter().zip(&slices).zip(&mut nothing);
-    let mut messages: Vec<_> = parts
-        .map(|((to, slice), control)| MMsgHdr::new_with_addr(to, slice, control))
-        .collect();
+    let mut messages: Vec<_> =
+        parts.map(|((to, slice), control)| MMsgHdr::new_with_addr(to, slice, control)).collect();
     let mut sent = 0;
     while let Some(rest) = messages.get_mut(sent..).filter(|rest| !rest.is_empty()) {
         sent += match sendmmsg(socket, rest, SendFlags::empty()) {

@@ -57,17 +57,18 @@ impl PublishSession {
     }
 
     /// A frame came from the broadcaster.
-    pub(crate) fn handle_frame(&mut self, frame: &Frame, now: Instant) -> Result<(), LimitExceeded> {
+    pub(crate) fn handle_frame(
+        &mut self,
+        frame: &Frame,
+        now: Instant,
+    ) -> Result<(), LimitExceeded> {
         match frame.kind {
             FrameKind::Configuration => {
                 self.count_configuration(frame, now)?;
                 self.record.note_configuration(frame);
             }
             FrameKind::Script => {}
-            FrameKind::Keyframe
-            | FrameKind::Inter
-            | FrameKind::Disposable
-            | FrameKind::Audio => {
+            FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
                 self.has_media = true;
                 self.record.add_in(frame.payload_bytes(), frame.timestamp.as_millis());
             }
@@ -88,7 +89,9 @@ impl PublishSession {
         self.configurations += 1;
         let window_s = u32::try_from(CONFIGURATION_WINDOW.as_secs()).unwrap_or(1);
         let is_within = self.configurations <= CONFIGURATIONS_PER_SECOND_LIMIT * window_s;
-        (is_within && frame.data.len() <= CONFIGURATION_BYTES_LIMIT).then_some(()).ok_or(LimitExceeded)
+        (is_within && frame.data.len() <= CONFIGURATION_BYTES_LIMIT)
+            .then_some(())
+            .ok_or(LimitExceeded)
     }
 }
 
@@ -146,9 +149,10 @@ mod tests {
         }
         let last = now + Duration::from_secs(19);
         assert_eq!(session.handle_frame(&configuration, last), Err(LimitExceeded));
-        for (length, want) in
-            [(CONFIGURATION_BYTES_LIMIT, Ok(())), (CONFIGURATION_BYTES_LIMIT + 1, Err(LimitExceeded))]
-        {
+        for (length, want) in [
+            (CONFIGURATION_BYTES_LIMIT, Ok(())),
+            (CONFIGURATION_BYTES_LIMIT + 1, Err(LimitExceeded)),
+        ] {
             let data = Bytes::from(vec![0; length]);
             let large = Frame { data, ..configuration.clone() };
             assert_eq!(super::tests::session(now).handle_frame(&large, now), want);

@@ -31,11 +31,23 @@ const CLOSING_LIMIT: Duration = Duration::from_secs(2);
 
 enum State {
     /// The gateway resolves the host.
-    Resolving { until: Instant },
-    Connecting { until: Instant },
-    Talking { session: Box<ClientSession>, ready_since: Option<Instant> },
-    Closing { session: Box<ClientSession>, until: Instant },
-    Pausing { until: Instant },
+    Resolving {
+        until: Instant,
+    },
+    Connecting {
+        until: Instant,
+    },
+    Talking {
+        session: Box<ClientSession>,
+        ready_since: Option<Instant>,
+    },
+    Closing {
+        session: Box<ClientSession>,
+        until: Instant,
+    },
+    Pausing {
+        until: Instant,
+    },
 }
 
 /// A push of one stream to one upstream.
@@ -195,7 +207,8 @@ impl RtmpPush {
             | State::Closing { until, .. }
             | State::Pausing { until } => Some(*until),
             State::Talking { session, .. } => {
-                let stall = (!session.output().is_empty()).then(|| self.last_progress + STALL_LIMIT);
+                let stall =
+                    (!session.output().is_empty()).then(|| self.last_progress + STALL_LIMIT);
                 [session.poll_timeout(), stall].into_iter().flatten().min()
             }
         }

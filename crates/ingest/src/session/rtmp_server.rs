@@ -33,10 +33,15 @@ enum Role {
     /// Has not said what it wants.
     Undecided,
     /// Waits for the gateway.
-    Asking { name: Vec<u8>, until: Instant },
+    Asking {
+        name: Vec<u8>,
+        until: Instant,
+    },
     Publishing(Box<Publishing>),
     /// Once the stream's tracks are known, it is checked whether the player takes any.
-    Playing { tracks_due: Option<Instant> },
+    Playing {
+        tracks_due: Option<Instant>,
+    },
     /// Refused, ended or finished; only its output is left.
     Over,
 }
@@ -139,7 +144,12 @@ impl RtmpServer {
     }
 
     /// The publish goes live.
-    pub(crate) fn allow(&mut self, record: Arc<PublishRecord>, now: Instant, effects: &mut Vec<Effect>) {
+    pub(crate) fn allow(
+        &mut self,
+        record: Arc<PublishRecord>,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
         self.role = Role::Publishing(Box::new(Publishing {
             publish: PublishSession::new(record, now),
             clocks: TrackClocks::default(),

@@ -47,7 +47,11 @@ pub(crate) struct WhipPublisher {
 
 impl WhipPublisher {
     /// An answered offer, allowed at `now`.
-    pub(crate) const fn new(session: Box<WhipSession>, publish: PublishSession, now: Instant) -> Self {
+    pub(crate) const fn new(
+        session: Box<WhipSession>,
+        publish: PublishSession,
+        now: Instant,
+    ) -> Self {
         Self {
             session,
             publish,

@@ -90,7 +90,8 @@ impl Switchboard {
         }
         let subscriber = entry.reads;
         // An entry may be too early: see `Timers`.
-        let is_due = entry.session.as_ref().and_then(Session::deadline).is_some_and(|at| at <= self.now);
+        let is_due =
+            entry.session.as_ref().and_then(Session::deadline).is_some_and(|at| at <= self.now);
         self.touch(key);
         if !is_due {
             return;

@@ -30,7 +30,12 @@ struct Opening {
 
 impl Switchboard {
     /// The gateway allowed a publish request.
-    pub(super) fn allow(&mut self, request: u64, mut guard: PublishGuard, upstreams: Vec<Upstream>) {
+    pub(super) fn allow(
+        &mut self,
+        request: u64,
+        mut guard: PublishGuard,
+        upstreams: Vec<Upstream>,
+    ) {
         let asked = self.take_question(request).filter(|_| !self.is_stopping);
         let Some(key) = asked else {
             // The broadcaster did not wait: accepted and ended (W12a).
@@ -50,7 +55,8 @@ impl Switchboard {
 
     /// A WHIP publish was allowed and its offer answered: media may come.
     pub(super) fn open_whip(&mut self, opening: WhipOpening) {
-        let WhipOpening { session, name, mut guard, upstreams, audio_bitrate, connect_info } = opening;
+        let WhipOpening { session, name, mut guard, upstreams, audio_bitrate, connect_info } =
+            opening;
         if self.is_stopping {
             guard.set_reason(EndReason::Shutdown);
             return;
@@ -185,7 +191,8 @@ impl Switchboard {
     pub(super) fn publish_transcoded(&mut self, id: StreamId) {
         let Some(stream) = self.stream(id) else { return };
         let Some(live) = self.hub.stream(stream) else { return };
-        let Some(transcoder) = live.source.local().and_then(|local| local.transcoder.clone()) else {
+        let Some(transcoder) = live.source.local().and_then(|local| local.transcoder.clone())
+        else {
             return;
         };
         let failure = transcoder.failure();

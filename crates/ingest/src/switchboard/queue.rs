@@ -58,10 +58,7 @@ impl SubscriberQueue {
         match frame.kind {
             FrameKind::Configuration => self.drop_replaced_configuration(frame.track()),
             FrameKind::Script => self.make_room_for_script(frame),
-            FrameKind::Keyframe
-            | FrameKind::Inter
-            | FrameKind::Disposable
-            | FrameKind::Audio => {}
+            FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {}
         }
         self.admit(frame.clone());
         if self.has_too_much(Track::Video) {

@@ -91,8 +91,7 @@ fn the_burst_a_player_joins_with_does_not_count_against_it() {
 #[test]
 fn audio_that_comes_late_does_not_make_the_queue_full() {
     let mut queue = SubscriberQueue::new([]);
-    for (kind, at) in
-        [(FrameKind::Keyframe, 3400), (FrameKind::Audio, 0), (FrameKind::Inter, 3440)]
+    for (kind, at) in [(FrameKind::Keyframe, 3400), (FrameKind::Audio, 0), (FrameKind::Inter, 3440)]
     {
         queue.push(&frame(kind, at));
     }
@@ -133,10 +132,8 @@ fn configurations_without_frames_between_them_do_not_pile_up() {
 #[test]
 fn configurations_with_a_frame_between_each_count_like_frames_and_are_dropped_with_them() {
     let mut queue = SubscriberQueue::new([]);
-    let large = |n| Frame {
-        data: Bytes::from(vec![0; 64 << 10]),
-        ..frame(FrameKind::Configuration, n)
-    };
+    let large =
+        |n| Frame { data: Bytes::from(vec![0; 64 << 10]), ..frame(FrameKind::Configuration, n) };
     for n in 0..1_000 {
         queue.push(&large(n));
         queue.push(&frame(FrameKind::Keyframe, n));

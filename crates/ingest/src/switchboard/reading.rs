@@ -42,7 +42,8 @@ impl Switchboard {
         left_out: Vec<Codec>,
     ) -> bool {
         let Some(entry) = self.sessions.get(player) else { return false };
-        let (Some(Session::Server(server)), Some(subscriber)) = (&entry.session, entry.reads) else {
+        let (Some(Session::Server(server)), Some(subscriber)) = (&entry.session, entry.reads)
+        else {
             return false;
         };
         self.hub.count(subscriber, record.players.enter(server.peer(), self.now));

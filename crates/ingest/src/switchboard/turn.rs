@@ -62,8 +62,7 @@ impl Switchboard {
         let Some(mut session) = taken else { return };
         let mut effects = std::mem::take(&mut self.spare_effects);
         let now = self.now;
-        let outcome =
-            catch_unwind(AssertUnwindSafe(|| act(self, &mut session, now, &mut effects)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| act(self, &mut session, now, &mut effects)));
         if outcome.is_ok() {
             if let Some(entry) = self.sessions.get_mut(key) {
                 entry.session = Some(session);

@@ -2,8 +2,8 @@
 
 use headgate_rtmp::ClientEvent;
 
-use super::peer::Peer;
 use super::Core;
+use super::peer::Peer;
 use crate::{Denial, EndReason};
 
 #[test]

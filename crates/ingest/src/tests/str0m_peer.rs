@@ -16,7 +16,9 @@ use str0m::{Candidate, Event, Input, Output, Rtc};
 use super::Core;
 use super::peer::Peer;
 use super::whip::{OPUS_HEADER, PPS, SILENCE, SPS, audio, wait_until, watch};
-use crate::{AddedUpstream, EndReason, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer};
+use crate::{
+    AddedUpstream, EndReason, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer,
+};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Bytes of a picture: it takes several packets.

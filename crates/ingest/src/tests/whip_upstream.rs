@@ -11,7 +11,9 @@ use headgate_rtmp::MediaKind;
 use super::peer::Peer;
 use super::whip::{Broadcaster, wait_until, watch};
 use super::{Core, PATIENCE};
-use crate::{AddedUpstream, EndReason, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer};
+use crate::{
+    AddedUpstream, EndReason, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer,
+};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The one-byte header of a chunk that goes on, on the chunk stream of commands.

@@ -86,7 +86,11 @@ impl RtmpPush {
     }
 
     /// Breaks when the connection was given up.
-    fn handle_events(&mut self, now: Instant, effects: &mut Vec<Effect>) -> std::ops::ControlFlow<()> {
+    fn handle_events(
+        &mut self,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> std::ops::ControlFlow<()> {
         loop {
             let State::Talking { session, .. } = &mut self.state else {
                 return std::ops::ControlFlow::Break(());

@@ -97,7 +97,12 @@ impl World {
     }
 
     /// A publisher of `name`, allowed under `client_id`, its headers sent.
-    pub(super) fn publisher(&mut self, name: &str, client_id: u64, upstreams: &[&str]) -> SessionKey {
+    pub(super) fn publisher(
+        &mut self,
+        name: &str,
+        client_id: u64,
+        upstreams: &[&str],
+    ) -> SessionKey {
         let key = self.connect(ClientRole::Publish, name);
         let request = self.asked.pop_front().expect("it asked");
         let guard = self.publishes.open(client_id, 0, None, self.now);
@@ -210,7 +215,10 @@ impl World {
                 Action::Connect { session, .. } => self.board.handle_connect_failed(session, None),
                 Action::Disconnect(key) => {
                     // Players and broadcasters stay for their statistics.
-                    if matches!(self.peers.get(&key), Some(Peer { remote: Remote::Upstream(_), .. })) {
+                    if matches!(
+                        self.peers.get(&key),
+                        Some(Peer { remote: Remote::Upstream(_), .. })
+                    ) {
                         self.peers.remove(&key);
                     }
                 }
