@@ -276,3 +276,13 @@ fn endless_changes_of_parameter_sets_between_keyframes_are_given_up() {
     assert!(run(&mut depacketizer, &[Some((2, true, SLICE))]).is_empty());
     assert!(depacketizer.awaits_keyframe());
 }
+
+#[test]
+fn an_idr_whose_first_slice_is_lost_never_leaves_where_nothing_precedes_it() {
+    let second: &[u8] = &[0x65, 0x08, 1];
+    // Its sets came with the offer: the loss may have been the first slice alone.
+    let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
+    let input = [Some((1, true, IDR)), None, Some((2, true, second)), Some((3, true, SLICE))];
+    let times: Vec<_> = run(&mut depacketizer, &input).iter().map(|unit| unit.0).collect();
+    assert_eq!(times, [1]);
+}
