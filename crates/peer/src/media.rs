@@ -131,7 +131,7 @@ impl Media {
     ) -> Vec<Event> {
         let opened = self.srtp.as_mut().and_then(|srtp| srtp.open_rtcp(bytes));
         let asked = read_feedback(&opened.unwrap_or_default());
-        let told = asked.into_iter().map(|feedback| match feedback {
+        let events = asked.into_iter().map(|feedback| match feedback {
             Feedback::Keyframe => Event::KeyframeWanted,
             Feedback::TransportCc => Event::TransportFeedback,
             Feedback::Nack(ssrc, missing) => {
@@ -142,7 +142,7 @@ impl Media {
                 Event::Nack(missing)
             }
         });
-        told.collect()
+        events.collect()
     }
 
     pub(crate) const fn poll_timeout(&self) -> Option<Instant> {

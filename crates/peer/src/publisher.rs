@@ -95,7 +95,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// A datagram from the server (RFC 7983: told apart by the first byte).
+    /// A datagram from the server (RFC 7983: the first byte says what it is).
     pub fn handle_datagram(&mut self, now: Instant, bytes: &[u8]) {
         let Some(session) = self.session.as_mut().filter(|session| !session.is_closed) else {
             return;

@@ -309,8 +309,8 @@ fn pli_fir_and_transport_feedback_are_told() {
     world.tell(&[0x81, 206, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2]);
     world.tell(&[0x84, 206, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0]);
     world.tell(&[0x8f, 205, 0, 4, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let told = [Event::KeyframeWanted, Event::KeyframeWanted, Event::TransportFeedback];
-    assert_eq!(world.events[1..], told);
+    let expected = [Event::KeyframeWanted, Event::KeyframeWanted, Event::TransportFeedback];
+    assert_eq!(world.events[1..], expected);
 }
 
 #[test]

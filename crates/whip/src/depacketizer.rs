@@ -9,16 +9,16 @@ use headgate_media::h264::{
 
 /// Bytes of one access unit: a 4K keyframe at a very high bitrate has 2 MB.
 const ACCESS_UNIT_LIMIT: usize = 4 << 20;
-/// Bytes of the parameter sets that changed since the last access unit that left: more than any encoder sends between two
-/// keyframes.
-const CHANGED_SETS_LIMIT: usize = 8 << 10;
+/// Bytes of the picture parameter sets that changed since the last access unit that left: more than any encoder sends
+/// between two keyframes.
+const CHANGED_PPS_LIMIT: usize = 8 << 10;
 const STAP_A: u8 = 24;
 const FU_A: u8 = 28;
 const FU_START: u8 = 0x80;
 const FU_END: u8 = 0x40;
 
-/// One whole access unit, NAL units with four-byte lengths. Delimiters and filler are taken out; parameter sets stay only
-/// where they changed between two keyframes.
+/// One whole access unit, NAL units with four-byte lengths. Delimiters, filler and parameter sets are taken out, but
+/// for a PPS that changed between two keyframes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessUnit {
     /// RTP timestamp.
@@ -38,8 +38,8 @@ pub struct AccessUnit {
 pub struct Depacketizer {
     sets: ParameterSets,
     unit: BytesMut,
-    /// Parameter sets, with lengths, that changed since the last keyframe and that no access unit has carried yet.
-    changed_sets: BytesMut,
+    /// Picture parameter sets, with lengths, that changed since the last keyframe and that no access unit carried yet.
+    changed_pps: BytesMut,
     timestamp: Option<u32>,
     /// Where the length of the open FU-A's NAL unit stands.
     fragment_at: Option<usize>,
@@ -70,7 +70,7 @@ impl Depacketizer {
         Self {
             sets,
             unit: BytesMut::new(),
-            changed_sets: BytesMut::new(),
+            changed_pps: BytesMut::new(),
             timestamp: None,
             fragment_at: None,
             is_broken: false,
@@ -113,7 +113,7 @@ impl Depacketizer {
     pub fn handle_gap(&mut self) {
         self.lost_since_keyframe = true;
         self.awaits_keyframe = true;
-        self.changed_sets.clear();
+        self.changed_pps.clear();
         if self.timestamp.is_some() {
             self.is_broken = true;
         }
@@ -228,8 +228,10 @@ impl Depacketizer {
         match kind {
             NalKind::Sps | NalKind::Pps => {
                 self.has_sps |= kind == NalKind::Sps;
-                if self.sets.handle_nal(nal) == SetChange::Changed {
-                    self.note_changed_set(nal)?;
+                let is_changed = self.sets.handle_nal(nal) == SetChange::Changed;
+                // Another SPS can only be activated by an IDR (7.4.1.2.1), which gets a configuration.
+                if is_changed && kind == NalKind::Pps {
+                    self.note_changed_pps(nal)?;
                 }
                 return Ok(false);
             }
@@ -250,17 +252,17 @@ impl Depacketizer {
         Ok(true)
     }
 
-    /// A set that changed between two keyframes travels in the access unit that needs it: a decoder configuration in its
+    /// A PPS that changed between two keyframes travels in the access unit that needs it: a decoder configuration in its
     /// place would be wrong for what a joining player is sent of the group before it.
-    fn note_changed_set(&mut self, nal: &[u8]) -> Result<(), Malformed> {
+    fn note_changed_pps(&mut self, nal: &[u8]) -> Result<(), Malformed> {
         if self.awaits_keyframe {
             return Ok(());
         }
-        if self.changed_sets.len() + 4 + nal.len() > CHANGED_SETS_LIMIT {
+        if self.changed_pps.len() + 4 + nal.len() > CHANGED_PPS_LIMIT {
             return Err(Malformed);
         }
-        self.changed_sets.extend_from_slice(&(nal.len() as u32).to_be_bytes());
-        self.changed_sets.extend_from_slice(nal);
+        self.changed_pps.extend_from_slice(&(nal.len() as u32).to_be_bytes());
+        self.changed_pps.extend_from_slice(nal);
         Ok(())
     }
 
@@ -282,7 +284,7 @@ impl Depacketizer {
         let is_disposable = !std::mem::take(&mut self.has_reference);
         let has_sps = std::mem::take(&mut self.has_sps);
         if is_broken {
-            self.changed_sets.clear();
+            self.changed_pps.clear();
             self.awaits_keyframe = true;
             self.lost_since_keyframe = true;
             self.withheld += 1;
@@ -305,11 +307,11 @@ impl Depacketizer {
             self.repeats_sets = has_sps;
             configuration = self.sets.poll_configuration();
             // The configuration has them.
-            self.changed_sets.clear();
-        } else if !self.changed_sets.is_empty() {
-            let mut with_sets = self.changed_sets.split();
-            with_sets.extend_from_slice(&data);
-            data = with_sets;
+            self.changed_pps.clear();
+        } else if !self.changed_pps.is_empty() {
+            let mut with_pps = self.changed_pps.split();
+            with_pps.extend_from_slice(&data);
+            data = with_pps;
         }
         let data = data.freeze();
         emit(AccessUnit { timestamp, data, is_keyframe, is_disposable, configuration });

@@ -225,7 +225,7 @@ fn an_idr_of_two_slices_with_either_lost_never_leaves() {
 }
 
 #[test]
-fn a_parameter_set_that_changes_between_keyframes_travels_with_the_frame_that_needs_it() {
+fn a_pps_that_changes_between_keyframes_travels_with_the_frame_that_needs_it() {
     let key = stap_a(&[SPS, PPS, IDR]);
     let changed: &[u8] = &[0x68, 0xce, 0x3c, 0x81];
     let with_pps = stap_a(&[changed, SLICE]);
@@ -242,6 +242,8 @@ fn a_parameter_set_that_changes_between_keyframes_travels_with_the_frame_that_ne
     // By itself, before the frame that needs it.
     feed(5, PPS);
     feed(6, SLICE);
+    // An SPS for the next keyframe is of no use before it.
+    feed(6, &stap_a(&[&[0x67, 0x42, 0xc0, 0x1f, 0x4c], SLICE]));
     feed(7, &stap_a(&[SPS, changed, IDR]));
     let data: Vec<_> = units.iter().map(|unit| unit.data.to_vec()).collect();
     let plain = with_lengths(&[SLICE]);
@@ -251,6 +253,7 @@ fn a_parameter_set_that_changes_between_keyframes_travels_with_the_frame_that_ne
         with_lengths(&[changed, SLICE]),
         plain,
         with_lengths(&[PPS, SLICE]),
+        with_lengths(&[SLICE]),
         with_lengths(&[IDR]),
     ];
     assert_eq!(data, expected);
@@ -268,8 +271,18 @@ fn endless_changes_of_parameter_sets_between_keyframes_are_given_up() {
     for n in 0..100_u8 {
         let changed = [&[0x68, 0xce, n][..], &[7; 500]].concat();
         run(&mut depacketizer, &[Some((2, false, &changed))]);
-        assert!(depacketizer.changed_sets.len() <= CHANGED_SETS_LIMIT);
+        assert!(depacketizer.changed_pps.len() <= CHANGED_PPS_LIMIT);
     }
     assert!(run(&mut depacketizer, &[Some((2, true, SLICE))]).is_empty());
     assert!(depacketizer.awaits_keyframe());
+}
+
+#[test]
+fn an_idr_whose_first_slice_is_lost_never_leaves_where_nothing_precedes_it() {
+    let second: &[u8] = &[0x65, 0x08, 1];
+    // Its sets came with the offer: the loss may have been the first slice alone.
+    let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
+    let input = [Some((1, true, IDR)), None, Some((2, true, second)), Some((3, true, SLICE))];
+    let times: Vec<_> = run(&mut depacketizer, &input).iter().map(|unit| unit.0).collect();
+    assert_eq!(times, [1]);
 }

@@ -135,7 +135,7 @@ impl WhipSession {
         }
         self.now = now;
         let source = source.into();
-        // RFC 7983: told apart by the first byte.
+        // RFC 7983: the first byte says what it is.
         match datagram.first() {
             Some(0..=3) => self.handle_stun(now, source, datagram),
             Some(20..=63) if self.ice.is_proven(source) => self.handle_dtls(now, datagram),

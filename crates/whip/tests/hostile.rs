@@ -1,5 +1,5 @@
-//! What an attacker can send: the process stays, honest handshakes complete, memory stays. One test at a time, for the
-//! process's memory is looked at.
+//! What an attacker can send: the process survives, honest handshakes complete, memory stays. One test at a time: they
+//! read the process's memory.
 
 #[path = "session/world.rs"]
 #[allow(dead_code, reason = "shared with the other sessions' tests")]
@@ -19,7 +19,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn stranger() -> SocketAddr {
+fn attacker() -> SocketAddr {
     "203.0.113.66:6666".parse().expect("an address")
 }
 
@@ -108,11 +108,11 @@ fn fragments_records_alerts_and_hellos_of_a_stranger_do_not_disturb_a_handshake(
     };
     for step in 0..100 {
         world.pass(Duration::from_millis(5));
-        world.inject(stranger(), &record(21, 0, step, &[2, 40]));
-        world.inject(stranger(), &one_byte_fragment(step));
-        world.inject(stranger(), &record(22, 1, step, &[7; 100]));
+        world.inject(attacker(), &record(21, 0, step, &[2, 40]));
+        world.inject(attacker(), &one_byte_fragment(step));
+        world.inject(attacker(), &record(22, 1, step, &[7; 100]));
         if let Some(hello) = &hello {
-            world.inject(stranger(), hello);
+            world.inject(attacker(), hello);
         }
     }
     assert!(world.connect());
@@ -165,7 +165,7 @@ fn a_hundred_thousand_mutated_datagrams_leave_a_live_session_and_its_neighbour_w
                     datagram[at] ^= 1 << dice.roll(8);
                 }
             }
-            let source = if dice.roll(10) == 0 { stranger() } else { client };
+            let source = if dice.roll(10) == 0 { attacker() } else { client };
             world.inject(source, &datagram);
         }
         for datagram in genuine {

@@ -42,7 +42,7 @@ impl<'a> Bits<'a> {
         u32::try_from(value - 1).ok()
     }
 
-    /// `count` bits, of which the last 32 are told.
+    /// `count` bits, of which the last 32 are kept.
     pub(super) fn fixed(&mut self, count: u8) -> Option<u32> {
         let mut value = 0;
         for _ in 0..count {

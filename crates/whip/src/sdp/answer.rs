@@ -112,7 +112,7 @@ fn write_audio(sdp: &mut Sdp, offer: &Offer, audio: &AudioSection, settings: &An
         let _ = write!(parameters, ";maxaveragebitrate={bitrate}");
     }
     sdp.line(&format!("a=fmtp:{format} {parameters}"));
-    // Feedback on arrivals needs the number that arrives: GStreamer offers the one without the other.
+    // Transport-wide feedback needs the packets' numbers: GStreamer offers the one without the other.
     let transport_cc = audio.transport_cc_id.filter(|_| audio.has_transport_cc);
     write_feedback(
         sdp,
@@ -142,7 +142,7 @@ fn write_video(sdp: &mut Sdp, offer: &Offer, video: &VideoSection, settings: &An
         (video.has_fir, "ccm fir"),
         (video.has_nack, "nack"),
         (video.has_pli, "nack pli"),
-        // Beside arrivals it is a limit: the one that can still change while a session runs.
+        // Beside transport-wide feedback it is a limit: the one that can still change while a session runs.
         (video.has_remb, "goog-remb"),
     ];
     write_feedback(sdp, format, &feedback);

@@ -30,7 +30,7 @@ fn a_client_behind_a_new_address_is_followed_once_it_proved_itself_there() {
     world.client_events.clear();
     world.publish(60, 2000);
     assert!(world.client_events.contains(&Event::KeyframeWanted));
-    // A stranger on the old address is not taken for the client.
+    // Whoever has the old address now is not taken for the client.
     world.inject(old, &[0x80; 200]);
     world.publish(5, 2000);
     assert_eq!(world.end(), None);
