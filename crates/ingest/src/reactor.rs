@@ -8,8 +8,10 @@ mod link;
 mod media_tcp;
 mod ports;
 pub(crate) mod shared;
+mod sockets;
 mod start;
 pub(crate) mod tls;
+mod tokens;
 pub(crate) mod udp;
 
 pub(crate) use start::{Opened, open};

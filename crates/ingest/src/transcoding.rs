@@ -9,6 +9,7 @@
 
 mod encoders;
 mod ring;
+mod serve;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -23,11 +24,10 @@ use headgate_media::Frame;
 use headgate_media::transcode::EncoderPool;
 
 use crate::publish::record::StreamId;
+pub(crate) use encoders::AUDIO_BITRATE;
 use encoders::Encoders;
 pub(crate) use ring::TranscoderRing;
 
-/// AAC bitrate unless the publish asks for another, bit/s in stereo.
-pub(crate) const AUDIO_BITRATE: u32 = 128_000;
 /// Encoders of each kind in demand that are made ahead in production: one for a stream that starts, and one for the
 /// next while that one is replaced.
 pub const ENCODERS_AHEAD: usize = 2;

@@ -7,9 +7,9 @@ use mio::net::TcpListener;
 use mio::{Interest, Registry};
 
 use super::config::{IngestConfig, StartError};
-use super::cycle::{LISTENER, TLS_LISTENER};
 use super::ports::listen;
 use super::shared::{Accepted, Shared};
+use super::tokens::{LISTENER, TLS_LISTENER};
 
 /// Pause before accepting again when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -6,49 +6,39 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use mio::event::Event;
-use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll};
 use quinn_udp::BATCH_SIZE;
-use slotmap::{Key, KeyData, SecondaryMap};
+use slotmap::SecondaryMap;
 
 use super::accept::Acceptor;
-use super::link::{Link, Received};
+use super::link::Link;
 use super::media_tcp::{MediaTcp, is_media_connection};
-use super::shared::{Accepted, Command, Shared};
+use super::shared::{Command, Shared};
+use super::tokens::{LISTENER, MEDIA, MEDIA_LISTENER, TLS_LISTENER, WAKER, session_of};
 use super::udp::UdpPort;
-use crate::switchboard::{Action, Filled, SessionKey, Switchboard};
+use crate::switchboard::{Action, SessionKey, Switchboard};
 
 /// Wake-ups are coalesced to this: a sleep costs about as much as two packets, and on average half of it is added as
 /// delay. It also bounds how often one connection gets its turn.
 const COALESCE: Duration = Duration::from_millis(2);
 /// Bytes read from one socket at a time.
 const READ_BUFFER: usize = 64 * 1024;
-/// Reads of one socket in one turn, so that a fast peer does not keep its neighbours waiting.
-const READS_PER_TURN: usize = 4;
 /// Batches of datagrams in one turn, so that TCP gets its share.
 const BATCHES_PER_TURN: usize = 8;
 /// What running sessions get to say goodbye when the service stops.
 const STOP_LIMIT: Duration = Duration::from_secs(1);
 
-// Tokens of sessions are above 32 bits: the generation of their key is never zero.
-pub(super) const WAKER: Token = Token(0);
-pub(super) const LISTENER: Token = Token(1);
-pub(super) const MEDIA: Token = Token(2);
-pub(super) const TLS_LISTENER: Token = Token(3);
-pub(super) const MEDIA_LISTENER: Token = Token(4);
-
 /// A worker's thread, sockets and buffers around its switchboard.
 pub(crate) struct Reactor {
     index: usize,
-    poll: Poll,
-    shared: Arc<Shared>,
+    pub(super) poll: Poll,
+    pub(super) shared: Arc<Shared>,
     commands: Receiver<Command>,
-    switchboard: Switchboard,
-    links: SecondaryMap<SessionKey, Link>,
+    pub(super) switchboard: Switchboard,
+    pub(super) links: SecondaryMap<SessionKey, Link>,
     /// Sessions that had more than one turn's worth to read.
-    again: Vec<SessionKey>,
-    buffer: Vec<u8>,
+    pub(super) again: Vec<SessionKey>,
+    pub(super) buffer: Vec<u8>,
     udp: UdpPort,
     /// The media port had more than one turn's worth to read.
     has_datagrams: bool,
@@ -203,89 +193,6 @@ impl Reactor {
         }
     }
 
-    /// A connection that was dealt to this worker.
-    fn take(&mut self, accepted: Accepted) {
-        let Accepted { socket, peer, is_tls, permit } = accepted;
-        // Without a certificate there is no such port.
-        let tls = if is_tls { self.shared.tls.accept().ok() } else { None };
-        if is_tls && tls.is_none() {
-            return;
-        }
-        let Some(key) = self.switchboard.accept(peer) else { return };
-        // Media is coalesced by us, not by the kernel; without it only latency suffers.
-        let _ = socket.set_nodelay(true);
-        if self.watch(key, Link::accepted(socket, tls, permit)) {
-            self.read(key);
-        } else {
-            self.switchboard.handle_closed(key, None);
-        }
-    }
-
-    fn watch(&mut self, key: SessionKey, mut link: Link) -> bool {
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        let registered = self.poll.registry().register(&mut link.socket, token_of(key), interest);
-        if registered.is_ok() {
-            self.links.insert(key, link);
-        }
-        registered.is_ok()
-    }
-
-    /// The poll has news of a session's socket.
-    fn handle_ready(&mut self, key: SessionKey, event: &Event) {
-        let Some(link) = self.links.get_mut(key) else { return };
-        link.handle_ready(event.is_writable(), event.is_read_closed() || event.is_error());
-        if link.is_connecting() {
-            if event.is_writable() || event.is_error() {
-                self.finish_connect(key);
-            }
-            return;
-        }
-        if event.is_readable() || event.is_read_closed() || event.is_error() {
-            self.read(key);
-        }
-        if event.is_writable() {
-            self.pump(key);
-        }
-    }
-
-    /// Reads what is there, as far as one turn goes.
-    fn read(&mut self, key: SessionKey) {
-        if self.links.get(key).is_none_or(Link::is_connecting) {
-            return;
-        }
-        let mut has_more = self.switchboard.begin_turn(key);
-        for _ in 0..READS_PER_TURN {
-            let Some(link) = self.links.get_mut(key).filter(|_| has_more) else { break };
-            match link.read(&mut self.buffer) {
-                Received::Bytes(length) => {
-                    has_more = link.has_more(length, self.buffer.len());
-                    let input = self.buffer.get(..length).unwrap_or_default();
-                    self.switchboard.handle_input(key, input);
-                    has_more &= self.switchboard.takes_input(key);
-                }
-                Received::Blocked => has_more = false,
-                Received::Closed => {
-                    has_more = false;
-                    self.switchboard.handle_closed(key, link.fault());
-                }
-            }
-        }
-        let has_unread = self.switchboard.end_read(key);
-        let Some(link) = self.links.get_mut(key) else { return };
-        link.set_mark(self.switchboard.receive_mark(key));
-        let is_tls = link.is_tls();
-        if has_more || has_unread {
-            self.again.push(key);
-        } else if link.is_read_closed() && !self.switchboard.takes_input(key) {
-            // A publish that waits for its decision is not read; whoever has left does not wait.
-            self.switchboard.handle_closed(key, None);
-        }
-        if is_tls {
-            // The handshake has words of its own.
-            self.pump(key);
-        }
-    }
-
     fn read_datagrams(&mut self) {
         for _ in 0..BATCHES_PER_TURN {
             // An error is about a datagram we sent (ICMP): the next ones can still be read.
@@ -340,70 +247,4 @@ impl Reactor {
             Action::Tell(worker, message) => self.shared.tell(worker, message),
         }
     }
-
-    fn connect(&mut self, key: SessionKey, address: std::net::SocketAddr, tls_host: Option<&str>) {
-        let Some(permit) = self.shared.connections.admit(None) else {
-            self.switchboard.handle_connect_failed(key, Some("no connection is left"));
-            return;
-        };
-        let tls = match tls_host.map(|host| self.shared.tls.connect(host)) {
-            None => None,
-            Some(Ok(tls)) => Some(tls),
-            Some(Err(error)) => {
-                let fault = format!("TLS: {error}");
-                self.switchboard.handle_connect_failed(key, Some(&fault));
-                return;
-            }
-        };
-        let link = TcpStream::connect(address).map(|socket| Link::connecting(socket, tls, permit));
-        if !link.is_ok_and(|link| self.watch(key, link)) {
-            self.switchboard.handle_connect_failed(key, None);
-        }
-    }
-
-    fn finish_connect(&mut self, key: SessionKey) {
-        let Some(link) = self.links.get_mut(key) else { return };
-        if link.finish_connect() {
-            self.switchboard.handle_connected(key);
-            self.read(key);
-        } else {
-            self.links.remove(key);
-            self.switchboard.handle_connect_failed(key, None);
-        }
-    }
-
-    /// Writes what waits for a session, as much as its socket takes.
-    fn pump(&mut self, key: SessionKey) {
-        loop {
-            let Some(link) = self.links.get_mut(key) else { return };
-            if !link.can_write() {
-                return;
-            }
-            let filled = self.switchboard.fill(key);
-            let Some(output) = self.switchboard.output_mut(key) else { return };
-            let before = output.pending_bytes();
-            let Ok(progress) = link.flush(output) else {
-                self.switchboard.handle_closed(key, None);
-                return;
-            };
-            let left = output.pending_bytes();
-            if progress {
-                self.switchboard.handle_written(key, before - left);
-            }
-            if left == 0 && self.switchboard.is_closing(key) {
-                link.shut_writing();
-            }
-            if filled == Filled::Drained || !link.can_write() {
-                return;
-            }
-        }
-    }
-}
-
-fn token_of(key: SessionKey) -> Token {
-    Token(usize::try_from(key.data().as_ffi()).unwrap_or(usize::MAX))
-}
-
-fn session_of(token: Token) -> SessionKey {
-    KeyData::from_ffi(token.0 as u64).into()
 }

@@ -1,4 +1,4 @@
-//! What passes between a stream's media worker and its audio thread. The transcoding itself is in `turn`.
+//! What passes between a stream's media worker and its audio thread. The transcoding itself is in `serve`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,8 +8,8 @@ use crossbeam_queue::ArrayQueue;
 use headgate_media::transcode::Encoder;
 use headgate_media::{Frame, FrameKind};
 
-use super::StreamId;
 use super::turn::Turn;
+use crate::publish::record::StreamId;
 
 /// Opus frames that may wait for a transcoder: more than a whole cached GOP (10 s of 20 ms). When full, the oldest is
 /// dropped and the transcoder conceals it.

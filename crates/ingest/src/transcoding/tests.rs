@@ -11,7 +11,7 @@ use headgate_media::transcode::{AacEncoder, EncoderError, EncoderKind};
 use headgate_media::{Channels, Codec, FrameKind, Timestamp, aac, opus};
 
 use super::ring::{INPUT_LIMIT, OUTPUT_LIMIT, lock};
-use super::turn::{RETRY_PACKETS, TURN_PACKETS_LIMIT};
+use super::serve::{RETRY_PACKETS, TURN_PACKETS_LIMIT};
 use super::*;
 
 const WORKER: usize = 3;

@@ -1,43 +1,26 @@
-//! What an audio thread does with one stream at a time. Bounded, so that no stream holds up the others of the thread.
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+//! What an audio thread keeps of one stream between its turns.
 
 use bytes::Bytes;
-use headgate_media::transcode::{TranscodeError, Transcoder};
-use headgate_media::{Frame, FrameKind};
-
-use super::TranscoderRing;
-use super::encoders::{Encoders, panic_words};
-use super::ring::{Encoded, lock};
-
-/// Opus packets of one stream in a turn, some 4 ms of work: a burst of cached packets shares the thread.
-pub(super) const TURN_PACKETS_LIMIT: usize = 16;
-/// AAC frames after which a turn ends all the same: a packet behind a hole makes up to a second of them.
-const TURN_FRAMES_LIMIT: usize = 64;
-/// Packets passed over after a failure before another encoder is asked for: 5 s of 20 ms. Counted in packets, as the
-/// timestamps are the publisher's to choose.
-pub(super) const RETRY_PACKETS: u32 = 250;
-/// Encoders that may fail one after the other without a frame between them before the stream counts as failed.
-const BROKEN_ENCODERS_LIMIT: u32 = 3;
+use headgate_media::Frame;
+use headgate_media::transcode::Transcoder;
 
 /// The audio thread's side of a ring.
 pub(super) struct Turn {
     // `None` once the ring was closed, or after a panic.
-    transcoder: Option<Transcoder>,
-    phase: Phase,
+    pub(super) transcoder: Option<Transcoder>,
+    pub(super) phase: Phase,
     // Taken out of the ring; the encoder for it is on the way.
-    next: Option<Frame>,
+    pub(super) next: Option<Frame>,
     // Of the frames made now.
-    configuration: Bytes,
-    broken_encoders: u32,
+    pub(super) configuration: Bytes,
+    pub(super) broken_encoders: u32,
     // The worker has been given a reason, and no AAC has been made since.
-    is_failing: bool,
-    has_failed: bool,
+    pub(super) is_failing: bool,
+    pub(super) has_failed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     Running,
     /// An encoder has been asked for; packets wait in the ring.
     Parked,
@@ -56,23 +39,6 @@ pub(super) struct Outcome {
     pub(super) is_first_failure: bool,
 }
 
-impl TranscoderRing {
-    /// Transcodes some of what waits. A panic in it ends this ring's transcoder alone.
-    pub(super) fn take_turn(self: &Arc<Self>, encoders: &Encoders) -> Outcome {
-        self.clear_scheduled();
-        let mut turn = lock(&self.turn);
-        let (was_failing, had_failed) = (turn.is_failing, turn.has_failed);
-        let run = catch_unwind(AssertUnwindSafe(|| turn.run(self, encoders)));
-        let has_more = run.unwrap_or_else(|panic| {
-            turn.end();
-            turn.fail(self, format!("the transcoder panicked: {}", panic_words(&*panic)));
-            false
-        });
-        let must_notify = self.announce() || (turn.is_failing && !was_failing);
-        Outcome { has_more, must_notify, is_first_failure: turn.has_failed && !had_failed }
-    }
-}
-
 impl Turn {
     pub(super) fn new(bitrate: u32) -> Self {
         Self {
@@ -84,105 +50,5 @@ impl Turn {
             is_failing: false,
             has_failed: false,
         }
-    }
-
-    /// True when packets are left for another turn.
-    fn run(&mut self, ring: &Arc<TranscoderRing>, encoders: &Encoders) -> bool {
-        let delivery = ring.take_delivery();
-        if ring.is_closed() {
-            // Its encoders go back to the pool.
-            self.end();
-            return false;
-        }
-        let Some(transcoder) = &mut self.transcoder else { return false };
-        match delivery {
-            Some(Ok(encoder)) => {
-                transcoder.give_encoder(encoder);
-                self.phase = Phase::Running;
-            }
-            Some(Err(reason)) => self.pause(ring, reason),
-            None => {}
-        }
-        let (mut made, mut frames) = (Vec::new(), 0);
-        for _ in 0..TURN_PACKETS_LIMIT {
-            if self.phase == Phase::Parked || frames >= TURN_FRAMES_LIMIT {
-                break;
-            }
-            let Some(packet) = self.next.take().or_else(|| ring.pop()) else { return false };
-            if let Phase::Pausing(left) = self.phase {
-                self.phase = left.checked_sub(1).map_or(Phase::Running, Phase::Pausing);
-                continue;
-            }
-            self.transcode(packet, ring, encoders, &mut made);
-            frames += made.len();
-            self.put(&mut made, ring);
-        }
-        self.phase != Phase::Parked && ring.has_input()
-    }
-
-    fn transcode(
-        &mut self,
-        packet: Frame,
-        ring: &Arc<TranscoderRing>,
-        encoders: &Encoders,
-        made: &mut Vec<Frame>,
-    ) {
-        let Some(transcoder) = &mut self.transcoder else { return };
-        if let Some(kind) = transcoder.wanted_encoder(&packet) {
-            let Some(encoder) = encoders.request(kind, ring) else {
-                (self.phase, self.next) = (Phase::Parked, Some(packet));
-                return;
-            };
-            transcoder.give_encoder(encoder);
-        }
-        match transcoder.handle_frame(&packet, made) {
-            Ok(()) => {}
-            Err(error @ TranscodeError::Encoder(_)) => {
-                self.broken_encoders += 1;
-                if self.broken_encoders >= BROKEN_ENCODERS_LIMIT {
-                    self.broken_encoders = 0;
-                    self.pause(ring, error.to_string());
-                }
-            }
-            Err(error @ TranscodeError::Head(_)) => self.fail(ring, error.to_string()),
-            Err(error @ (TranscodeError::Decoder | TranscodeError::NoEncoder)) => {
-                self.pause(ring, error.to_string());
-            }
-            // Not for a transcoder; the stream's other frames are not affected.
-            Err(TranscodeError::Codec) => {}
-        }
-    }
-
-    /// Passes on what the transcoder made.
-    fn put(&mut self, made: &mut Vec<Frame>, ring: &TranscoderRing) {
-        for frame in made.drain(..) {
-            if frame.kind == FrameKind::Configuration {
-                self.configuration = frame.data;
-                continue;
-            }
-            self.broken_encoders = 0;
-            if self.is_failing {
-                self.is_failing = false;
-                ring.set_failure(None);
-            }
-            ring.put(Encoded { frame, configuration: self.configuration.clone() });
-        }
-    }
-
-    /// Fails, and tries again with another encoder after [`RETRY_PACKETS`].
-    fn pause(&mut self, ring: &TranscoderRing, reason: String) {
-        (self.phase, self.next) = (Phase::Pausing(RETRY_PACKETS), None);
-        self.fail(ring, reason);
-    }
-
-    fn fail(&mut self, ring: &TranscoderRing, reason: String) {
-        (self.is_failing, self.has_failed) = (true, true);
-        ring.set_failure(Some(reason));
-    }
-
-    fn end(&mut self) {
-        let (transcoder, next) = (self.transcoder.take(), self.next.take());
-        // What panicked once may do so again.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop((transcoder, next))));
     }
 }

@@ -17,12 +17,12 @@ fn a_player_that_reads_a_byte_a_tick_is_closed_after_half_a_minute_of_it() {
     for n in 1..2_000 {
         world.send_frame(publisher, n, 5_000);
         world.pass(Duration::from_millis(40));
-        if !world.board.sessions.contains_key(crawling) {
+        if !world.switchboard.sessions.contains_key(crawling) {
             break;
         }
     }
-    assert!(!world.board.sessions.contains_key(crawling), "it is still there");
-    assert!(world.board.sessions.contains_key(brisk));
+    assert!(!world.switchboard.sessions.contains_key(crawling), "it is still there");
+    assert!(world.switchboard.sessions.contains_key(brisk));
     assert!(world.reasons().is_empty());
 }
 
@@ -67,15 +67,19 @@ fn timers_are_as_many_as_sessions_and_streams_however_long_they_run() {
             world.hang_up(player);
         }
         world.pass(Duration::from_millis(20));
-        let limit = world.board.sessions.len() + world.board.by_id.len();
-        assert!(world.board.timers.len() <= limit, "{} timers", world.board.timers.len());
+        let limit = world.switchboard.sessions.len() + world.switchboard.by_id.len();
+        assert!(
+            world.switchboard.timers.len() <= limit,
+            "{} timers",
+            world.switchboard.timers.len()
+        );
     }
     for key in publishers {
         world.hang_up(key);
     }
     world.pass(Duration::from_secs(3));
-    assert!(world.board.is_empty());
-    assert_eq!((world.board.timers.len(), world.board.questions.len()), (0, 0));
+    assert!(world.switchboard.is_empty());
+    assert_eq!((world.switchboard.timers.len(), world.switchboard.questions.len()), (0, 0));
 }
 
 #[test]
@@ -86,11 +90,11 @@ fn a_publish_request_without_an_answer_is_denied_and_asks_no_more() {
     let events = &world.peers[&key].events;
     assert!(events.iter().any(|event| event.contains("No decision in time")), "{events:?}");
     world.pass(Duration::from_secs(2));
-    assert!(world.board.is_empty() && world.board.questions.is_empty());
+    assert!(world.switchboard.is_empty() && world.switchboard.questions.is_empty());
     let request = world.asked.pop_front().expect("it asked");
     let guard = world.publishes.open(9, 0, None, world.now);
     let late = super::super::Message::Allow { request, guard, upstreams: Vec::new() };
-    world.board.handle_message(late);
+    world.switchboard.handle_message(late);
     world.settle();
     assert_eq!(world.reasons(), [(9, EndReason::BroadcasterLeft)]);
 }

@@ -12,7 +12,7 @@ fn a_panic_in_a_turn_ends_that_session_and_its_publish_by_name() {
     let neighbour = world.publisher("neighbour", 2, &[]);
     world.send_frame(neighbour, 0, 100);
     let player = world.player("neighbour");
-    world.board.turn(faulty, |_, _, _| panic!("a bug"));
+    world.switchboard.turn(faulty, |_, _, _| panic!("a bug"));
     world.settle();
     for n in 1..20 {
         world.send_frame(neighbour, n, 100);
@@ -32,11 +32,11 @@ fn a_panic_outside_any_turn_ends_all_and_the_worker_begins_anew() {
     let publisher = world.publisher("a", 1, &[]);
     world.send_frame(publisher, 0, 100);
     world.player("a");
-    world.board.give_up();
+    world.switchboard.give_up();
     world.settle();
     assert_eq!(world.reasons(), [(1, EndReason::InternalError)]);
-    assert!(world.board.is_empty());
+    assert!(world.switchboard.is_empty());
     world.peers.clear();
     world.publisher("a", 2, &[]);
-    assert!(world.board.has_streams());
+    assert!(world.switchboard.has_streams());
 }

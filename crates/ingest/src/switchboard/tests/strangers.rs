@@ -56,5 +56,5 @@ fn a_player_gets_what_waits_for_it_when_the_publisher_leaves_and_then_the_end() 
     let events = &world.peers[&player].events;
     assert!(events.iter().any(|event| event.contains("UnpublishNotify")), "{events:?}");
     assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)]);
-    assert!(!world.board.has_streams());
+    assert!(!world.switchboard.has_streams());
 }

@@ -81,7 +81,7 @@ fn what_waits_for_an_upstream_reaches_it_after_the_publisher_has_left() {
     assert!(said.iter().any(|event| event.contains("PublishEnded")), "{said:?}");
     world.pass(Duration::from_secs(3));
     assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)]);
-    assert!(world.board.is_empty());
+    assert!(world.switchboard.is_empty());
 }
 
 #[test]
@@ -93,5 +93,5 @@ fn a_push_that_is_between_two_attempts_does_not_hold_up_the_end_of_its_publish()
     world.pass(Duration::from_millis(100));
     world.hang_up(publisher);
     assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)]);
-    assert!(world.board.is_empty());
+    assert!(world.switchboard.is_empty());
 }

@@ -43,7 +43,7 @@ pub(super) struct Peer {
 
 pub(super) struct World {
     pub(super) now: Instant,
-    pub(super) board: Switchboard,
+    pub(super) switchboard: Switchboard,
     pub(super) publishes: Arc<Publishes>,
     pub(super) peers: HashMap<SessionKey, Peer>,
     pub(super) ended: Vec<PublishEnded>,
@@ -70,7 +70,7 @@ impl World {
         let now = Instant::now();
         Self {
             now,
-            board: Switchboard::new(context, now),
+            switchboard: Switchboard::new(context, now),
             publishes,
             peers: HashMap::new(),
             ended: Vec::new(),
@@ -89,7 +89,7 @@ impl World {
             limits: Limits { turn_work: u32::MAX, ..Limits::default() },
             ..ClientConfig::new(role)
         };
-        let key = self.board.accept(IpAddr::from([192, 0, 2, 1])).expect("it serves");
+        let key = self.switchboard.accept(IpAddr::from([192, 0, 2, 1])).expect("it serves");
         let remote = Remote::Client(Box::new(ClientSession::new(config, self.now)));
         self.add_peer(key, remote, usize::MAX);
         self.settle();
@@ -111,7 +111,7 @@ impl World {
             source: UpstreamSource::Stream,
         };
         let upstreams = upstreams.iter().map(upstream).collect();
-        self.board.handle_message(Message::Allow { request, guard, upstreams });
+        self.switchboard.handle_message(Message::Allow { request, guard, upstreams });
         self.settle();
         self.send(key, MediaKind::Video, 0, AVC_HEADER);
         key
@@ -141,7 +141,7 @@ impl World {
     /// The peer closes its connection.
     pub(super) fn hang_up(&mut self, key: SessionKey) {
         self.peers.remove(&key);
-        self.board.handle_closed(key, None);
+        self.switchboard.handle_closed(key, None);
         self.settle();
     }
 
@@ -149,27 +149,27 @@ impl World {
     pub(super) fn pass(&mut self, time: Duration) {
         let until = self.now + time;
         while self.now < until {
-            let due = self.board.poll_timeout().unwrap_or(until);
+            let due = self.switchboard.poll_timeout().unwrap_or(until);
             self.now = due.clamp(self.now, self.now + TICK).max(self.now).min(until);
             if due > self.now {
                 self.now = (self.now + TICK).min(due).min(until);
             }
-            self.board.begin(self.now);
-            self.board.handle_timeout();
+            self.switchboard.begin(self.now);
+            self.switchboard.handle_timeout();
             self.settle();
-            let next = self.board.poll_timeout();
+            let next = self.switchboard.poll_timeout();
             assert!(next.is_none_or(|at| at > self.now), "a deadline that is never served");
         }
     }
 
     /// Bytes and actions pass until nothing moves.
     pub(super) fn settle(&mut self) {
-        self.board.begin(self.now);
+        self.switchboard.begin(self.now);
         let mut left: HashMap<_, _> = self.peers.iter().map(|(key, of)| (*key, of.reads)).collect();
         for _ in 0..1_000 {
             let mut moved = self.carry_actions();
             moved |= self.read_peers();
-            for key in self.board.poll_ready() {
+            for key in self.switchboard.poll_ready() {
                 moved |= self.write(key, left.entry(key).or_insert(usize::MAX));
             }
             self.drain_mailbox();
@@ -202,7 +202,7 @@ impl World {
     }
 
     fn carry_actions(&mut self) -> bool {
-        let actions = self.board.poll_actions();
+        let actions = self.switchboard.poll_actions();
         let moved = !actions.is_empty();
         for action in actions {
             match action {
@@ -210,9 +210,11 @@ impl World {
                     let session_of = ServerSession::new(ServerConfig::default(), self.now);
                     let reads = self.upstream.2;
                     self.add_peer(session, Remote::Upstream(Box::new(session_of)), reads);
-                    self.board.handle_connected(session);
+                    self.switchboard.handle_connected(session);
                 }
-                Action::Connect { session, .. } => self.board.handle_connect_failed(session, None),
+                Action::Connect { session, .. } => {
+                    self.switchboard.handle_connect_failed(session, None)
+                }
                 Action::Disconnect(key) => {
                     // Players and broadcasters stay for their statistics.
                     if matches!(
@@ -237,16 +239,16 @@ impl World {
                 Remote::Client(client) => client.output_mut(),
                 Remote::Upstream(server) => server.output_mut(),
             };
-            if !self.board.begin_turn(key) {
-                moved |= self.board.end_read(key);
+            if !self.switchboard.begin_turn(key) {
+                moved |= self.switchboard.end_read(key);
                 continue;
             }
             let bytes = take(output, usize::MAX);
             if !bytes.is_empty() {
-                self.board.handle_input(key, &bytes);
+                self.switchboard.handle_input(key, &bytes);
                 moved = true;
             }
-            moved |= self.board.end_read(key);
+            moved |= self.switchboard.end_read(key);
         }
         moved
     }
@@ -254,15 +256,15 @@ impl World {
     /// Hands what the worker has for a peer to it, as much as it takes.
     fn write(&mut self, key: SessionKey, left: &mut usize) -> bool {
         let Some(peer) = self.peers.get_mut(&key) else { return false };
-        self.board.fill(key);
-        let Some(output) = self.board.output_mut(key) else { return false };
+        self.switchboard.fill(key);
+        let Some(output) = self.switchboard.output_mut(key) else { return false };
         let was_empty = output.is_empty();
         let bytes = take(output, *left);
         *left -= bytes.len().min(*left);
         if bytes.is_empty() && !was_empty {
             return false;
         }
-        self.board.handle_written(key, bytes.len());
+        self.switchboard.handle_written(key, bytes.len());
         peer.read(&bytes, self.now);
         !bytes.is_empty()
     }
@@ -275,7 +277,7 @@ impl World {
                 Event::AddressWanted(wanted) => {
                     self.resolved.push(self.now);
                     let addresses = vec![IpAddr::from([192, 0, 2, 9])];
-                    self.board.handle_message(Message::Dial { push: wanted.push, addresses });
+                    self.switchboard.handle_message(Message::Dial { push: wanted.push, addresses });
                 }
                 Event::UpstreamChanged(_) => {}
             }

@@ -6,15 +6,17 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::Bytes;
-use headgate_whip::sdp::{AnswerSettings, Offer, read_fragment, read_offer, write_answer};
+use headgate_whip::sdp::{
+    AnswerSettings, Offer, OfferError, read_fragment, read_offer, write_answer,
+};
 use headgate_whip::{Credentials, Diagnostics, WhipSession};
 
+use super::Ingest;
 use crate::publish::record::PublishRecord;
 use crate::publish::upstreams::Upstream;
 use crate::publish::whip_record::{IceRestart, WhipPatchError, WhipPatched, WhipRecord};
 use crate::session::whip_publisher::WhipOrder;
 use crate::switchboard::message::{Message, WhipOpening};
-use crate::{Ingest, OfferError};
 
 /// An offer that was parsed and validated: [`Ingest::open_whip`] takes it.
 #[derive(Clone, Debug)]

@@ -1,0 +1,242 @@
+//! The running core, as the gateway holds it: starts, answers, asks, stops. Any thread may call it.
+
+mod whip;
+
+use std::net::IpAddr;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime};
+
+use headgate_whip::Identity;
+
+use crate::publish::end_reason::EndReason;
+use crate::publish::mailbox::{Denial, Event, Mailbox};
+use crate::publish::players::PlayerStatus;
+use crate::publish::record::PublishSnapshot;
+use crate::publish::registry::Publishes;
+use crate::publish::upstreams::{AddedUpstream, Upstream};
+use crate::reactor::config::{IngestConfig, StartError};
+use crate::reactor::shared::{Command, Shared};
+use crate::reactor::tls::TlsError;
+use crate::reactor::{Opened, open, udp};
+use crate::switchboard::message::Message;
+
+pub use whip::{ParsedOffer, WhipError, WhipPublish, parse_offer, validate_fragment};
+
+/// The running media core.
+pub struct Ingest {
+    shared: Arc<Shared>,
+    identity: Identity,
+    rtmp_port: u16,
+    rtmp_tls_port: Option<u16>,
+    media_ports: Vec<u16>,
+    small_receive_buffer: Option<usize>,
+    public_addresses: Vec<IpAddr>,
+    next_whip: AtomicUsize,
+    audio_threads: Mutex<Vec<JoinHandle<()>>>,
+    media_threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Ingest {
+    /// Binds, starts the workers and serves. `wake` is called from any thread when [`Ingest::drain`] has something;
+    /// it must not block.
+    ///
+    /// # Errors
+    /// A taken port, or what the system refuses.
+    pub fn start(
+        config: &IngestConfig,
+        wake: Box<dyn Fn() + Send + Sync>,
+    ) -> Result<Self, StartError> {
+        let identity = Identity::generate()?;
+        let opened = open(config, Publishes::new(Mailbox::new(wake)))?;
+        let Opened { shared, reactors, transcoding, .. } = opened;
+        let told = shared.clone();
+        let audio_threads = transcoding.spawn(Arc::new(move |worker, stream| {
+            told.tell(worker, Message::Transcoded(stream));
+        }))?;
+        shared.transcoders.warm();
+        let mut media_threads = Vec::new();
+        for reactor in reactors {
+            let name = format!("media-{}", reactor.index());
+            media_threads
+                .push(std::thread::Builder::new().name(name).spawn(move || reactor.run())?);
+        }
+        Ok(Self {
+            shared,
+            identity,
+            rtmp_port: opened.rtmp_port,
+            rtmp_tls_port: opened.rtmp_tls_port,
+            media_ports: opened.media_ports,
+            small_receive_buffer: opened.small_receive_buffer,
+            public_addresses: config.public_addresses.clone(),
+            next_whip: AtomicUsize::new(0),
+            audio_threads: Mutex::new(audio_threads),
+            media_threads: Mutex::new(media_threads),
+        })
+    }
+
+    /// The port RTMP is served on.
+    #[must_use]
+    pub const fn rtmp_port(&self) -> u16 {
+        self.rtmp_port
+    }
+
+    /// The port RTMP over TLS is served on.
+    #[must_use]
+    pub const fn rtmp_tls_port(&self) -> Option<u16> {
+        self.rtmp_tls_port
+    }
+
+    /// Connections that come from now on see this certificate.
+    ///
+    /// # Errors
+    /// When it cannot be used; the old one stays.
+    pub fn set_certificate(&self, cert_pem: &str, key_pem: &str) -> Result<(), TlsError> {
+        self.shared.tls.set_certificate(cert_pem, key_pem)
+    }
+
+    /// The UDP ports, one per media worker.
+    #[must_use]
+    pub fn media_ports(&self) -> &[u16] {
+        &self.media_ports
+    }
+
+    /// Bytes that the kernel buffers on each media port, when it grants fewer than asked for.
+    #[must_use]
+    pub const fn small_receive_buffer(&self) -> Option<usize> {
+        self.small_receive_buffer
+    }
+
+    /// Datagrams that the kernel dropped on the media ports because we did not read them in time; `None` where the
+    /// system does not say. Reads a file: not for a media worker.
+    #[must_use]
+    pub fn kernel_drops(&self) -> Option<u64> {
+        udp::kernel_drops(&self.media_ports)
+    }
+
+    /// RTMP connections that were closed at once because a limit was reached, and upstreams that were not dialled for
+    /// the same reason.
+    #[must_use]
+    pub fn refused_connections(&self) -> u64 {
+        self.shared.connections.refused()
+    }
+
+    /// Transcoders that run now.
+    #[must_use]
+    pub fn transcoders(&self) -> usize {
+        self.shared.transcoders.running()
+    }
+
+    /// Transcoders that could not do their work, since the start.
+    #[must_use]
+    pub fn failed_transcoders(&self) -> u64 {
+        self.shared.transcoders.failed()
+    }
+
+    /// Everything the gateway must know since the last call, oldest first.
+    #[must_use]
+    pub fn drain(&self) -> Vec<Event> {
+        self.shared.publishes.mailbox().drain()
+    }
+
+    /// Answers a request: the publish goes live under `client_id` and is pushed to `upstreams`. A [`crate::PublishEnded`]
+    /// follows in any case, also when the broadcaster did not wait.
+    pub fn allow(&self, request: u64, client_id: u64, upstreams: Vec<Upstream>) {
+        let worker = self.shared.worker_of(request);
+        let guard = self.shared.publishes.open(client_id, worker, None, Instant::now());
+        self.shared.tell(worker, Message::Allow { request, guard, upstreams });
+    }
+
+    /// Answers a request: refused, with a description the broadcaster sees.
+    pub fn deny(&self, request: u64, denial: Denial, description: String) {
+        let message = Message::Deny { request, denial, description };
+        self.shared.tell(self.shared.worker_of(request), message);
+    }
+
+    /// Answers [`crate::AddressWanted`]; no address means "not now".
+    pub fn dial(&self, push: u64, addresses: Vec<IpAddr>) {
+        self.shared.tell(self.shared.worker_of(push), Message::Dial { push, addresses });
+    }
+
+    /// Ends a running publish; `description` is shown to the broadcaster. Unknown client ids are ignored.
+    pub fn end(&self, client_id: u64, reason: EndReason, description: String) {
+        if let Some(record) = self.shared.publishes.find(client_id) {
+            let message = Message::End { stream: record.stream, reason, description };
+            self.shared.tell(record.worker, message);
+        }
+    }
+
+    /// Pushes a running publish to one more upstream.
+    pub fn add_upstream(&self, client_id: u64, upstream: Upstream) -> AddedUpstream {
+        let Some(record) = self.shared.publishes.find(client_id) else {
+            return AddedUpstream::NotRunning;
+        };
+        match record.upstreams.add(upstream, Instant::now()) {
+            Ok(Some(upstream)) => {
+                let message = Message::AddUpstream { stream: record.stream, record: upstream };
+                self.shared.tell(record.worker, message);
+                AddedUpstream::Added
+            }
+            Ok(None) => AddedUpstream::Added,
+            Err(()) => AddedUpstream::TooMany,
+        }
+    }
+
+    /// Takes an upstream from a running publish: the complete URL, or as a snapshot shows it. False when it has none
+    /// like that.
+    pub fn remove_upstream(&self, client_id: u64, url: &str) -> bool {
+        let Some(record) = self.shared.publishes.find(client_id) else { return false };
+        let Some(id) = record.upstreams.remove(url) else { return false };
+        self.shared.tell(record.worker, Message::RemoveUpstream { stream: record.stream, id });
+        true
+    }
+
+    /// The counters of a running publish.
+    #[must_use]
+    pub fn snapshot(&self, client_id: u64) -> Option<PublishSnapshot> {
+        let record = self.shared.publishes.find(client_id)?;
+        Some(record.snapshot(Instant::now(), SystemTime::now()))
+    }
+
+    /// Who plays a running publish, the oldest first; none when it does not run.
+    #[must_use]
+    pub fn players(&self, client_id: u64) -> Vec<PlayerStatus> {
+        let record = self.shared.publishes.find(client_id);
+        record.map_or_else(Vec::new, |record| {
+            record.players.status(Instant::now(), SystemTime::now())
+        })
+    }
+
+    /// Media workers that run.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        self.shared.workers()
+    }
+
+    /// Ends every session with [`EndReason::Shutdown`] and joins the workers: about a second at most. Call it off the
+    /// JavaScript thread, then drain once more.
+    pub fn stop(&self) {
+        for worker in 0..self.shared.workers() {
+            self.shared.send(worker, Command::Stop);
+        }
+        for thread in taken(&self.media_threads) {
+            // A worker that panicked has said so on standard error and dropped its sessions.
+            let _ = thread.join();
+        }
+        self.shared.transcoders.stop();
+        for thread in taken(&self.audio_threads) {
+            let _ = thread.join();
+        }
+    }
+
+    /// The mailbox outlives the workers: their last events are drained from here.
+    pub fn drainer(&self) -> impl Fn() -> Vec<Event> + Send + Sync + 'static {
+        let shared = self.shared.clone();
+        move || shared.publishes.mailbox().drain()
+    }
+}
+
+fn taken(threads: &Mutex<Vec<JoinHandle<()>>>) -> Vec<JoinHandle<()>> {
+    std::mem::take(&mut threads.lock().unwrap_or_else(PoisonError::into_inner))
+}

@@ -1,0 +1,159 @@
+//! The TCP sockets of sessions: taken, connected, read and written. What passes is the switchboard's.
+
+use std::net::SocketAddr;
+
+use mio::Interest;
+use mio::event::Event;
+use mio::net::TcpStream;
+
+use super::cycle::Reactor;
+use super::link::{Link, Received};
+use super::shared::Accepted;
+use super::tokens::token_of;
+use crate::switchboard::{Filled, SessionKey};
+
+/// Reads of one socket in one turn, so that a fast peer does not keep its neighbours waiting.
+const READS_PER_TURN: usize = 4;
+
+impl Reactor {
+    /// A connection that was dealt to this worker.
+    pub(super) fn take(&mut self, accepted: Accepted) {
+        let Accepted { socket, peer, is_tls, permit } = accepted;
+        // Without a certificate there is no such port.
+        let tls = if is_tls { self.shared.tls.accept().ok() } else { None };
+        if is_tls && tls.is_none() {
+            return;
+        }
+        let Some(key) = self.switchboard.accept(peer) else { return };
+        // Media is coalesced by us, not by the kernel; without it only latency suffers.
+        let _ = socket.set_nodelay(true);
+        if self.watch(key, Link::accepted(socket, tls, permit)) {
+            self.read(key);
+        } else {
+            self.switchboard.handle_closed(key, None);
+        }
+    }
+
+    fn watch(&mut self, key: SessionKey, mut link: Link) -> bool {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registered = self.poll.registry().register(&mut link.socket, token_of(key), interest);
+        if registered.is_ok() {
+            self.links.insert(key, link);
+        }
+        registered.is_ok()
+    }
+
+    /// The poll has news of a session's socket.
+    pub(super) fn handle_ready(&mut self, key: SessionKey, event: &Event) {
+        let Some(link) = self.links.get_mut(key) else { return };
+        link.handle_ready(event.is_writable(), event.is_read_closed() || event.is_error());
+        if link.is_connecting() {
+            if event.is_writable() || event.is_error() {
+                self.finish_connect(key);
+            }
+            return;
+        }
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            self.read(key);
+        }
+        if event.is_writable() {
+            self.pump(key);
+        }
+    }
+
+    /// Reads what is there, as far as one turn goes.
+    pub(super) fn read(&mut self, key: SessionKey) {
+        if self.links.get(key).is_none_or(Link::is_connecting) {
+            return;
+        }
+        let mut has_more = self.switchboard.begin_turn(key);
+        for _ in 0..READS_PER_TURN {
+            let Some(link) = self.links.get_mut(key).filter(|_| has_more) else { break };
+            match link.read(&mut self.buffer) {
+                Received::Bytes(length) => {
+                    has_more = link.has_more(length, self.buffer.len());
+                    let input = self.buffer.get(..length).unwrap_or_default();
+                    self.switchboard.handle_input(key, input);
+                    has_more &= self.switchboard.takes_input(key);
+                }
+                Received::Blocked => has_more = false,
+                Received::Closed => {
+                    has_more = false;
+                    self.switchboard.handle_closed(key, link.fault());
+                }
+            }
+        }
+        let has_unread = self.switchboard.end_read(key);
+        let Some(link) = self.links.get_mut(key) else { return };
+        link.set_mark(self.switchboard.receive_mark(key));
+        let is_tls = link.is_tls();
+        if has_more || has_unread {
+            self.again.push(key);
+        } else if link.is_read_closed() && !self.switchboard.takes_input(key) {
+            // A publish that waits for its decision is not read; whoever has left does not wait.
+            self.switchboard.handle_closed(key, None);
+        }
+        if is_tls {
+            // The handshake has words of its own.
+            self.pump(key);
+        }
+    }
+
+    pub(super) fn connect(&mut self, key: SessionKey, address: SocketAddr, tls_host: Option<&str>) {
+        let Some(permit) = self.shared.connections.admit(None) else {
+            self.switchboard.handle_connect_failed(key, Some("no connection is left"));
+            return;
+        };
+        let tls = match tls_host.map(|host| self.shared.tls.connect(host)) {
+            None => None,
+            Some(Ok(tls)) => Some(tls),
+            Some(Err(error)) => {
+                let fault = format!("TLS: {error}");
+                self.switchboard.handle_connect_failed(key, Some(&fault));
+                return;
+            }
+        };
+        let link = TcpStream::connect(address).map(|socket| Link::connecting(socket, tls, permit));
+        if !link.is_ok_and(|link| self.watch(key, link)) {
+            self.switchboard.handle_connect_failed(key, None);
+        }
+    }
+
+    fn finish_connect(&mut self, key: SessionKey) {
+        let Some(link) = self.links.get_mut(key) else { return };
+        if link.finish_connect() {
+            self.switchboard.handle_connected(key);
+            self.read(key);
+        } else {
+            self.links.remove(key);
+            self.switchboard.handle_connect_failed(key, None);
+        }
+    }
+
+    /// Writes what waits for a session, as much as its socket takes.
+    pub(super) fn pump(&mut self, key: SessionKey) {
+        loop {
+            let Some(link) = self.links.get_mut(key) else { return };
+            if !link.can_write() {
+                return;
+            }
+            let filled = self.switchboard.fill(key);
+            let Some(output) = self.switchboard.output_mut(key) else { return };
+            let before = output.pending_bytes();
+            let Ok(progress) = link.flush(output) else {
+                self.switchboard.handle_closed(key, None);
+                return;
+            };
+            let left = output.pending_bytes();
+            if progress {
+                self.switchboard.handle_written(key, before - left);
+            }
+            if left == 0 && self.switchboard.is_closing(key) {
+                link.shut_writing();
+            }
+            if filled == Filled::Drained || !link.can_write() {
+                return;
+            }
+        }
+    }
+}
