@@ -2,6 +2,7 @@
 //! ended. What it costs others is measured by the honest load beside it.
 
 mod flood;
+mod messages;
 mod publisher;
 mod slow_player;
 mod upstream;

@@ -33,7 +33,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             seconds: seconds.parse().ok()?,
             listen: listen.parse().ok()?,
         }),
-        ["starts", listen, http, url, names, rate, seconds, sound] => {
+        ["starts", listen, http, url, names, rate, seconds, audio] => {
             Some(starts::run(&starts::Run {
                 listen: listen.parse().ok()?,
                 target: http.parse().ok()?,
@@ -41,7 +41,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
                 names: crate::split(names),
                 rate: rate.parse().ok().filter(|rate| *rate > 0)?,
                 seconds: seconds.parse().ok()?,
-                sound: match sound {
+                audio: match audio {
                     "stereo" => Sound::AacStereo,
                     "mono" => Sound::AacMono,
                     _ => return None,

@@ -1,7 +1,6 @@
 //! Honest load of a clip: N RTMP publishers with a broadcaster's chunks, the upstream that streams are pushed to, and
 //! players. Every unit is accounted for at the upstream or at the one player that stays on its stream.
 
-use std::fmt::Write;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -19,7 +18,7 @@ use crate::connection::{Connection, Session};
 use crate::ledger::{Balance, Ledger};
 use crate::load::{Stamp, due};
 use crate::pace::{self, Lateness, Load};
-use crate::players::{Players, Visits};
+use crate::players::Players;
 use crate::sink::{Sink, Takes};
 
 /// What OBS and FFmpeg announce.
@@ -99,7 +98,7 @@ pub(crate) fn run(run: &Run, ready: impl Fn(), report: impl Fn(bool)) -> io::Res
     let closed = load.publishers.iter().filter(|publisher| publisher.is_none()).count();
     let mut more = format!(",\"corrupt\":{},\"publishers_closed\":{closed}", load.corrupt);
     if matches!(run.audience, Audience::Coming(_)) {
-        more.push_str(&to_json(&load.players.visits));
+        more.push_str(&load.players.visits.to_json());
     }
     load.say_goodbye()?;
     Ok(Outcome { balance: load.ledger.balance(), late, more })
@@ -244,25 +243,4 @@ impl Load for Honest<'_> {
     fn ledger(&self) -> &Ledger {
         &self.ledger
     }
-}
-
-/// Of players that come and go.
-fn to_json(visits: &Visits) -> String {
-    let Visits { visits, units, lost, misplaced, corrupt, astray, silent, joining } = visits;
-    let mut json = String::new();
-    for (name, value) in [
-        ("visits", *visits),
-        ("visit_units", *units),
-        ("visit_lost", *lost),
-        ("visit_misplaced", *misplaced),
-        ("visit_corrupt", *corrupt),
-        ("visit_astray", *astray),
-        ("visit_silent", *silent),
-        ("joining_p50_ms", joining.percentiles().p50_us / 1_000),
-        ("joining_p99_ms", joining.percentiles().p99_us / 1_000),
-    ] {
-        // Writing to a String cannot fail.
-        let _ = write!(json, ",\"{name}\":{value}");
-    }
-    json
 }

@@ -11,6 +11,7 @@
 //! then one JSON line; before them `whip` prints `connected` and `honest` prints `ready`.
 #![forbid(unsafe_code)]
 
+mod aac_start;
 mod attack;
 mod chunks;
 mod clip;

@@ -1,5 +1,6 @@
 //! RTMP players: one that stays on each of some streams, or many that come and go, each with an account of its own.
 
+use std::fmt::Write;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -189,5 +190,26 @@ impl Visits {
         let Some(Visit { next: [video, _], .. }) = visit else { return };
         self.visits += 1;
         self.silent += u64::from(video.is_none());
+    }
+
+    /// Members to go into a JSON object, each with its comma before it.
+    pub(crate) fn to_json(&self) -> String {
+        let Visits { visits, units, lost, misplaced, corrupt, astray, silent, joining } = self;
+        let mut json = String::new();
+        for (name, value) in [
+            ("visits", *visits),
+            ("visit_units", *units),
+            ("visit_lost", *lost),
+            ("visit_misplaced", *misplaced),
+            ("visit_corrupt", *corrupt),
+            ("visit_astray", *astray),
+            ("visit_silent", *silent),
+            ("joining_p50_ms", joining.percentiles().p50_us / 1_000),
+            ("joining_p99_ms", joining.percentiles().p99_us / 1_000),
+        ] {
+            // Writing to a String cannot fail.
+            let _ = write!(json, ",\"{name}\":{value}");
+        }
+        json
     }
 }

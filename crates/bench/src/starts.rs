@@ -7,22 +7,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use headgate_peer::{Settings, SrtpChoice};
-use headgate_rtmp::{MediaKind, MediaMessage};
+use headgate_rtmp::MediaKind;
 use mio::{Events, Poll, Token};
 
+use crate::aac_start::AacStart;
 use crate::load::Stamp;
 use crate::sink::{Sink, Takes};
 use crate::whip_http::{Answer, delete, escape, post_offer};
-use crate::whip_load::{Arrived, Sound, due, prepare_sound, recognise};
+use crate::whip_load::{Sound, due, prepare_sound};
 use crate::whip_publisher::{Asked, WhipPublisher};
 
 const TURN: Duration = Duration::from_millis(2);
-/// Two AAC frames; timestamps are whole milliseconds.
-const STEP_LIMIT_MS: u32 = 22;
-/// AAC-LC by its first byte, and the packet types of FLV E.4.2.2.
-const AAC: u8 = 10;
-const SEQUENCE_HEADER: u8 = 0;
-
 /// What to run.
 pub(crate) struct Run {
     /// Where the server pushes to: us.
@@ -36,22 +31,8 @@ pub(crate) struct Run {
     pub(crate) rate: u32,
     /// Media flows so long after the last has begun.
     pub(crate) seconds: u64,
-    pub(crate) sound: Sound,
-}
-
-/// What one upstream got.
-#[derive(Default)]
-struct Upstream {
-    first_video_ms: Option<u32>,
-    first_aac_ms: Option<u32>,
-    last_aac_ms: Option<u32>,
-    frames: u32,
-    headers: u32,
-    /// How often an AAC timestamp was below the one before, and by how much at most.
-    backwards: u32,
-    most_back_ms: u32,
-    /// How often more than one frame was missing.
-    gaps: u32,
+    /// [`Sound::AacStereo`] or [`Sound::AacMono`].
+    pub(crate) audio: Sound,
 }
 
 /// A publisher and what it has sent.
@@ -69,8 +50,8 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
     let mut buffer = vec![0; 64 << 10];
     let mut asked = Asked::default();
     let mut sink = Sink::open(run.listen, Takes::NoOpus, poll.registry())?;
-    let packets = prepare_sound(run.sound)?;
-    let stereo = run.sound != Sound::AacMono;
+    let packets = prepare_sound(run.audio)?;
+    let stereo = run.audio != Sound::AacMono;
     let settings = Settings { stereo, srtp: SrtpChoice::Gcm, ..Settings::default() };
     let mut starting = (0..run.names.len())
         .map(|at| {
@@ -79,7 +60,7 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
         })
         .collect::<io::Result<Vec<_>>>()?;
     let answers = post_all(run, starting.iter().map(|one| one.publisher.offer()).collect());
-    let mut upstreams: Vec<Upstream> = Vec::new();
+    let mut upstreams: Vec<AacStart> = Vec::new();
     let begun = Instant::now();
     let all_begun = Duration::from_secs(1) * u32::try_from(run.names.len()).unwrap_or(0) / run.rate;
     let (mut refused, mut late) = (0, Duration::ZERO);
@@ -90,7 +71,7 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
             if Sink::owns(token) {
                 sink.serve(token, poll.registry(), &mut buffer, |push, message| {
                     if upstreams.len() <= push {
-                        upstreams.resize_with(push + 1, Upstream::default);
+                        upstreams.resize_with(push + 1, AacStart::default);
                     }
                     if let Some(upstream) = upstreams.get_mut(push) {
                         upstream.note(message);
@@ -122,7 +103,7 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
             delete(run.target, path)?;
         }
     }
-    let list: Vec<String> = upstreams.iter().map(Upstream::to_json).collect();
+    let list: Vec<String> = upstreams.iter().map(AacStart::to_json).collect();
     let (late, list) = (late.as_millis(), list.join(","));
     Ok(format!(
         "{{\"connected\":{connected},\"refused\":{refused},\"sent_late_ms\":{late},\"upstreams\":[{list}]}}"
@@ -131,15 +112,15 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
 
 /// Posts each offer when it is due, in threads of their own: a slow answer delays no media.
 fn post_all(run: &Run, offers: Vec<String>) -> Receiver<(usize, io::Result<Answer>)> {
-    let (told, answers) = channel();
+    let (sender, answers) = channel();
     let interval = Duration::from_secs(1) / run.rate.max(1);
     let url = escape(&run.stream_url);
     for (at, (offer, name)) in offers.into_iter().zip(&run.names).enumerate() {
         let path = format!("/p/webrtc?stream_name={}&stream_url={url}", escape(name));
-        let (told, target) = (told.clone(), run.target);
+        let (sender, target) = (sender.clone(), run.target);
         thread::spawn(move || {
             thread::sleep(interval * u32::try_from(at).unwrap_or(0));
-            told.send((at, post_offer(target, &path, &offer)))
+            sender.send((at, post_offer(target, &path, &offer)))
         });
     }
     answers
@@ -158,48 +139,12 @@ impl Starting {
             while due(kind, *sent) <= elapsed {
                 late = late.max(elapsed - due(kind, *sent));
                 let stamp = Stamp { publisher: 0, number: *sent, sent: Duration::ZERO };
-                let sound = packets.get(*sent as usize % packets.len().max(1));
-                let sound = sound.filter(|_| kind == MediaKind::Audio).map(Vec::as_slice);
-                self.publisher.send(since + due(kind, *sent), kind, stamp, sound, asked);
+                let audio = packets.get(*sent as usize % packets.len().max(1));
+                let audio = audio.filter(|_| kind == MediaKind::Audio).map(Vec::as_slice);
+                self.publisher.send(since + due(kind, *sent), kind, stamp, audio, asked);
                 *sent += 1;
             }
         }
         late
-    }
-}
-
-impl Upstream {
-    fn note(&mut self, message: &MediaMessage) {
-        let timestamp = message.timestamp;
-        if matches!(recognise(message.kind, &message.payload), Arrived::Stamped(_)) {
-            self.first_video_ms.get_or_insert(timestamp);
-        }
-        let (kind, Some(&[first, packet_type])) = (message.kind, message.payload.first_chunk())
-        else {
-            return;
-        };
-        if kind != MediaKind::Audio || first >> 4 != AAC {
-            return;
-        }
-        if packet_type == SEQUENCE_HEADER {
-            self.headers += 1;
-            return;
-        }
-        self.frames += 1;
-        self.first_aac_ms.get_or_insert(timestamp);
-        if let Some(last) = self.last_aac_ms.replace(timestamp) {
-            self.backwards += u32::from(timestamp < last);
-            self.most_back_ms = self.most_back_ms.max(last.saturating_sub(timestamp));
-            self.gaps += u32::from(timestamp > last + STEP_LIMIT_MS);
-        }
-    }
-
-    fn to_json(&self) -> String {
-        let number = |number: Option<u32>| number.map_or(-1, i64::from);
-        let (first_video, first_aac) = (number(self.first_video_ms), number(self.first_aac_ms));
-        let Self { frames, headers, backwards, most_back_ms, gaps, .. } = self;
-        format!(
-            "{{\"first_video_ms\":{first_video},\"first_aac_ms\":{first_aac},\"aac_frames\":{frames},\"aac_headers\":{headers},\"backwards\":{backwards},\"most_back_ms\":{most_back_ms},\"gaps\":{gaps}}}"
-        )
     }
 }

@@ -17,7 +17,9 @@ use super::{Attempt, Run};
 const READY_LIMIT: Duration = Duration::from_secs(10);
 /// How exactly the end of the time is kept while the server does not read.
 const WRITE_WAIT: Duration = Duration::from_millis(100);
-/// Between looks at the clock while nothing is due.
+/// At most this in one system call: the kernel may not be interrupted in it, and honest load has the same core.
+const WRITE_BYTES: usize = 64 << 10;
+/// How long it sleeps while nothing is due.
 const IDLE: Duration = Duration::from_millis(5);
 
 pub(super) fn attack(run: &Run, flood: Flood, until: Instant) -> io::Result<Attempt> {
@@ -30,26 +32,21 @@ pub(super) fn attack(run: &Run, flood: Flood, until: Instant) -> io::Result<Atte
         notes.store(true, Ordering::Relaxed);
         ended
     });
-    let (mut out, mut attempt) = (BytesMut::new(), Attempt::default());
-    let mut source = Source::begin(flood, &mut out);
+    let (mut headers, mut attempt) = (BytesMut::new(), Attempt::default());
+    let mut source = Source::begin(flood, &mut headers);
+    let is_time = || Instant::now() < until && !is_over.load(Ordering::Relaxed);
+    attempt.bytes += write(&mut socket, &headers, is_time);
     let begun = Instant::now();
-    let mut at = 0;
-    while Instant::now() < until && !is_over.load(Ordering::Relaxed) {
-        if at == out.len() {
-            out.clear();
-            at = 0;
-            match source.next(begun.elapsed(), &mut out) {
-                Some(messages) => attempt.messages += messages,
-                None => thread::sleep(IDLE),
-            }
+    while is_time() {
+        let (batch, messages) = source.next(begun.elapsed());
+        if batch.is_empty() {
+            thread::sleep(IDLE);
         }
-        match socket.write(out.get(at..).unwrap_or_default()) {
-            Ok(written) => {
-                at += written;
-                attempt.bytes += written as u64;
-            }
-            Err(error) if is_wait(&error) => {}
-            Err(_) => break,
+        let written = write(&mut socket, batch, is_time);
+        attempt.bytes += written;
+        attempt.messages += u64::from(messages) * written / (batch.len().max(1) as u64);
+        if written < batch.len() as u64 {
+            break;
         }
     }
     let was_open = Instant::now() >= until && !is_over.load(Ordering::Relaxed);
@@ -60,6 +57,20 @@ pub(super) fn attack(run: &Run, flood: Flood, until: Instant) -> io::Result<Atte
     let ended = reader.join().unwrap_or_default();
     attempt.ended = (!was_open).then_some(ended);
     Ok(attempt)
+}
+
+/// Writes all of it unless the time ends before or the server closes; how much it was.
+fn write(socket: &mut TcpStream, bytes: &[u8], is_time: impl Fn() -> bool) -> u64 {
+    let mut at = 0;
+    while at < bytes.len() && is_time() {
+        let end = (at + WRITE_BYTES).min(bytes.len());
+        match socket.write(bytes.get(at..end).unwrap_or_default()) {
+            Ok(written) => at += written,
+            Err(error) if is_wait(&error) => {}
+            Err(_) => break,
+        }
+    }
+    at as u64
 }
 
 /// Connects and waits until the publish or play is accepted.

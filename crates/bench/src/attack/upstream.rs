@@ -12,6 +12,8 @@ use headgate_rtmp::{Limits, ServerConfig, ServerEvent, ServerSession};
 
 use crate::chunks::{AUDIO, Chunks, USER_CONTROL};
 
+/// Bytes of one read of what is dropped.
+const BUFFER_BYTES: usize = 1 << 20;
 /// Bytes of one write of the flood.
 const BATCH_BYTES: usize = 64 << 10;
 const CHUNK_SIZE: u32 = 65_536;
@@ -31,20 +33,32 @@ pub(super) fn start(listen: SocketAddr, floods: bool) -> io::Result<Arc<AtomicU6
 }
 
 /// Until the server closes. `floods` counts what is written back.
-fn serve(mut socket: TcpStream, mut floods: Option<Arc<AtomicU64>>) -> io::Result<()> {
+fn serve(mut socket: TcpStream, floods: Option<Arc<AtomicU64>>) -> io::Result<()> {
+    accept(&mut socket)?;
+    if let Some(counter) = floods {
+        let socket = socket.try_clone()?;
+        thread::spawn(move || flood(socket, &counter));
+    }
+    // Read and not parsed: the core is the attack's.
+    let mut buffer = vec![0; BUFFER_BYTES];
+    while socket.read(&mut buffer)? > 0 {}
+    Ok(())
+}
+
+/// Reads until a publish is asked for, and allows it.
+fn accept(socket: &mut TcpStream) -> io::Result<()> {
     let limits = Limits { turn_work: u32::MAX, ..Limits::default() };
     let mut session =
         ServerSession::new(ServerConfig { limits, ..ServerConfig::default() }, Instant::now());
-    let mut buffer = vec![0; 64 << 10];
-    let mut is_flooding = false;
-    loop {
+    let mut buffer = [0; 4096];
+    let mut is_allowed = false;
+    while !is_allowed {
         let length = socket.read(&mut buffer)?;
         if length == 0 {
-            return Ok(());
+            return Err(io::Error::other("closed before it published"));
         }
         let input = buffer.get(..length).unwrap_or_default();
         session.handle_input(input, Instant::now()).map_err(io::Error::other)?;
-        let mut is_allowed = false;
         while let Some(event) = session.poll_event() {
             if matches!(event, ServerEvent::PublishRequested(_)) {
                 session.allow();
@@ -55,32 +69,22 @@ fn serve(mut socket: TcpStream, mut floods: Option<Arc<AtomicU64>>) -> io::Resul
         while !output.is_empty() {
             let mut slices = [IoSlice::new(&[]); 16];
             let count = output.io_slices(&mut slices);
-            // Beside a flood nothing else fits between two chunks; the flood says enough.
-            let slices = slices.get(..count).unwrap_or_default();
-            let written = if is_flooding {
-                slices.iter().map(|slice| slice.len()).sum()
-            } else {
-                socket.write_vectored(slices)?
-            };
+            let written = socket.write_vectored(slices.get(..count).unwrap_or_default())?;
             output.consume(written);
         }
-        if is_allowed && let Some(counter) = floods.take() {
-            is_flooding = true;
-            let socket = socket.try_clone()?;
-            thread::spawn(move || flood(socket, &counter));
-        }
     }
+    Ok(())
 }
 
-/// One media message and one ping in turn.
+/// Media, and as many pings as a peer may send without being ended for its answers.
 fn flood(mut socket: TcpStream, written: &AtomicU64) -> io::Result<()> {
     let mut out = BytesMut::new();
     let chunks = Chunks::announce(CHUNK_SIZE, &mut out);
     loop {
         while out.len() < BATCH_BYTES {
             chunks.write(AUDIO, 0, &[0xaf, 1, 0x21, 0x10], &mut out);
-            chunks.write(USER_CONTROL, 0, &[0, 6, 1, 2, 3, 4], &mut out);
         }
+        chunks.write(USER_CONTROL, 0, &[0, 6, 1, 2, 3, 4], &mut out);
         socket.write_all(&out)?;
         written.fetch_add(out.len() as u64, Ordering::Relaxed);
         out.clear();

@@ -16,7 +16,7 @@ use crate::whip_publisher::{Asked, WhipPublisher};
 
 /// A server that takes longer to connect has failed the attempt.
 const READY_LIMIT: Duration = Duration::from_secs(10);
-/// Packets between two looks at the clock.
+/// Packets between two readings of the socket and the clock.
 const BATCH: u32 = 32;
 /// Just below the 2,000 that a receiver may take for a restart of the source (RFC 3550 A.1 has 3,000).
 const JUMP: u16 = 1_999;
