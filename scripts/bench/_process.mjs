@@ -31,6 +31,9 @@ export function threadSeconds(pid, prefix) {
   return sum;
 }
 
+/** CPU seconds of the media core's threads: nothing of Node's, which idles unevenly. */
+export const coreSeconds = (pid) => threadSeconds(pid, "media-").cpu + threadSeconds(pid, "audio-").cpu;
+
 /** Resident memory of a process, kB. */
 export function residentKb(pid) {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);

@@ -52,8 +52,8 @@ export const program = () => join(process.env.CARGO_TARGET_DIR ?? join(root, "ta
 
 /**
  * Runs the load generator to its end: what it says at the end, what `probe` returned at each line it said before, and how
- * much of its core it took while it was measured. `hear` gets each line as it comes. A load that `preempts` shares its core
- * with an attacker and must not wait for it.
+ * much of its core it took while it was measured. `hear` gets each line as it comes. A load that `preempts` runs in
+ * real time where that is allowed: it does not wait for what else is on its core.
  */
 export async function runLoad(args, probe, { hear = () => {}, preempts = false } = {}) {
   const [command, ...words] = [...(preempts ? realTime() : []), program(), ...args];

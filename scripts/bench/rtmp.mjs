@@ -4,7 +4,7 @@
 import { execFileSync } from "node:child_process";
 import { cpus, release } from "node:os";
 import { readAgainst, resultOf } from "./_against.mjs";
-import { cpuSeconds, idleCpuMs } from "./_process.mjs";
+import { coreSeconds, cpuSeconds, idleCpuMs } from "./_process.mjs";
 import { freePort, runLoad, startHeadgate, startNginx } from "./_servers.mjs";
 
 export async function bench(words) {
@@ -21,7 +21,7 @@ export async function bench(words) {
   const blocks = [];
   for (let round = 0; round < Number(rounds); round += 1) {
     for (const server of [ours, other, other, ours]) {
-      const block = await measure(server, sinkPort, streams, seconds);
+      const block = await measure(server, sinkPort, streams, seconds, against !== null);
       blocks.push(block);
       console.log(JSON.stringify(block));
     }
@@ -34,10 +34,12 @@ export async function bench(words) {
   }
 }
 
-async function measure(server, sinkPort, streams, seconds) {
-  const idle = await idleCpuMs(server.pid);
+/** Beside nginx the whole process less what it idles; beside another checkout the threads of the media core. */
+async function measure(server, sinkPort, streams, seconds, isCoreAlone) {
+  const idle = isCoreAlone ? 0 : await idleCpuMs(server.pid);
   const args = ["rtmp", `127.0.0.1:${sinkPort}`, server.target, server.names(streams).join(","), seconds];
-  const { balance, seen } = await runLoad(args, () => ({ cpu: cpuSeconds(server.pid) }));
+  const cpuOf = isCoreAlone ? coreSeconds : cpuSeconds;
+  const { balance, seen } = await runLoad(args, () => ({ cpu: cpuOf(server.pid) }));
   const took = seen.measured.time - seen.measuring.time;
   const ms = ((seen.measured.cpu - seen.measuring.cpu) * 1000 - idle * took) / (streams * took);
   return { server: server.name, cpu_ms_per_stream_second: Number(ms.toFixed(3)), ...balance };

@@ -13,6 +13,8 @@ const WINDOW_S = [20, 300];
 /** A load that the generator may not carry is tried for so long, and then made smaller by so much. */
 const TRIAL_S = 10;
 const SMALLER = 0.8;
+/** Below this share of its core a generator that is late was kept from it by others: fewer streams would not help. */
+const BUSY = 0.5;
 /** The last window's processor time by the first's. */
 const RATIO_LIMIT = 1.03;
 /** Memory of the last window by the first's. */
@@ -69,6 +71,10 @@ async function largest(load) {
     const { balance, generatorShare } = await run(load, count, TRIAL_S, null);
     const fault = generatorFault(balance);
     if (fault === null) return count;
+    if (generatorShare < BUSY) {
+      console.log(`${fault} at ${percent(generatorShare)} of its core: something else runs on this machine`);
+      return count;
+    }
     const fewer = Math.floor(count * SMALLER);
     if (fewer === 0) throw new Error(`the generator does not carry one: ${fault}`);
     console.log(
@@ -83,22 +89,19 @@ async function run(load, count, seconds, window) {
   const sinkPort = await freePort();
   const server = await startHeadgate(sinkPort, count);
   let stop = () => [];
-  const hear = (line) => {
-    if (line !== "measuring" || window === null) return;
-    stop = watchWindows(server.pid, count, window, (closed) => console.log(JSON.stringify(closed)));
-  };
-  const windows = { all: [] };
+  let windows = [];
   const probe = () => ({ drops: udpDrops() });
-  const hearAll = (line) => {
-    hear(line);
-    if (line === "measured") windows.all = stop();
+  const print = (closed) => console.log(JSON.stringify(closed));
+  const hear = (line) => {
+    if (line === "measuring" && window !== null) stop = watchWindows(server.pid, count, window, print);
+    if (line === "measured") windows = stop();
   };
   const { balance, seen, generatorShare } = await runLoad(load.args(sinkPort, server, seconds), probe, {
-    hear: hearAll,
+    hear,
   });
   await server.stop();
   const drops = seen.measured.drops - seen.measuring.drops;
-  return { balance, windows: windows.all, generatorShare, drops, seconds };
+  return { balance, windows, generatorShare, drops, seconds };
 }
 
 function report(load, count, { balance, windows, generatorShare, drops, seconds }) {

@@ -1,11 +1,11 @@
 // CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [N… SECONDS BLOCKS] [--against DIR]`, by
 // default `10 50 100 20 1` with GCM; `cm` takes AES-CM with SHA-1. Each N is measured with Opus passed through, with AAC
 // stereo and with AAC mono; BLOCKS times over, the order turned round each time. Against another checkout that is built,
-// every case is four blocks, A B B A, and memory is left out. A block with a lost unit, a datagram dropped or a late
+// every case is four blocks, A B B A, of the media core's threads alone, and memory is left out. A block with a lost unit, a datagram dropped or a late
 // generator has failed.
 import { cpus, release } from "node:os";
 import { readAgainst, resultOf } from "./_against.mjs";
-import { cpuSeconds, idleCpuMs, residentKb, steadyResidentKb, udpDrops } from "./_process.mjs";
+import { coreSeconds, cpuSeconds, idleCpuMs, residentKb, steadyResidentKb, udpDrops } from "./_process.mjs";
 import { freePort, generatorFault, median, runLoad, startHeadgate } from "./_servers.mjs";
 
 const SOUNDS = ["opus", "stereo", "mono"];
@@ -47,7 +47,8 @@ export async function bench(all) {
 async function measure({ streams, sound, srtp }, seconds, options, withMemory) {
   const sinkPort = await freePort();
   const server = await startHeadgate(sinkPort, streams, options);
-  const probe = () => ({ cpu: cpuSeconds(server.pid), kb: residentKb(server.pid), drops: udpDrops() });
+  const cpuOf = withMemory ? cpuSeconds : coreSeconds;
+  const probe = () => ({ cpu: cpuOf(server.pid), kb: residentKb(server.pid), drops: udpDrops() });
   const load = (names, time) => {
     const where = ["whip", `127.0.0.1:${sinkPort}`, server.http, server.streamUrl];
     return runLoad([...where, names.join(","), String(time), sound, srtp], probe);
@@ -55,7 +56,7 @@ async function measure({ streams, sound, srtp }, seconds, options, withMemory) {
   // What Node compiles and loads for the first publish is no session's memory.
   await load(server.names(streams).slice(0, WARM_SESSIONS), 0);
   const empty = withMemory ? await steadyResidentKb(server.pid) : residentKb(server.pid);
-  const idle = await idleCpuMs(server.pid);
+  const idle = withMemory ? await idleCpuMs(server.pid) : 0;
   const { balance, seen } = await load(server.names(streams), seconds);
   await server.stop();
   const { connected, measuring, measured } = seen;
