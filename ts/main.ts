@@ -232,7 +232,7 @@ async function openMedia(
     const { address: mediaHost } = await lookup(config.media.host);
     const { port: mediaPort, workers, audioWorkers, gopCache, pushSilence } = config.media;
     const publicAddresses = publicAddressesOf(config, mediaHost);
-    const { tls } = config.rtmp;
+    const { tls, limits } = config.rtmp;
     const rtmpTls = tls && { port: tls.port, ...readCertificate(tls, "rtmp") };
     const upstreamCa = config.webhook.ca;
     return startMedia(
@@ -248,6 +248,8 @@ async function openMedia(
         audioWorkers,
         gopCache,
         pushSilence,
+        rtmpConnections: limits.connections,
+        rtmpConnectionsPerAddress: limits.connectionsPerAddress,
       },
       handle,
       failed,
