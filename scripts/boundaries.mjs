@@ -19,6 +19,7 @@ const FREE = new Set([
   "log",
   "listen",
   "core-dumps",
+  "media-ports",
   "client",
 ]);
 /** Who may measure how long something took, on a clock that is never set back. */

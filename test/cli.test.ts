@@ -1,5 +1,7 @@
 // The command line as an operator types it: every verb, exit codes, `--json`, and errors that say what helps.
 import { randomBytes } from "node:crypto";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -99,8 +101,19 @@ describe("without a running service", () => {
     const behindRouter = { HEADGATE_PUBLIC_ADDRESSES: "203.0.113.1" };
     const told = (await headgate(["doctor"], behindRouter)).out;
     expect(told).toMatch(/^warn addresses of media: 203\.0\.113\.1 is not of this machine, and a datagram/m);
+    expect(told).toMatch(/^(ok {3}|warn )receive buffer of the media ports: (4194304 bytes|the kernel buffers \d+)/m);
+    expect(told).not.toContain("kernel drops");
     const broken = await headgate(["doctor"], { HEADGATE_HTTP_HOST: "203.0.113.1" });
     expect([broken.code, broken.out]).toEqual([1, expect.stringMatching(/^BAD {2}http\.port 203\.0\.113\.1:8080/m)]);
+  }, 60_000);
+
+  test("doctor says what a running service's media ports have lost", async () => {
+    const socket = createSocket("udp4").bind(0, "127.0.0.1");
+    await once(socket, "listening");
+    const ports = { HEADGATE_MEDIA_PORT: String(socket.address().port), HEADGATE_MEDIA_WORKERS: "1" };
+    const { out } = await headgate(["doctor"], ports);
+    socket.close();
+    expect(out).toMatch(/^ok {3}kernel drops on the media ports: none since the service started$/m);
   }, 60_000);
 
   test("config is checked, printed and described", async () => {

@@ -107,6 +107,8 @@ describe("a setting", () => {
       ["limits.whip_half_open", "HEADGATE_LIMITS_WHIP_HALF_OPEN", 2_000],
       ["limits.whip_max_bitrate_kbps", "HEADGATE_LIMITS_WHIP_MAX_BITRATE_KBPS", 6_000],
       ["limits.whip_trial_max_bitrate_kbps", "HEADGATE_LIMITS_WHIP_TRIAL_MAX_BITRATE_KBPS", 0],
+      ["limits.rtmp_connections", "HEADGATE_LIMITS_RTMP_CONNECTIONS", 0],
+      ["limits.rtmp_connections_per_address", "HEADGATE_LIMITS_RTMP_CONNECTIONS_PER_ADDRESS", 1_000],
       ["rtmp.host", "HEADGATE_RTMP_HOST", "0.0.0.0"],
       ["rtmp.port", "HEADGATE_RTMP_PORT", 1935],
       ["rtmp.tls_cert", "HEADGATE_RTMP_TLS_CERT", null],

@@ -1,4 +1,6 @@
 // What an operator's monitoring sees of live publishes, with real programs.
+import { once } from "node:events";
+import { connect } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
@@ -20,8 +22,8 @@ afterAll(async () => {
   await customer?.close();
 });
 
-async function scraped(): Promise<string> {
-  const { metrics } = JSON.parse(headgate.process.stdout()) as { metrics: string };
+async function scraped(service: Headgate = headgate): Promise<string> {
+  const { metrics } = JSON.parse(service.process.stdout()) as { metrics: string };
   return await (await fetch(`${metrics}/metrics`)).text();
 }
 
@@ -49,3 +51,24 @@ test("publishes, players, upstreams and bytes are counted, and the bytes are tho
   expect(text).toContain(`headgate_media_bytes_total{direction="in"} ${done.get("bytes_in")}`);
   expect(text).toContain(`headgate_media_bytes_total{direction="out"} ${done.get("bytes_out")}`);
 }, 120_000);
+
+test("connections past the configured limit, kernel drops and failed transcoders are counted", async () => {
+  const limited = await startHeadgate({ env: { HEADGATE_LIMITS_RTMP_CONNECTIONS_PER_ADDRESS: "1" } });
+  const sockets = [];
+  try {
+    for (let each = 0; each < 3; each += 1) {
+      const socket = connect(Number(new URL(limited.rtmp).port), "127.0.0.1").on("error", () => {});
+      sockets.push(socket);
+      await once(socket, "connect");
+    }
+    await until("two refusals", async () =>
+      (await scraped(limited)).includes("\nheadgate_rtmp_connection_refused_total 2\n"),
+    );
+    const text = await scraped(limited);
+    expect(text).toContain("\n# TYPE headgate_media_kernel_drops_total counter\nheadgate_media_kernel_drops_total 0\n");
+    expect(text).toContain("\nheadgate_transcoder_failed_total 0\n");
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await limited.stop();
+  }
+}, 60_000);

@@ -121,8 +121,10 @@ function sessionOf(stream: Stream, clientId: number, organisationId = gateway.or
         bytesOut: 10,
         droppedFrames: 0,
         reconnects: 0,
+        audioError: "It gets no audio",
       },
     ],
+    transcoderError: "The audio cannot be transcoded",
     diagnostics: { isConnected: true, dtlsRole: "server", srtp: "AES-GCM", rttMs: 12, rejected: 0, problems: [] },
   };
 }
@@ -155,8 +157,10 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
         bytes_out: 10,
         dropped_frames: 0,
         reconnects: 0,
+        audio_error: "It gets no audio",
       },
     ],
+    transcoder_error: "The audio cannot be transcoded",
   };
   expect((await gateway.call("GET", "/session")).body).toStrictEqual([record]);
   const shown = await gateway.call("GET", "/session/41");

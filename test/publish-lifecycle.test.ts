@@ -313,6 +313,39 @@ describe("every ten seconds", () => {
     await expect.poll(row).toEqual({ bytes_in: 1_000, bytes_out: 2_000 });
   });
 
+  test("a transcoder that fails is warned of, once per publish", async () => {
+    await open10();
+    const clientId = await stage.allowed(STREAM);
+    const warnings = () =>
+      stage
+        .log()
+        .split("\n")
+        .filter((line) => line.includes("cannot be transcoded"));
+    for (const transcoderError of [
+      null,
+      "no AAC encoder could be made",
+      "no AAC encoder could be made",
+      null,
+      "again",
+    ]) {
+      stage.media.measure(clientId, { transcoderError });
+      vi.advanceTimersByTime(10_000);
+    }
+    expect(warnings()).toHaveLength(1);
+    expect(JSON.parse(warnings()[0] ?? "")).toMatchObject({
+      level: 40,
+      clientId,
+      reason: "no AAC encoder could be made",
+      msg: "audio cannot be transcoded to AAC",
+    });
+    stage.end(clientId);
+    await customer.received("publish_done");
+    const next = await stage.allowed(STREAM);
+    stage.media.measure(next, { transcoderError: "no AAC encoder could be made" });
+    vi.advanceTimersByTime(10_000);
+    expect(warnings()).toHaveLength(2);
+  });
+
   test("an end that the store could not take is tried again", async () => {
     await open10();
     const clientId = await stage.allowed(STREAM);

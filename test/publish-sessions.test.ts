@@ -1,5 +1,6 @@
 // Live sessions as an operator sees and steers them, and a stream's own upstreams on their way to its publishes.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { WhipDiagnostics } from "../ts/media.ts";
 import { createLiveSessions, type LiveSessions } from "../ts/publish/sessions.ts";
 import { addStream, openStage, STREAM, type Stage } from "./support/publishing.ts";
 
@@ -39,10 +40,54 @@ describe("a running publish", () => {
       subscribers: 0,
       tracks: { video: null, audio: null },
       upstreams: [],
+      transcoderError: null,
     });
     stage.end(first);
     await expect.poll(() => sessions.list("org1")).toHaveLength(1);
     expect(sessions.show("org1", first)).toBeUndefined();
+  });
+
+  test("says that its audio cannot be transcoded, and so does each of its upstreams", async () => {
+    const clientId = await stage.allowed(STREAM);
+    const upstream = {
+      id: 1,
+      url: "rtmp://up.example:1935/live",
+      source: "session",
+      state: "sending",
+      since: 0,
+      lastError: null,
+      bytesOut: 0,
+      droppedFrames: 0,
+      reconnects: 0,
+    } as const;
+    stage.media.measure(clientId, { upstreams: [upstream], transcoderError: "no AAC encoder could be made" });
+    expect(sessions.show("org1", clientId)).toMatchObject({
+      transcoderError:
+        "The audio cannot be transcoded to AAC (no AAC encoder could be made): players and upstreams that do not take Opus get video without it",
+      upstreams: [
+        {
+          lastError: null,
+          audioError:
+            "It gets no audio of this stream unless it takes Opus: transcoding to AAC failed (no AAC encoder could be made)",
+        },
+      ],
+    });
+    stage.media.measure(clientId, { transcoderError: null });
+    expect(sessions.show("org1", clientId)).toMatchObject({ transcoderError: null, upstreams: [{ audioError: null }] });
+  });
+
+  test("has that among the problems of its diagnostics when it came by WHIP", async () => {
+    const request = { app: "live", name: Buffer.from(STREAM), arguments: null, address: "203.0.113.7" };
+    const opened = await stage.publishing.openWhip(request, () => "v=0\r\n");
+    if (opened.outcome !== "opened") throw new Error(opened.cause);
+    const diagnostics = { problems: ["Loss of 10 %"] } as unknown as WhipDiagnostics;
+    const media = Object.assign(Object.create(stage.media), { whipDiagnostics: () => diagnostics });
+    sessions = createLiveSessions({ publishing: stage.publishing, media: () => media, dev: false });
+    const problems = () => sessions.show("org1", opened.clientId)?.diagnostics?.problems;
+    stage.media.measure(opened.clientId, {});
+    expect(problems()).toEqual(["Loss of 10 %"]);
+    stage.media.measure(opened.clientId, { transcoderError: "no AAC encoder could be made" });
+    expect(problems()).toEqual(["Loss of 10 %", expect.stringContaining("cannot be transcoded to AAC")]);
   });
 
   test("is nobody else's: another organisation neither sees nor steers it", async () => {

@@ -39,6 +39,8 @@ beforeAll(async () => {
       audioWorkers: 1,
       gopCache: true,
       pushSilence: true,
+      rtmpConnections: 0,
+      rtmpConnectionsPerAddress: 0,
     },
     gateway,
     (error) => expect.unreachable(String(error)),

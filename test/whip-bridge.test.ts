@@ -25,6 +25,8 @@ beforeAll(() => {
       audioWorkers: 1,
       gopCache: true,
       pushSilence: false,
+      rtmpConnections: 0,
+      rtmpConnectionsPerAddress: 0,
     },
     () => {},
     (error) => {

@@ -40,6 +40,12 @@ export interface Config {
     readonly port: number;
     /** Files of RTMPS and its port; null without a certificate. */
     readonly tls: (CertificateFiles & { readonly port: number }) | null;
+    readonly limits: {
+      /** 0: as many as the process's file descriptors allow. */
+      readonly connections: number;
+      /** 0 is no limit. */
+      readonly connectionsPerAddress: number;
+    };
   };
   readonly media: {
     readonly host: string;
@@ -171,6 +177,10 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       host: value("rtmp.host"),
       port: value("rtmp.port"),
       tls: rtmpTls && { ...rtmpTls, port: value("rtmp.tls_port") },
+      limits: {
+        connections: value("limits.rtmp_connections"),
+        connectionsPerAddress: value("limits.rtmp_connections_per_address"),
+      },
     },
     ice: { servers: value("ice.servers"), turnSecret: value("ice.turn_secret") },
     whip: {

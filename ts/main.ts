@@ -11,6 +11,7 @@ import { healthApp } from "./http/health.ts";
 import { type Listening, listen } from "./listen.ts";
 import { createLog } from "./log.ts";
 import { type Media, MediaStartError, startMedia } from "./media.ts";
+import { warnOfSmallBuffer } from "./media-ports.ts";
 import { createMetrics } from "./metrics.ts";
 import { createCustomers } from "./organisation/customers.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
@@ -116,6 +117,8 @@ export async function serve(
     await publishing.recover();
     media = await openMedia(config, publishing.handle, (err) => log.error({ err }, "media event failed"));
     started.push(() => running().stop());
+    metrics.watchMedia(media);
+    warnOfSmallBuffer(media.smallReceiveBuffer, log);
     if (config.rtmp.tls !== null) {
       started.push(reloading(config.rtmp.tls, "rtmp", (renewed) => running().setCertificate(renewed), log));
     }
@@ -232,7 +235,7 @@ async function openMedia(
     const { address: mediaHost } = await lookup(config.media.host);
     const { port: mediaPort, workers, audioWorkers, gopCache, pushSilence } = config.media;
     const publicAddresses = publicAddressesOf(config, mediaHost);
-    const { tls } = config.rtmp;
+    const { tls, limits } = config.rtmp;
     const rtmpTls = tls && { port: tls.port, ...readCertificate(tls, "rtmp") };
     const upstreamCa = config.webhook.ca;
     return startMedia(
@@ -248,6 +251,8 @@ async function openMedia(
         audioWorkers,
         gopCache,
         pushSilence,
+        rtmpConnections: limits.connections,
+        rtmpConnectionsPerAddress: limits.connectionsPerAddress,
       },
       handle,
       failed,

@@ -102,8 +102,12 @@ export interface MediaOptions {
   readonly audioWorkers: number;
   /** Whether late players start with the cached GOP. */
   readonly gopCache: boolean;
-  /** Whether pushes without sound get silence (R5). */
+  /** Whether pushes without audio get silence (R5). */
   readonly pushSilence: boolean;
+  /** RTMP connections in all, upstreams included; 0: as many as the process's file descriptors allow. */
+  readonly rtmpConnections: number;
+  /** RTMP connections from one address; 0 is no limit. */
+  readonly rtmpConnectionsPerAddress: number;
 }
 
 /** The media core could not start: `port_taken`, or `io` for what the system refused. */
@@ -175,12 +179,16 @@ export interface PublishSnapshot {
   readonly timestampMs: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
+  /** Everything that the broadcaster's connection brought, metadata and protocol included. */
+  readonly receivedBytes: number;
   /** Milliseconds since anything arrived from the broadcaster. */
   readonly silentMs: number;
   readonly subscribers: number;
   readonly droppedFrames: number;
   readonly tracks: PublishTracks;
   readonly upstreams: readonly UpstreamStatus[];
+  /** Why its audio is not transcoded to AAC although someone needs that; null when all is well. */
+  readonly transcoderError: string | null;
 }
 
 /** A WHIP publish that was allowed. */
@@ -197,7 +205,7 @@ export interface WhipPublish {
   readonly startBitrateKbps: number;
   /** 0 is no limit. */
   readonly maxBitrateKbps: number;
-  /** AAC bitrate of a stereo sound, bit/s. */
+  /** AAC bitrate of stereo audio, bit/s. */
   readonly audioBitrate: number;
   /** An AMF0 object that joins the connect command to `ownUpstream`; null for none. */
   readonly connectInfo: Uint8Array | null;
@@ -257,6 +265,16 @@ export interface Media extends WhipMedia {
   readonly mediaPorts: readonly number[];
   /** Transcoders that run now. */
   transcoders(): number;
+  /** Transcoders that could not do their work, since the start. */
+  failedTranscoders(): number;
+  /** RTMP connections that were closed at once because a limit was reached, and upstreams that were not dialled for the
+   *  same reason, since the start. */
+  refusedConnections(): number;
+  /** Datagrams that the kernel dropped on the media ports because they were not read in time; null where the system
+   *  does not say. */
+  kernelDrops(): number | null;
+  /** Bytes that the kernel buffers on each media port, when it grants fewer than `RECEIVE_BUFFER_BYTES`; else null. */
+  readonly smallReceiveBuffer: number | null;
   /** Lets the publish go live under `clientId`, pushed to each of `upstreams`.
    *  A `PublishEnded` follows in any case, also when the broadcaster is gone. */
   allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly Upstream[] }): void;
@@ -329,6 +347,10 @@ export function startMedia(
         upstreams: ownUpstream === null ? [...upstreams] : [...upstreams, { url: ownUpstream, source: "own" }],
       }),
     transcoders: () => core.transcoders(),
+    failedTranscoders: () => core.failedTranscoders(),
+    refusedConnections: () => core.refusedConnections(),
+    kernelDrops: () => core.kernelDrops(),
+    smallReceiveBuffer: core.smallReceiveBuffer,
     allow: (request, { clientId, upstreams }) => core.allow(request, clientId, [...upstreams]),
     deny: (request, { code, description }) => core.deny(request, code, description),
     dial: (push, addresses) => core.dial(push, [...addresses]),
@@ -373,7 +395,7 @@ function open(options: MediaOptions, wake: () => void): ReturnType<typeof startC
   }
 }
 
-function readSnapshot({ video, audio, upstreams, ...counters }: PublishCounters): PublishSnapshot {
+function readSnapshot({ video, audio, upstreams, transcoderError, ...counters }: PublishCounters): PublishSnapshot {
   return {
     ...counters,
     tracks: {
@@ -389,6 +411,7 @@ function readSnapshot({ video, audio, upstreams, ...counters }: PublishCounters)
       state: state as UpstreamStatus["state"],
       lastError: lastError ?? null,
     })),
+    transcoderError: transcoderError ?? null,
   };
 }
 

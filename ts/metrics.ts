@@ -20,6 +20,13 @@ interface LiveNumbers {
   readonly bytesOut: number;
 }
 
+/** What the media core counts of itself, since its start. */
+interface MediaCounts {
+  kernelDrops(): number | null;
+  refusedConnections(): number;
+  failedTranscoders(): number;
+}
+
 export interface Metrics {
   readonly registry: Registry;
   /** `route` is the pattern, never the path: names and ids are no labels. */
@@ -36,6 +43,8 @@ export interface Metrics {
   /** `reason` as it is recorded; the bytes of the whole publish. */
   countEnd(reason: string, bytes: { readonly bytesIn: number; readonly bytesOut: number }): void;
   countUpstreamLost(): void;
+  /** Reads the media core's counters at each scrape. Call once, when it has started. */
+  watchMedia(media: MediaCounts): void;
   /** What is asked at each scrape. */
   watchPublishing(publishing: {
     load(): { readonly inFlight: number; readonly waiting: number; readonly open: readonly string[] };
@@ -126,6 +135,35 @@ export function createMetrics(): Metrics {
       ended.bytesOut += bytesOut;
     },
     countUpstreamLost: () => losses.inc(),
+    watchMedia(media) {
+      const counter = (name: string, help: string, read: () => number) =>
+        new Counter({
+          name,
+          help,
+          registers,
+          collect() {
+            this.reset();
+            this.inc(read());
+          },
+        });
+      // Where the system does not count them there is no such metric: 0 would be wrong.
+      let drops = media.kernelDrops();
+      if (drops !== null) {
+        counter(
+          "headgate_media_kernel_drops_total",
+          "Datagrams the kernel dropped on the media ports because they were not read in time",
+          () => (drops = media.kernelDrops() ?? drops ?? 0),
+        );
+      }
+      counter(
+        "headgate_rtmp_connection_refused_total",
+        "RTMP connections closed at once, and upstreams not dialled, because a limit was reached",
+        () => media.refusedConnections(),
+      );
+      counter("headgate_transcoder_failed_total", "Transcoders of Opus to AAC that could not do their work", () =>
+        media.failedTranscoders(),
+      );
+    },
     watchPublishing({ load, outbox, live: measure }) {
       const live = oncePerTurn(measure);
       const gauge = (name: string, help: string, read: () => number | Promise<number>) =>

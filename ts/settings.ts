@@ -135,6 +135,18 @@ export const SETTINGS = {
     fallback: 0,
     meaning: "the same for organisations on trial, kbit/s",
   },
+  "limits.rtmp_connections": {
+    ...integer(0, 1_000_000, "a number from 0 to 1000000 (0: as many as the process may open)"),
+    env: "HEADGATE_LIMITS_RTMP_CONNECTIONS",
+    fallback: 0,
+    meaning: "RTMP connections, players and upstreams too; 0: all file descriptors but a share for HTTP and the store",
+  },
+  "limits.rtmp_connections_per_address": {
+    ...integer(0, 1_000_000, "a number from 0 to 1000000 (0: no limit)"),
+    env: "HEADGATE_LIMITS_RTMP_CONNECTIONS_PER_ADDRESS",
+    fallback: 1_000,
+    meaning: "RTMP connections from one address; 0: no limit",
+  },
   "rtmp.host": { ...text, env: "HEADGATE_RTMP_HOST", fallback: "0.0.0.0", meaning: "ingest and play" },
   "rtmp.port": { ...port, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "" },
   "rtmp.tls_cert": {

@@ -112,6 +112,8 @@ function options() {
     audioWorkers: 1,
     gopCache: true,
     pushSilence: true,
+    rtmpConnections: 0,
+    rtmpConnectionsPerAddress: 0,
   };
 }
 

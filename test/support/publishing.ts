@@ -107,6 +107,16 @@ export class RecordingMedia implements Media {
   transcoders(): number {
     return 0;
   }
+  failedTranscoders(): number {
+    return 0;
+  }
+  refusedConnections(): number {
+    return 0;
+  }
+  kernelDrops(): null {
+    return null;
+  }
+  readonly smallReceiveBuffer = null;
   end(clientId: number, reason: EndRequest, description: string): void {
     this.told.push({ told: "end", clientId, reason, description });
   }
@@ -133,11 +143,13 @@ export class RecordingMedia implements Media {
       timestampMs: 0,
       bytesIn: 0,
       bytesOut: 0,
+      receivedBytes: 0,
       silentMs: 0,
       subscribers: 0,
       droppedFrames: 0,
       tracks: { video: null, audio: null },
       upstreams: [],
+      transcoderError: null,
     };
     this.snapshots.set(clientId, { clientId, ...zero, ...this.snapshots.get(clientId), ...counters });
   }

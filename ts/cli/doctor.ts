@@ -1,5 +1,5 @@
-// `headgate doctor`: what would stop a service from working here, found before it does. Each row is one look; none
-// changes anything but the tables of the store, as a start would.
+// `headgate doctor`: what would stop a service from working here, found before it does. No check changes anything but
+// the tables of the store, as a start would.
 import { X509Certificate } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { readFileSync } from "node:fs";
@@ -8,6 +8,7 @@ import { networkInterfaces } from "node:os";
 import { type Config, loadConfig } from "../config.ts";
 import { ServiceError } from "../errors.ts";
 import { clock } from "../main.ts";
+import { kernelDropsOf, RECEIVE_BUFFER_BYTES, smallBufferAdvice } from "../media-ports.ts";
 import { openStore } from "../store/open.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 import { print } from "./output.ts";
@@ -34,6 +35,8 @@ export async function runDoctor(_: readonly string[], flags: GivenFlags): Promis
   const findings = [
     await storeOf(config),
     ...(await ports(config)),
+    await receiveBuffer(config),
+    ...kernelDrops(config),
     ...certificates(config),
     await addresses(config),
     await addon(config),
@@ -45,7 +48,7 @@ export async function runDoctor(_: readonly string[], flags: GivenFlags): Promis
     findings.map(({ what, state, detail }) => `${signs[state]} ${what}: ${detail}`),
   );
   const bad = findings.filter(({ state }) => state === "bad").length;
-  if (bad > 0) throw new NotWell(`${bad} of ${findings.length} looks found something that must be mended`);
+  if (bad > 0) throw new NotWell(`${bad} of ${findings.length} checks found something that must be mended`);
 }
 
 async function storeOf(config: Config): Promise<Finding> {
@@ -72,10 +75,51 @@ async function ports(config: Config): Promise<Finding[]> {
   if (config.rtmp.tls !== null) tcp.push(["rtmp.tls_port", config.rtmp.host, config.rtmp.tls.port]);
   const findings = [];
   for (const [name, host, port] of tcp) findings.push(await portOf(name, host, port, bindTcp));
-  for (let worker = 0; worker < config.media.workers && config.media.port !== 0; worker += 1) {
-    findings.push(await portOf("media.port", config.media.host, config.media.port + worker, bindUdp));
+  for (const port of mediaPorts(config)) {
+    findings.push(await portOf("media.port", config.media.host, port, bindUdp));
   }
   return findings;
+}
+
+/** The UDP ports as configured; none when any free ones are taken. */
+function mediaPorts({ media }: Config): readonly number[] {
+  return media.port === 0 ? [] : Array.from({ length: media.workers }, (_, worker) => media.port + worker);
+}
+
+/** What the kernel grants to a socket that requests what the media core does. */
+async function receiveBuffer(config: Config): Promise<Finding> {
+  const what = "receive buffer of the media ports";
+  const type = config.media.host.includes(":") ? "udp6" : "udp4";
+  const socket = createSocket({ type, recvBufferSize: RECEIVE_BUFFER_BYTES });
+  try {
+    await new Promise<void>((resolve, reject) => socket.once("error", reject).bind(0, () => resolve()));
+    // The kernel reports twice what it grants: its own overhead is in it (socket(7), SO_RCVBUF).
+    const granted = socket.getRecvBufferSize() / 2;
+    return granted < RECEIVE_BUFFER_BYTES
+      ? { what, state: "warning", detail: smallBufferAdvice(granted) }
+      : { what, state: "good", detail: `${granted} bytes` };
+  } catch (error) {
+    return { what, state: "bad", detail: messageOf(error) };
+  } finally {
+    socket.close();
+  }
+}
+
+/** Datagrams that a running service lost; nothing when none runs on the configured ports, or the system does not say. */
+function kernelDrops(config: Config): Finding[] {
+  const tables = ["/proc/net/udp", "/proc/net/udp6"].flatMap((path) => {
+    try {
+      return [readFileSync(path, "utf8")];
+    } catch {
+      return []; // no Linux, or no IPv6
+    }
+  });
+  const drops = kernelDropsOf(tables, mediaPorts(config));
+  if (drops === null) return [];
+  const what = "kernel drops on the media ports";
+  if (drops === 0) return [{ what, state: "good", detail: "none since the service started" }];
+  const detail = `${drops} datagrams since the service started, because they were not read in time: use more media.workers or a faster machine`;
+  return [{ what, state: "warning", detail }];
 }
 
 async function portOf(

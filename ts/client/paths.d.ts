@@ -124,6 +124,8 @@ export interface components {
         } | null);
       };
       upstreams: components["schemas"]["SessionUpstream"][];
+      /** Why the audio is not transcoded to AAC although a player or an upstream needs that; null when all is well */
+      transcoder_error: (string | null);
     };
     SessionUpstream: {
       id: number;
@@ -136,6 +138,8 @@ export interface components {
       bytes_out: number;
       dropped_frames: number;
       reconnects: number;
+      /** Why it gets no audio unless it takes Opus; null when all is well */
+      audio_error: (string | null);
     };
     SessionWithDiagnostics: {
       /** clientid of the webhook */
@@ -165,6 +169,8 @@ export interface components {
         } | null);
       };
       upstreams: components["schemas"]["SessionUpstream"][];
+      /** Why the audio is not transcoded to AAC although a player or an upstream needs that; null when all is well */
+      transcoder_error: (string | null);
       /** Who plays it, the oldest first; the first thousand of them */
       players: components["schemas"]["SessionPlayer"][];
       /** What the protocol tells of its transport; null when nothing */

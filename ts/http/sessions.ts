@@ -26,6 +26,10 @@ const Upstream = z
     bytes_out: z.int(),
     dropped_frames: z.int(),
     reconnects: z.int(),
+    audio_error: z
+      .string()
+      .nullable()
+      .openapi({ description: "Why it gets no audio unless it takes Opus; null when all is well" }),
   })
   .openapi("SessionUpstream");
 const sessionShape = {
@@ -48,6 +52,10 @@ const sessionShape = {
     audio: z.object({ codec: z.string(), sample_rate: z.int().nullable(), channels: z.int().nullable() }).nullable(),
   }),
   upstreams: z.array(Upstream),
+  transcoder_error: z.string().nullable().openapi({
+    description:
+      "Why the audio is not transcoded to AAC although a player or an upstream needs that; null when all is well",
+  }),
 };
 const Player = z
   .object({ address: z.string(), since: Time, bytes_out: z.int(), dropped_frames: z.int() })
@@ -238,7 +246,9 @@ function sessionRecord(session: LiveSession): z.infer<typeof Session> {
       bytes_out: upstream.bytesOut,
       dropped_frames: upstream.droppedFrames,
       reconnects: upstream.reconnects,
+      audio_error: upstream.audioError,
     })),
+    transcoder_error: session.transcoderError,
   };
 }
 

@@ -16,12 +16,14 @@ import { liveNumbers } from "./live-numbers.ts";
 import { NamesInUse } from "./names-in-use.ts";
 import { createOutbox } from "./outbox.ts";
 import { openPublishes, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
+import { createTranscoderWarnings } from "./transcoder-error.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
 import { isConfiguredUpstream } from "./upstreams.ts";
 import { createWebhook } from "./webhook.ts";
 import { createWorkbench, type Workbench } from "./workbench.ts";
 
-/** How often the counters of running publishes are persisted (W8), and unrecorded ends tried again, ms. */
+/** How often the counters of running publishes are persisted (W8) and checked for what an operator must know, and
+ *  unrecorded ends tried again, ms. */
 const PERSIST_INTERVAL_MS = 10_000;
 /** How long `stop` waits for work under way, and then again for the outbox, ms. */
 const STOP_LIMIT_MS = 5_000;
@@ -135,6 +137,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   /** Publishes whose end is being recorded: what is said of them first holds. */
   const ending = new Set<number>();
   const underWay = new Set<Promise<void>>();
+  const warnOfTranscoders = createTranscoderWarnings(log);
   const persisting = setInterval(() => track(persist()), PERSIST_INTERVAL_MS);
   let stopping = false;
   /** Called when the last publish has ended. */
@@ -320,12 +323,11 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     }
     if (running.size === 0) return;
     const media = deps.media();
-    const snapshots = [...running.keys()].map((clientId) => media.snapshot(clientId));
-    await recordBytes(
-      db,
-      snapshots.filter((snapshot) => snapshot !== null),
-      clock.now(),
-    );
+    const snapshots = [...running.keys()]
+      .map((clientId) => media.snapshot(clientId))
+      .filter((snapshot) => snapshot !== null);
+    warnOfTranscoders(snapshots);
+    await recordBytes(db, snapshots, clock.now());
   }
 
   async function answerAddress(event: AddressWanted): Promise<void> {

@@ -3,7 +3,14 @@ import { InvalidValue } from "../errors.ts";
 import type { Media, PlayerStatus, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
 import { lowestLimit } from "./bitrate-limit.ts";
 import type { Publishing, RunningPublish } from "./lifecycle.ts";
+import { upstreamWithoutAac, withoutAac } from "./transcoder-error.ts";
 import { checkUpstreamUrl } from "./upstream-url.ts";
+
+/** One upstream of a running publish. */
+export interface LiveUpstream extends UpstreamStatus {
+  /** Why it gets no audio unless it takes Opus, in words; null when all is well. */
+  readonly audioError: string | null;
+}
 
 /** One running publish session of an organisation. */
 export interface LiveSession {
@@ -28,7 +35,10 @@ export interface LiveSession {
   readonly subscribers: number;
   /** What it carries, as far as it is known. */
   readonly tracks: PublishTracks;
-  readonly upstreams: readonly UpstreamStatus[];
+  readonly upstreams: readonly LiveUpstream[];
+  /** Why its audio is not transcoded to AAC although someone needs that, and what follows, in words; null when all is
+   *  well. */
+  readonly transcoderError: string | null;
   /** What its sender was told to stay below, kbit/s; 0: no limit, or RTMP, which has no word for it. */
   readonly maxBitrateKbps: number;
   /** What WebRTC tells of its transport, in numbers and words; absent for RTMP and in the first second. */
@@ -139,9 +149,15 @@ export function createLiveSessions(deps: {
     const identity = { clientId, organisationId, streamId, name, protocol, address, acceptedAt, maxBitrateKbps };
     const snapshot = media().snapshot(clientId);
     if (snapshot === null) return { ...identity, ...NOTHING_YET };
-    const { silentMs: _, ...counters } = snapshot;
+    const { silentMs: _, receivedBytes: __, transcoderError: reason, ...counters } = snapshot;
+    const transcoderError = reason === null ? null : withoutAac(reason);
+    const audioError = reason === null ? null : upstreamWithoutAac(reason);
+    const upstreams = snapshot.upstreams.map((upstream) => ({ ...upstream, audioError }));
+    const session = { ...identity, ...counters, upstreams, transcoderError };
     const diagnostics = protocol === "whip" ? media().whipDiagnostics(clientId) : null;
-    return { ...identity, ...counters, ...(diagnostics === null ? {} : { diagnostics }) };
+    if (diagnostics === null) return session;
+    const problems = [...diagnostics.problems, ...(transcoderError === null ? [] : [transcoderError])];
+    return { ...session, diagnostics: { ...diagnostics, problems } };
   }
 }
 
@@ -154,6 +170,7 @@ const NOTHING_YET = {
   subscribers: 0,
   tracks: { video: null, audio: null },
   upstreams: [],
+  transcoderError: null,
 };
 
 function isOf(organisationId: string): (publish: RunningPublish) => boolean {
