@@ -36,8 +36,8 @@ pub(crate) struct Reactor {
     commands: Receiver<Command>,
     pub(super) switchboard: Switchboard,
     pub(super) links: SecondaryMap<SessionKey, Link>,
-    /// Sessions that had more than one turn's worth to read.
-    pub(super) again: Vec<SessionKey>,
+    /// Sessions whose sockets are to be read, each once.
+    pub(super) to_read: Vec<SessionKey>,
     pub(super) buffer: Vec<u8>,
     udp: UdpPort,
     /// The media port had more than one turn's worth to read.
@@ -67,7 +67,7 @@ impl Reactor {
             commands,
             switchboard,
             links: SecondaryMap::new(),
-            again: Vec::new(),
+            to_read: Vec::new(),
             buffer: vec![0; READ_BUFFER],
             udp,
             has_datagrams: false,
@@ -91,7 +91,7 @@ impl Reactor {
             if catch_unwind(AssertUnwindSafe(|| self.cycle(&mut events))).is_err() {
                 say!("media worker {} panicked: its sessions end", self.index);
                 self.switchboard.give_up();
-                self.again.clear();
+                self.to_read.clear();
                 self.buffer.resize(READ_BUFFER, 0);
             }
         }
@@ -141,7 +141,7 @@ impl Reactor {
             self.read_datagrams();
         }
         self.media_tcp.read_again(&mut self.buffer, &mut self.switchboard);
-        for key in std::mem::take(&mut self.again) {
+        for key in std::mem::take(&mut self.to_read) {
             self.read(key);
         }
         self.switchboard.handle_timeout();
@@ -159,7 +159,7 @@ impl Reactor {
     fn next_timeout(&mut self) -> Option<Duration> {
         // Armed even when it is not waited for: what is due is found by it.
         let deadline = self.switchboard.poll_timeout();
-        if !self.again.is_empty() || self.has_datagrams || self.media_tcp.has_more() {
+        if !self.to_read.is_empty() || self.has_datagrams || self.media_tcp.has_more() {
             return Some(Duration::ZERO);
         }
         let accept = self.acceptor.as_ref().and_then(Acceptor::deadline);
@@ -237,7 +237,7 @@ impl Reactor {
             Action::Disconnect(key) => {
                 self.links.remove(key);
             }
-            Action::Read(key) => self.read(key),
+            Action::Read(key) => self.read_later(key),
             Action::Send(path, datagram) if path.is_tcp => {
                 self.media_tcp.send(path.address, &datagram);
             }

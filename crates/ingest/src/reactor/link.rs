@@ -36,6 +36,8 @@ pub(super) struct Link {
     read_closed: bool,
     /// So many bytes wake us.
     mark: usize,
+    /// It waits for its turn to be read.
+    is_queued: bool,
     /// Given back with the socket.
     _permit: ConnectionPermit,
 }
@@ -56,6 +58,7 @@ impl Link {
             was_shut: false,
             read_closed: false,
             mark: 1,
+            is_queued: false,
             _permit: permit,
         }
     }
@@ -67,6 +70,16 @@ impl Link {
         permit: ConnectionPermit,
     ) -> Self {
         Self { is_connecting: true, ..Self::accepted(socket, tls, permit) }
+    }
+
+    /// It waits for its turn to be read. False: it did so already.
+    pub(super) const fn enqueue(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_queued, true)
+    }
+
+    /// Its turn has come.
+    pub(super) const fn dequeue(&mut self) {
+        self.is_queued = false;
     }
 
     /// The connection is not made yet.

@@ -54,18 +54,29 @@ impl Reactor {
             return;
         }
         if event.is_readable() || event.is_read_closed() || event.is_error() {
-            self.read(key);
+            self.read_later(key);
         }
         if event.is_writable() {
             self.pump(key);
         }
     }
 
+    /// The session has its turn to read in this cycle, or in the next one if this one's turns are over: one, whatever
+    /// the number of reasons.
+    pub(super) fn read_later(&mut self, key: SessionKey) {
+        if let Some(link) = self.links.get_mut(key)
+            && link.enqueue()
+        {
+            self.to_read.push(key);
+        }
+    }
+
     /// Reads what is there, as far as one turn goes.
     pub(super) fn read(&mut self, key: SessionKey) {
-        if self.links.get(key).is_none_or(Link::is_connecting) {
+        let Some(link) = self.links.get_mut(key).filter(|link| !link.is_connecting()) else {
             return;
-        }
+        };
+        link.dequeue();
         let mut has_more = self.switchboard.begin_turn(key);
         for _ in 0..READS_PER_TURN {
             let Some(link) = self.links.get_mut(key).filter(|_| has_more) else { break };
@@ -88,7 +99,7 @@ impl Reactor {
         link.set_mark(self.switchboard.receive_mark(key));
         let is_tls = link.is_tls();
         if has_more || has_unread {
-            self.again.push(key);
+            self.read_later(key);
         } else if link.is_read_closed() && !self.switchboard.takes_input(key) {
             // A publish that waits for its decision is not read; whoever has left does not wait.
             self.switchboard.handle_closed(key, None);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use headgate_media::{Frame, FrameKind};
+use bytes::Bytes;
+use headgate_media::{Frame, FrameKind, Track};
 
 use crate::publish::record::PublishRecord;
 
@@ -25,6 +26,8 @@ pub(crate) struct PublishSession {
     record: Arc<PublishRecord>,
     last_input: Instant,
     has_media: bool,
+    /// The newest configuration of video and of audio: repetitions cost nobody anything.
+    newest: [Bytes; 2],
     configurations: u32,
     window_from: Instant,
 }
@@ -37,7 +40,9 @@ impl PublishSession {
     /// A publish allowed at `now`.
     #[must_use]
     pub(crate) const fn new(record: Arc<PublishRecord>, now: Instant) -> Self {
-        Self { record, last_input: now, has_media: false, configurations: 0, window_from: now }
+        let newest = [Bytes::new(), Bytes::new()];
+        let (has_media, configurations) = (false, 0);
+        Self { record, last_input: now, has_media, newest, configurations, window_from: now }
     }
 
     /// The publish's record.
@@ -64,8 +69,12 @@ impl PublishSession {
     ) -> Result<(), LimitExceeded> {
         match frame.kind {
             FrameKind::Configuration => {
-                self.count_configuration(frame, now)?;
-                self.record.note_configuration(frame);
+                let newest = &mut self.newest[usize::from(frame.track() == Track::Audio)];
+                if *newest != frame.data {
+                    *newest = frame.data.clone();
+                    self.count_configuration(frame, now)?;
+                    self.record.note_configuration(frame);
+                }
             }
             FrameKind::Script => {}
             FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
@@ -99,7 +108,6 @@ impl PublishSession {
 mod tests {
     use super::*;
     use crate::publish::record::StreamId;
-    use bytes::Bytes;
     use headgate_media::{Codec, Timestamp};
     use std::time::SystemTime;
 
@@ -142,19 +150,24 @@ mod tests {
     fn configurations_past_forty_in_ten_seconds_or_64_kib_are_refused() {
         let now = Instant::now();
         let mut session = session(now);
-        let configuration = frame(FrameKind::Configuration, 0);
+        let configuration = |n: u64| Frame {
+            data: Bytes::copy_from_slice(&n.to_be_bytes()),
+            ..frame(FrameKind::Configuration, 0)
+        };
         for n in 0..80 {
             let at = now + Duration::from_secs(n / 40 * 10);
-            assert_eq!(session.handle_frame(&configuration, at), Ok(()), "{n}");
+            for _ in 0..100 {
+                assert_eq!(session.handle_frame(&configuration(n), at), Ok(()), "{n}");
+            }
         }
         let last = now + Duration::from_secs(19);
-        assert_eq!(session.handle_frame(&configuration, last), Err(LimitExceeded));
+        assert_eq!(session.handle_frame(&configuration(80), last), Err(LimitExceeded));
         for (length, want) in [
             (CONFIGURATION_BYTES_LIMIT, Ok(())),
             (CONFIGURATION_BYTES_LIMIT + 1, Err(LimitExceeded)),
         ] {
             let data = Bytes::from(vec![0; length]);
-            let large = Frame { data, ..configuration.clone() };
+            let large = Frame { data, ..configuration(0) };
             assert_eq!(super::tests::session(now).handle_frame(&large, now), want);
         }
     }

@@ -100,6 +100,7 @@ impl Switchboard {
         {
             self.hub.decide(subscriber, form);
             self.note_form(stream);
+            self.woken.readers.push(reader);
         }
     }
 
