@@ -77,9 +77,9 @@ impl ClientSession {
             state: State::Handshaking,
             since: now,
             stream: MEDIA_STREAM,
-            four_cc_list: Vec::new(),
             unread: Unread::default(),
             events: VecDeque::new(),
+            four_cc_list: Vec::new(),
         }
     }
 

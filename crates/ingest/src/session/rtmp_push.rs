@@ -285,7 +285,7 @@ impl RtmpPush {
     /// The stream is over and nothing of it waits for the upstream any more. What does wait has the stream's time to
     /// drain, wherever the upstream redirects us meanwhile.
     const fn is_done(&self) -> bool {
-        !self.is_live && !(self.reads && self.has_backlog)
+        !(self.is_live || self.reads && self.has_backlog)
     }
 
     /// The stream is over and everything is handed out: says goodbye.

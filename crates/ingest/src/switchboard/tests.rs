@@ -4,4 +4,5 @@ mod bounds;
 mod panics;
 mod strangers;
 mod upstreams;
+mod whip;
 mod world;

@@ -51,6 +51,8 @@ pub(super) struct World {
     pub(super) asked: VecDeque<u64>,
     /// When a push asked for an address.
     pub(super) resolved: Vec<Instant>,
+    /// Datagrams for WHIP clients.
+    pub(super) sent: Vec<(Path, Vec<u8>)>,
     /// Whether upstreams can be connected to, whether they accept, and what they take at each tick.
     pub(super) upstream: (bool, bool, usize),
 }
@@ -76,6 +78,7 @@ impl World {
             ended: Vec::new(),
             asked: VecDeque::new(),
             resolved: Vec::new(),
+            sent: Vec::new(),
             upstream: (true, true, usize::MAX),
         }
     }
@@ -124,7 +127,7 @@ impl World {
 
     /// The publisher sends frame `n`, one each 40 ms, a keyframe each second, its number and `length` bytes in it.
     pub(super) fn send_frame(&mut self, key: SessionKey, n: u32, length: usize) {
-        let mut frame = vec![if n % 25 == 0 { 0x17 } else { 0x27 }, 1, 0, 0, 0];
+        let mut frame = vec![if n.is_multiple_of(25) { 0x17 } else { 0x27 }, 1, 0, 0, 0];
         frame.extend_from_slice(&n.to_be_bytes());
         frame.resize(9 + length, 0);
         self.send(key, MediaKind::Video, n * 40, &frame);
@@ -167,6 +170,7 @@ impl World {
         self.switchboard.begin(self.now);
         let mut left: HashMap<_, _> = self.peers.iter().map(|(key, of)| (*key, of.reads)).collect();
         for _ in 0..1_000 {
+            self.switchboard.settle();
             let mut moved = self.carry_actions();
             moved |= self.read_peers();
             for key in self.switchboard.poll_ready() {
@@ -224,7 +228,8 @@ impl World {
                         self.peers.remove(&key);
                     }
                 }
-                Action::Read(_) | Action::Send(..) | Action::ClosePath(_) | Action::Tell(..) => {}
+                Action::Send(path, datagram) => self.sent.push((path, datagram)),
+                Action::Read(_) | Action::ClosePath(_) | Action::Tell(..) => {}
             }
         }
         moved

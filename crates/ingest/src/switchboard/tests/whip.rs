@@ -1,0 +1,179 @@
+//! WHIP publishers in virtual time: a peer with DTLS and SRTP of its own, in memory.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use headgate_peer::{Event, Publisher, Settings};
+use headgate_whip::sdp::{AnswerSettings, read_offer, write_answer};
+use headgate_whip::{Credentials, Identity, Path, WhipSession};
+
+use super::super::Message;
+use super::super::message::WhipOpening;
+use super::world::{World, address};
+use crate::EndReason;
+use crate::publish::whip_record::WhipRecord;
+
+const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0xda, 0x01, 0x40, 0x16, 0xe8, 0x40];
+const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
+const OPUS: &[u8] = &[0x78, 1, 2, 3];
+
+/// A client and the path that it comes by.
+struct Client {
+    publisher: Publisher,
+    path: Path,
+    is_connected: bool,
+    feedback: usize,
+    frames: u32,
+}
+
+impl Client {
+    /// Opens `client_id` and connects.
+    fn connect(world: &mut World, client_id: u64) -> Self {
+        let identity = Identity::generate().expect("randomness");
+        let mut publisher = Publisher::new(Settings::default()).expect("a publisher");
+        let offer = read_offer(&publisher.offer()).expect("an acceptable offer");
+        let credentials = Credentials::generate(&identity).expect("randomness");
+        let candidates = vec![address(8189)];
+        let settings = AnswerSettings {
+            ufrag: &credentials.ufrag,
+            pwd: &credentials.password,
+            fingerprint: identity.fingerprint(),
+            candidates: &candidates,
+            session_id: client_id,
+            start_bitrate_kbps: 2_000,
+            max_bitrate_kbps: 0,
+            stereo: false,
+            audio_bitrate: None,
+        };
+        let answer = write_answer(&offer, &settings);
+        publisher.handle_answer(world.now, &answer).expect("an acceptable answer");
+        let record = WhipRecord::new(offer.clone(), candidates);
+        let guard = world.publishes.open(client_id, 0, Some(record), world.now);
+        let session = WhipSession::new(&identity, &offer, &credentials, 0, world.now);
+        world.switchboard.handle_message(Message::OpenWhip(Box::new(WhipOpening {
+            session: Box::new(session),
+            name: format!("cam{client_id}").into_bytes(),
+            guard,
+            upstreams: Vec::new(),
+            audio_bitrate: 128_000,
+            connect_info: Bytes::new(),
+        })));
+        let path = Path::from(address(40_000 + u16::try_from(client_id).expect("small")));
+        let (is_connected, feedback, frames) = (false, 0, 0);
+        let mut client = Self { publisher, path, is_connected, feedback, frames };
+        for _ in 0..200 {
+            client.exchange(world);
+            if client.is_connected {
+                return client;
+            }
+            world.pass(Duration::from_millis(10));
+        }
+        panic!("it does not connect");
+    }
+
+    /// Datagrams pass both ways until none is left.
+    fn exchange(&mut self, world: &mut World) {
+        loop {
+            self.publisher.handle_timeout(world.now);
+            let mut moved = false;
+            while let Some((_, mut datagram)) = self.publisher.poll_transmit() {
+                world.switchboard.handle_datagram(self.path, &mut datagram);
+                moved = true;
+            }
+            world.settle();
+            for (to, datagram) in std::mem::take(&mut world.sent) {
+                assert_eq!(to, self.path);
+                self.publisher.handle_datagram(world.now, &datagram);
+                moved = true;
+            }
+            while let Some(event) = self.publisher.poll_event() {
+                match event {
+                    Event::Connected => self.is_connected = true,
+                    Event::TransportFeedback => self.feedback += 1,
+                    Event::Closed | Event::KeyframeWanted | Event::Nack(_) => {}
+                }
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    /// 40 ms of media: one video frame and two audio packets.
+    fn send_media(&mut self, world: &mut World) {
+        let n = self.frames;
+        self.frames += 1;
+        let mut slice = vec![if n.is_multiple_of(50) { 0x65 } else { 0x41 }, 0x88];
+        slice.resize(3_000, 0x55);
+        let nal_units = [SPS, PPS, &slice];
+        let nal_units = if n.is_multiple_of(50) { &nal_units[..] } else { &nal_units[2..] };
+        self.publisher.send_video(world.now, n * 3_600, nal_units);
+        for half in 0..2 {
+            self.publisher.send_audio(world.now, (n * 2 + half) * 960, OPUS);
+        }
+        self.exchange(world);
+        world.pass(Duration::from_millis(40));
+    }
+}
+
+#[test]
+fn transport_wide_feedback_for_minutes_keeps_one_timer_a_session() {
+    let mut world = World::new();
+    let mut client = Client::connect(&mut world, 1);
+    for _ in 0..3 * 60 * 25 {
+        client.send_media(&mut world);
+        let owners = world.switchboard.sessions.len() + world.switchboard.by_id.len();
+        assert!(world.switchboard.timers.len() <= owners, "more timers than owners");
+    }
+    assert!(client.feedback > 3 * 60 * 5, "{} reports", client.feedback);
+    let record = world.publishes.find(1).expect("it runs");
+    // A length before the slice of each video frame, and two audio packets.
+    let frame_bytes = 4 + 3_000 + 2 * OPUS.len() as u64;
+    assert_eq!(record.bytes().0, 3 * 60 * 25 * frame_bytes, "every frame counted");
+}
+
+#[test]
+fn a_client_that_vanishes_ends_silent_and_leaves_nothing_behind() {
+    let mut world = World::new();
+    let mut client = Client::connect(&mut world, 1);
+    for _ in 0..25 {
+        client.send_media(&mut world);
+    }
+    world.pass(Duration::from_secs(25));
+    assert!(world.reasons().is_empty(), "it may come back");
+    world.pass(Duration::from_secs(10));
+    assert_eq!(world.reasons(), [(1, EndReason::Silent)]);
+    assert!(world.switchboard.is_empty());
+    assert_eq!((world.switchboard.timers.len(), world.switchboard.routes.len()), (0, 0));
+}
+
+#[test]
+fn a_client_that_connects_and_sends_nothing_ends_without_media() {
+    let mut world = World::new();
+    Client::connect(&mut world, 1);
+    world.pass(Duration::from_secs(20));
+    assert_eq!(world.reasons(), [(1, EndReason::NoMedia)]);
+}
+
+#[test]
+fn a_kicked_client_is_told_goodbye_more_than_once_and_its_datagrams_are_nobodys_at_once() {
+    let mut world = World::new();
+    let mut client = Client::connect(&mut world, 1);
+    for _ in 0..5 {
+        client.send_media(&mut world);
+    }
+    let stream = world.publishes.find(1).expect("it runs").stream;
+    let (reason, description) = (EndReason::Kicked, String::new());
+    world.switchboard.handle_message(Message::End { stream, reason, description });
+    world.settle();
+    assert_eq!(world.reasons(), [(1, EndReason::Kicked)]);
+    assert!(!world.switchboard.has_route(client.path));
+    let at_once = world.sent.len();
+    world.pass(Duration::from_secs(2));
+    assert!(at_once > 0 && world.sent.len() > at_once, "{at_once} of {}", world.sent.len());
+    assert!(world.switchboard.is_empty(), "the session is gone after its last goodbye");
+    // Lost ones are made up for by those that follow.
+    let repeated = world.sent.pop().expect("a goodbye");
+    client.publisher.handle_datagram(world.now, &repeated.1);
+    assert!(std::iter::from_fn(|| client.publisher.poll_event()).any(|e| e == Event::Closed));
+}
