@@ -65,7 +65,7 @@ const LIBRARIES = [
   {
     crate: /^libc$/,
     name: /\blibc::/,
-    only: /^crates\/(media\/src\/transcode\/xaac\.rs|ingest\/src\/(link\.rs|reactor\/))/,
+    only: /^crates\/(media\/src\/transcode\/xaac\.rs|ingest\/src\/reactor\/)/,
     homes: ["media", "ingest"],
     what: "libc",
   },

@@ -10,17 +10,18 @@ mod rtmp_clock;
 mod rtmp_frames;
 pub(crate) mod rtmp_push;
 pub(crate) mod rtmp_server;
+pub(crate) mod shared_frame;
 mod silence;
 pub(crate) mod whip_publisher;
 
 use std::time::Instant;
 
-use headgate_media::Frame;
 use headgate_rtmp::Output;
 
 use effect::Effect;
 use rtmp_push::RtmpPush;
 use rtmp_server::RtmpServer;
+use shared_frame::SharedFrame;
 use whip_publisher::WhipPublisher;
 
 /// A session of one of the kinds a worker carries.
@@ -124,7 +125,7 @@ impl Session {
     }
 
     /// The next frame of the stream that it reads.
-    pub(crate) fn write_frame(&mut self, frame: &Frame, now: Instant) {
+    pub(crate) fn write_frame(&mut self, frame: &SharedFrame, now: Instant) {
         match self {
             Self::Server(server) => server.write_frame(frame),
             Self::Push(push) => push.write_frame(frame, now),

@@ -105,8 +105,8 @@ struct Entry {
 ///
 /// The reactor calls [`Switchboard::begin`] with the time when it wakes, then any of the `handle_*` methods; then
 /// [`Switchboard::settle`], which carries out what the batch led to; then it serves every session of
-/// [`Switchboard::poll_ready`] by [`Switchboard::fill`] and its socket, and drains [`Switchboard::poll_action`] and
-/// [`Switchboard::poll_wake`]. It sleeps until [`Switchboard::poll_timeout`] at most and then calls
+/// [`Switchboard::poll_ready`] by [`Switchboard::fill`] and its socket, and drains [`Switchboard::poll_actions`] and
+/// [`Switchboard::poll_wakes`]. It sleeps until [`Switchboard::poll_timeout`] at most and then calls
 /// [`Switchboard::handle_timeout`].
 pub(crate) struct Switchboard {
     context: Context,

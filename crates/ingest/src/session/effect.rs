@@ -15,6 +15,8 @@ use crate::publish::mailbox::UpstreamChanged;
 pub(crate) enum Effect {
     /// A broadcaster reached `publish`: the gateway decides. Answered by `allow` or `deny`.
     Ask(Target),
+    /// The question is closed: an answer would come too late.
+    WithdrawQuestion,
     /// A frame of the stream that this session publishes.
     Publish(Frame),
     /// The publish is over; the connection goes on until its last words are written.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use headgate_media::{Codec, Frame, FrameKind, Track};
+use headgate_media::{Codec, FrameKind, Track};
 use headgate_rtmp::{
     Error, MediaMessage, Output, Refusal, ServerConfig, ServerEvent, ServerSession, Target,
 };
@@ -15,6 +15,7 @@ use super::frame_writer::write_to_player;
 use super::publish_session::PublishSession;
 use super::receive_mark::ReceiveMark;
 use super::rtmp_frames::{TrackClocks, audio_form, unlisted_video};
+use super::shared_frame::SharedFrame;
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::Denial;
 use crate::publish::record::PublishRecord;
@@ -226,7 +227,7 @@ impl RtmpServer {
     }
 
     /// The next frame of the stream that is played.
-    pub(crate) fn write_frame(&mut self, frame: &Frame) {
+    pub(crate) fn write_frame(&mut self, frame: &SharedFrame) {
         write_to_player(&mut self.session, frame);
     }
 
@@ -269,6 +270,7 @@ impl RtmpServer {
         }
         match &mut self.role {
             Role::Asking { until, .. } if now >= *until => {
+                effects.push(Effect::WithdrawQuestion);
                 self.deny(Denial::Denied, "No decision in time", now, effects);
             }
             Role::Publishing(publishing) => {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use super::hub::Woken;
 use super::message::Message;
+use super::routes::Routes;
 use super::source::Source;
-use super::timers::TimerOwner;
+use super::timers::{TimerOwner, Timers};
 use super::{Action, Session, SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
 use crate::publish::record::StreamId;
@@ -139,7 +141,15 @@ impl Switchboard {
                 }
             }
         }
-        let (actions, is_stopping) = (std::mem::take(&mut self.actions), self.is_stopping);
-        *self = Self { actions, is_stopping, ..Self::new(self.context.clone(), self.now) };
+        // Keys and handles go on where they are: what still names something of before leads nowhere.
+        self.sessions.clear();
+        self.hub.clear();
+        self.by_id.clear();
+        self.questions.clear();
+        self.routes = Routes::default();
+        self.timers = Timers::default();
+        self.woken = Woken::default();
+        self.touched.clear();
+        self.unsettled.clear();
     }
 }

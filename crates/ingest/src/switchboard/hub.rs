@@ -16,6 +16,7 @@ use super::source::Source;
 use crate::publish::record::PublishRecord;
 use crate::publish::upstreams::Delivery;
 use crate::session::effect::AudioForm;
+use crate::session::shared_frame::SharedFrame;
 
 /// Whom a change in the hub concerns.
 #[derive(Debug, Default)]
@@ -112,6 +113,11 @@ impl Hub {
         }
         let is_transcoded =
             stream.has_opus && frame.codec == Codec::Aac && frame.kind == FrameKind::Audio;
+        let shared = match stream.subscribers.len() {
+            0 => return,
+            1 => SharedFrame::from(frame.clone()),
+            _ => SharedFrame::for_many(frame.clone()),
+        };
         for key in &stream.subscribers {
             let Some(subscriber) = self.subscribers.get_mut(*key) else { continue };
             if !subscriber.form.takes(frame.codec, stream.has_opus) {
@@ -122,7 +128,7 @@ impl Hub {
                 continue;
             }
             subscriber.offered += frame.data.len() as u64;
-            subscriber.queue.push(frame);
+            subscriber.queue.push(&shared);
             let dropped = subscriber.queue.poll_dropped();
             if dropped > 0 {
                 stream.record.add_dropped(dropped);
@@ -235,7 +241,7 @@ impl Hub {
     }
 
     /// The next frame for a reader, counted as handed out.
-    pub(super) fn next_frame(&mut self, key: SubscriberKey) -> Option<Frame> {
+    pub(super) fn next_frame(&mut self, key: SubscriberKey) -> Option<SharedFrame> {
         let subscriber = self.subscribers.get_mut(key)?;
         let frame = subscriber.queue.pop()?;
         if let Some(delivery) = &subscriber.delivery {
@@ -314,6 +320,12 @@ impl Hub {
                 woken.readers.push(subscriber.reader);
             }
         }
+    }
+
+    /// Forgets everything; all keys lead nowhere from now on.
+    pub(super) fn clear(&mut self) {
+        self.streams.clear();
+        self.subscribers.clear();
     }
 
     /// Nobody reads the stream: neither here nor through a relay.

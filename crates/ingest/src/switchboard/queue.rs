@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 
+use crate::session::shared_frame::SharedFrame;
+
 /// Media time that may wait for one subscriber beyond what it joined with.
 const QUEUE_TIME_LIMIT_US: i64 = 3_000_000;
 /// Bytes that may wait for one subscriber beyond what it joined with, of frames of any kind.
@@ -18,7 +20,7 @@ const SCRIPTS_LIMIT: usize = 32;
 /// newer one of their track replaces before any frame of it.
 #[derive(Debug, Default)]
 pub(super) struct SubscriberQueue {
-    frames: VecDeque<Frame>,
+    frames: VecDeque<SharedFrame>,
     bytes: usize,
     /// Frames of the burst a joiner starts with that are still waiting; they do not count against the limits.
     joined_with: usize,
@@ -42,7 +44,7 @@ impl SubscriberQueue {
     pub(super) fn new(burst: impl IntoIterator<Item = Frame>) -> Self {
         let mut queue = Self { awaits_keyframe: true, ..Self::default() };
         for frame in burst {
-            queue.admit(frame);
+            queue.admit(frame.into());
         }
         queue.joined_with = queue.frames.len();
         queue.joined_bytes = queue.bytes;
@@ -51,7 +53,7 @@ impl SubscriberQueue {
     }
 
     /// Adds a frame, or drops it or older ones.
-    pub(super) fn push(&mut self, frame: &Frame) {
+    pub(super) fn push(&mut self, frame: &SharedFrame) {
         if self.left_out.contains(&frame.codec) {
             return;
         }
@@ -89,7 +91,7 @@ impl SubscriberQueue {
     }
 
     /// The next frame to send.
-    pub(super) fn pop(&mut self) -> Option<Frame> {
+    pub(super) fn pop(&mut self) -> Option<SharedFrame> {
         let frame = self.frames.pop_front()?;
         self.count_out(&frame, self.joined_with > 0);
         Some(frame)
@@ -129,7 +131,7 @@ impl SubscriberQueue {
         std::mem::take(&mut self.dropped)
     }
 
-    fn admit(&mut self, frame: Frame) {
+    fn admit(&mut self, frame: SharedFrame) {
         match frame.kind {
             FrameKind::Keyframe => {
                 self.awaits_keyframe = false;
@@ -162,8 +164,8 @@ impl SubscriberQueue {
     /// Media time between the first and the last frame of a track behind the joining burst.
     fn waiting_us(&self, track: Track) -> i64 {
         let of_track =
-            |frame: &&Frame| frame.track() == track && frame.kind != FrameKind::Configuration;
-        let micros = |frame: &Frame| Timestamp::as_micros(frame.timestamp);
+            |frame: &&SharedFrame| frame.track() == track && frame.kind != FrameKind::Configuration;
+        let micros = |frame: &SharedFrame| Timestamp::as_micros(frame.timestamp);
         let first = self.frames.range(self.joined_with..).find(of_track).map(micros);
         let last = self.frames.range(self.joined_with..).rev().find(of_track).map(micros);
         first.zip(last).map_or(0, |(first, last)| last - first)
@@ -222,13 +224,13 @@ impl SubscriberQueue {
     }
 
     fn drop_oldest(&mut self, which: impl Fn(&Frame) -> bool) -> bool {
-        let Some(at) = self.frames.iter().position(which) else { return false };
+        let Some(at) = self.frames.iter().position(|frame| which(frame)) else { return false };
         self.remove(at);
         self.dropped += 1;
         true
     }
 
-    fn remove(&mut self, at: usize) -> Option<Frame> {
+    fn remove(&mut self, at: usize) -> Option<SharedFrame> {
         let frame = self.frames.remove(at)?;
         self.count_out(&frame, at < self.joined_with);
         Some(frame)

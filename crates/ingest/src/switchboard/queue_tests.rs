@@ -22,7 +22,7 @@ fn video_starts_at_a_keyframe() {
         (FrameKind::Keyframe, 40),
         (FrameKind::Inter, 80),
     ] {
-        queue.push(&frame(kind, at));
+        queue.push(&frame(kind, at).into());
     }
     assert_eq!(
         drain(&mut queue),
@@ -35,10 +35,10 @@ fn a_full_queue_resumes_at_the_newest_keyframe_and_keeps_headers_and_audio() {
     let mut queue = SubscriberQueue::new([frame(FrameKind::Configuration, 0)]);
     for n in 0..76 {
         let kind = if n % 25 == 0 { FrameKind::Keyframe } else { FrameKind::Inter };
-        queue.push(&frame(kind, n * 40));
+        queue.push(&frame(kind, n * 40).into());
     }
-    queue.push(&frame(FrameKind::Audio, 3020));
-    queue.push(&frame(FrameKind::Inter, 3040));
+    queue.push(&frame(FrameKind::Audio, 3020).into());
+    queue.push(&frame(FrameKind::Inter, 3040).into());
     let left = drain(&mut queue);
     assert_eq!(
         left,
@@ -60,8 +60,8 @@ fn four_megabytes_may_wait_and_not_a_byte_more() {
     };
     for (length, left, dropped) in [(2 << 20, 2, 0), ((2 << 20) + 1, 0, 2)] {
         let mut queue = SubscriberQueue::new([]);
-        queue.push(&large(0, 2 << 20));
-        queue.push(&large(40, length));
+        queue.push(&large(0, 2 << 20).into());
+        queue.push(&large(40, length).into());
         assert_eq!((drain(&mut queue).len(), queue.poll_dropped()), (left, dropped));
     }
 }
@@ -69,12 +69,12 @@ fn four_megabytes_may_wait_and_not_a_byte_more() {
 #[test]
 fn a_gop_longer_than_the_queue_is_given_up_until_the_next_keyframe() {
     let mut queue = SubscriberQueue::new([]);
-    queue.push(&frame(FrameKind::Keyframe, 0));
+    queue.push(&frame(FrameKind::Keyframe, 0).into());
     for n in 1..100 {
-        queue.push(&frame(FrameKind::Inter, n * 40));
+        queue.push(&frame(FrameKind::Inter, n * 40).into());
     }
     assert!(queue.is_empty());
-    queue.push(&frame(FrameKind::Keyframe, 4000));
+    queue.push(&frame(FrameKind::Keyframe, 4000).into());
     assert_eq!(drain(&mut queue), [(FrameKind::Keyframe, 4000)]);
 }
 
@@ -83,7 +83,7 @@ fn the_burst_a_player_joins_with_does_not_count_against_it() {
     let burst = (0..200)
         .map(|n| frame(if n == 0 { FrameKind::Keyframe } else { FrameKind::Inter }, n * 40));
     let mut queue = SubscriberQueue::new(burst);
-    queue.push(&frame(FrameKind::Inter, 8000));
+    queue.push(&frame(FrameKind::Inter, 8000).into());
     assert_eq!(queue.poll_dropped(), 0);
     assert_eq!(drain(&mut queue).len(), 201);
 }
@@ -93,7 +93,7 @@ fn audio_that_comes_late_does_not_make_the_queue_full() {
     let mut queue = SubscriberQueue::new([]);
     for (kind, at) in [(FrameKind::Keyframe, 3400), (FrameKind::Audio, 0), (FrameKind::Inter, 3440)]
     {
-        queue.push(&frame(kind, at));
+        queue.push(&frame(kind, at).into());
     }
     assert_eq!(queue.poll_dropped(), 0);
     assert_eq!(drain(&mut queue).len(), 3);
@@ -102,9 +102,9 @@ fn audio_that_comes_late_does_not_make_the_queue_full() {
 #[test]
 fn audio_that_comes_in_a_heap_costs_audio_and_no_video() {
     let mut queue = SubscriberQueue::new([]);
-    queue.push(&frame(FrameKind::Keyframe, 4000));
+    queue.push(&frame(FrameKind::Keyframe, 4000).into());
     for n in 0..200 {
-        queue.push(&frame(FrameKind::Audio, n * 21));
+        queue.push(&frame(FrameKind::Audio, n * 21).into());
     }
     let left = drain(&mut queue);
     assert_eq!(left.first(), Some(&(FrameKind::Keyframe, 4000)));
@@ -115,7 +115,7 @@ fn audio_that_comes_in_a_heap_costs_audio_and_no_video() {
 fn audio_alone_is_bounded_too() {
     let mut queue = SubscriberQueue::new([]);
     for n in 0..1000 {
-        queue.push(&frame(FrameKind::Audio, n * 21));
+        queue.push(&frame(FrameKind::Audio, n * 21).into());
     }
     assert!(drain(&mut queue).len() <= 145);
 }
@@ -124,7 +124,7 @@ fn audio_alone_is_bounded_too() {
 fn configurations_without_frames_between_them_do_not_pile_up() {
     let mut queue = SubscriberQueue::new([]);
     for n in 0..10_000 {
-        queue.push(&frame(FrameKind::Configuration, n));
+        queue.push(&frame(FrameKind::Configuration, n).into());
     }
     assert_eq!(drain(&mut queue), [(FrameKind::Configuration, 9_999)]);
 }
@@ -135,8 +135,8 @@ fn configurations_with_a_frame_between_each_count_like_frames_and_are_dropped_wi
     let large =
         |n| Frame { data: Bytes::from(vec![0; 64 << 10]), ..frame(FrameKind::Configuration, n) };
     for n in 0..1_000 {
-        queue.push(&large(n));
-        queue.push(&frame(FrameKind::Keyframe, n));
+        queue.push(&large(n).into());
+        queue.push(&frame(FrameKind::Keyframe, n).into());
         assert!(queue.bytes <= QUEUE_BYTES_LIMIT + (64 << 10), "{} bytes wait", queue.bytes);
     }
     let left = drain(&mut queue);
@@ -153,8 +153,8 @@ fn of_metadata_only_the_newest_waits_and_of_other_script_frames_the_newest_32() 
     };
     let mut queue = SubscriberQueue::new([]);
     for n in 0..1_000 {
-        queue.push(&script(b"\x02\x00\x0aonMetaData", n));
-        queue.push(&script(b"\x02\x00\x0aonCuePoint", n));
+        queue.push(&script(b"\x02\x00\x0aonMetaData", n).into());
+        queue.push(&script(b"\x02\x00\x0aonCuePoint", n).into());
     }
     let left = drain(&mut queue);
     assert_eq!(left.len(), SCRIPTS_LIMIT);

@@ -105,6 +105,7 @@ impl Switchboard {
                     self.deny(request, Denial::Denied, "The service is overloaded");
                 }
             }
+            Effect::WithdrawQuestion => self.drop_question(key),
             Effect::Publish(frame) => self.publish_frame(key, &frame),
             Effect::EndPublish(reason) => {
                 self.drop_question(key);

@@ -12,6 +12,7 @@ use crate::publish::upstream_url::UpstreamUrl;
 use crate::session::frame_writer::write_to_upstream;
 use crate::session::retry::GOOD_SENDING;
 use crate::session::rtmp_frames::{audio_form, takes_codec};
+use crate::session::shared_frame::SharedFrame;
 use crate::session::silence::Silence;
 
 impl RtmpPush {
@@ -61,7 +62,7 @@ impl RtmpPush {
     }
 
     /// The next frame of the stream.
-    pub(crate) fn write_frame(&mut self, frame: &Frame, now: Instant) {
+    pub(crate) fn write_frame(&mut self, frame: &SharedFrame, now: Instant) {
         let State::Talking { session, ready_since: Some(since) } = &mut self.state else { return };
         if now >= *since + GOOD_SENDING {
             self.retry.reset();
@@ -72,7 +73,10 @@ impl RtmpPush {
             self.record.note_unlisted(frame.codec);
         }
         let Some(silence) = &mut self.silence else {
-            return write_to_upstream(session, frame);
+            return match frame.framed() {
+                Some(framed) => session.send_framed(framed),
+                None => write_to_upstream(session, frame),
+            };
         };
         let write = |frame: &Frame| write_to_upstream(session, frame);
         if !silence.handle_frame(frame, now, write) {

@@ -32,8 +32,12 @@ fn a_panic_outside_any_turn_ends_all_and_the_worker_begins_anew() {
     let publisher = world.publisher("a", 1, &[]);
     world.send_frame(publisher, 0, 100);
     world.player("a");
+    let keys: Vec<_> = world.switchboard.sessions.keys().collect();
     world.switchboard.give_up();
     world.settle();
+    let others = world.connect(headgate_rtmp::ClientRole::Play, "a");
+    assert!(!keys.contains(&others), "a key that was another's");
+    world.hang_up(others);
     assert_eq!(world.reasons(), [(1, EndReason::InternalError)]);
     assert!(world.switchboard.is_empty());
     world.peers.clear();

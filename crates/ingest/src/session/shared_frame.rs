@@ -1,0 +1,70 @@
+//! A frame on its way to its readers, its RTMP message written once for all of them.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use headgate_media::{Frame, flv};
+use headgate_rtmp::Framed;
+
+use super::rtmp_frames::{media_kind, wire_timestamp};
+
+/// A frame in a reader's queue.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedFrame {
+    frame: Frame,
+    /// Its tag and chunk headers; written by the first reader, and only where there may be others.
+    framed: Option<Arc<OnceLock<Framed>>>,
+}
+
+impl SharedFrame {
+    /// A frame for several readers.
+    pub(crate) fn for_many(frame: Frame) -> Self {
+        Self { frame, framed: Some(Arc::default()) }
+    }
+
+    /// Its message with all headers; `None` when it has one reader, who writes it as it goes.
+    pub(super) fn framed(&self) -> Option<&Framed> {
+        let framed = self.framed.as_ref()?;
+        Some(framed.get_or_init(|| {
+            let header = flv::tag_header(&self.frame);
+            let (kind, timestamp) = (media_kind(&self.frame), wire_timestamp(&self.frame));
+            Framed::new(kind, timestamp, header.as_slice(), &self.frame.data)
+        }))
+    }
+}
+
+/// A frame for one reader.
+impl From<Frame> for SharedFrame {
+    fn from(frame: Frame) -> Self {
+        Self { frame, framed: None }
+    }
+}
+
+impl Deref for SharedFrame {
+    type Target = Frame;
+
+    fn deref(&self) -> &Frame {
+        &self.frame
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use headgate_media::{Codec, FrameKind, Timestamp};
+
+    #[test]
+    fn a_frame_for_many_is_written_once_and_one_for_a_single_reader_not_ahead() {
+        let (codec, kind) = (Codec::H264, FrameKind::Keyframe);
+        let (timestamp, data) = (Timestamp::from_millis(40), Bytes::from_static(b"slice"));
+        let frame = Frame { codec, kind, timestamp, composition_ms: 0, data };
+        let shared = SharedFrame::for_many(frame.clone());
+        let other = shared.clone();
+        let (first, second) = (shared.framed().expect("shared"), other.framed().expect("shared"));
+        assert!(std::ptr::eq(first, second));
+        // Chunk header 12, tag header 5, data 5.
+        assert_eq!(first.wire_bytes(), 22);
+        assert!(SharedFrame::from(frame).framed().is_none());
+    }
+}
