@@ -143,6 +143,7 @@ impl Ingest {
     /// Answers a request: the publish goes live under `client_id` and is pushed to `upstreams`. A [`crate::PublishEnded`]
     /// follows in any case, also when the broadcaster did not wait.
     pub fn allow(&self, request: u64, client_id: u64, upstreams: Vec<Upstream>) {
+        self.prepare_tls(&upstreams);
         let worker = self.shared.worker_of(request);
         let guard = self.shared.publishes.open(client_id, worker, None, Instant::now());
         self.shared.tell(worker, Message::Allow { request, guard, upstreams });
@@ -172,6 +173,7 @@ impl Ingest {
         let Some(record) = self.shared.publishes.find(client_id) else {
             return AddedUpstream::NotRunning;
         };
+        self.prepare_tls(std::slice::from_ref(&upstream));
         match record.upstreams.add(upstream, Instant::now()) {
             Ok(Some(upstream)) => {
                 let message = Message::AddUpstream { stream: record.stream, record: upstream };
@@ -190,6 +192,14 @@ impl Ingest {
         let Some(id) = record.upstreams.remove(url) else { return false };
         self.shared.tell(record.worker, Message::RemoveUpstream { stream: record.stream, id });
         true
+    }
+
+    /// Reads the system's authorities before the first upstream by RTMPS, so that no media worker has to.
+    fn prepare_tls(&self, upstreams: &[Upstream]) {
+        if upstreams.iter().any(|upstream| upstream.url.is_tls) {
+            // What is wrong shows, in words, where the upstream is dialled.
+            let _ = self.shared.tls.prepare();
+        }
     }
 
     /// The counters of a running publish.

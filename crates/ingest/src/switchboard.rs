@@ -167,7 +167,9 @@ impl Switchboard {
 
     /// A new turn of a session: it may do a turn's work again. Whether its socket may be read.
     pub(crate) fn begin_turn(&mut self, key: SessionKey) -> bool {
-        self.turn(key, |session, _, _| session.begin_turn());
+        if let Some(session) = self.session_mut(key) {
+            session.begin_turn();
+        }
         if self.session(key).is_some_and(Session::has_unread_input) {
             self.handle_input(key, &[]);
         }
@@ -184,14 +186,21 @@ impl Switchboard {
         self.turn(key, |session, now, effects| session.handle_input(input, now, effects));
     }
 
-    /// The socket was read as far as this turn goes. True: bytes that were read are still to be handled next turn.
-    pub(crate) fn end_read(&mut self, key: SessionKey) -> bool {
-        self.turn(key, |session, now, _| {
-            if let Session::Server(server) = session {
-                server.end_read(now);
-            }
-        });
-        self.session(key).is_some_and(Session::has_unread_input)
+    /// The socket was read as far as this turn goes; `read_closed`: nothing more will come from it. True: bytes that
+    /// were read are still to be handled next turn.
+    pub(crate) fn end_read(&mut self, key: SessionKey, read_closed: bool) -> bool {
+        let now = self.now;
+        let Some(session) = self.session_mut(key) else { return false };
+        if let Session::Server(server) = session {
+            server.end_read(now);
+        }
+        let (has_unread, takes_input) = (session.has_unread_input(), session.takes_input());
+        self.touch(key);
+        if read_closed && !has_unread && !takes_input {
+            // A publish that waits for its decision is not read; whoever has left does not wait.
+            self.handle_closed(key, None);
+        }
+        has_unread
     }
 
     /// Bytes that must wait in the session's socket before they are worth a read.
@@ -291,7 +300,7 @@ impl Switchboard {
 
     /// Bytes for a session's socket.
     pub(crate) fn output_mut(&mut self, key: SessionKey) -> Option<&mut Output> {
-        self.sessions.get_mut(key)?.session.as_mut()?.output_mut()
+        self.session_mut(key)?.output_mut()
     }
 
     /// Whether the sending side of a session's socket closes once its output is written.
@@ -311,6 +320,10 @@ impl Switchboard {
 
     fn session(&self, key: SessionKey) -> Option<&Session> {
         self.sessions.get(key)?.session.as_ref()
+    }
+
+    fn session_mut(&mut self, key: SessionKey) -> Option<&mut Session> {
+        self.sessions.get_mut(key)?.session.as_mut()
     }
 
     fn stream(&self, id: StreamId) -> Option<StreamKey> {

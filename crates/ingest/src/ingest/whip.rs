@@ -79,6 +79,7 @@ impl Ingest {
         let worker = self.next_whip.fetch_add(1, Ordering::Relaxed) % self.media_ports.len().max(1);
         let now = Instant::now();
         let WhipPublish { client_id, name, offer: ParsedOffer(offer), upstreams, .. } = publish;
+        self.prepare_tls(&upstreams);
         let port = self.media_ports.get(worker).copied().unwrap_or_default();
         let candidates: Vec<_> =
             self.public_addresses.iter().map(|address| SocketAddr::new(*address, port)).collect();

@@ -11,6 +11,8 @@ use super::ports::listen;
 use super::shared::{Accepted, Shared};
 use super::tokens::{LISTENER, TLS_LISTENER};
 
+/// Connections taken from one port in one turn, so that whoever connects in a row does not keep the worker.
+const ACCEPTS_PER_TURN: usize = 64;
 /// Pause before accepting again when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -55,7 +57,14 @@ impl Acceptor {
         let mut dealt = Vec::new();
         for (listener, is_tls) in [(Some(&self.plain), false), (self.tls.as_ref(), true)] {
             let Some(listener) = listener else { continue };
+            // More wait for the next turn.
+            let mut left = ACCEPTS_PER_TURN;
             loop {
+                if left == 0 {
+                    self.paused_until = Some(now);
+                    break;
+                }
+                left -= 1;
                 let (socket, peer) = match listener.accept() {
                     Ok((socket, peer)) => (socket, peer.ip().to_canonical()),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -74,7 +83,7 @@ impl Acceptor {
                     }
                 };
                 // Past a limit it is closed without a word.
-                let Some(permit) = shared.connections.admit(Some(peer)) else { continue };
+                let Some(permit) = shared.connections.admit(peer) else { continue };
                 let worker = self.next % shared.workers();
                 self.next = worker + 1;
                 dealt.push((worker, Accepted { socket, peer, is_tls, permit }));

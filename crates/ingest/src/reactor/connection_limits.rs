@@ -16,14 +16,18 @@ const KEPT_MOST: usize = 1_024;
 /// The connections of all workers.
 #[derive(Debug)]
 pub(crate) struct ConnectionLimits {
-    in_all: usize,
+    /// Of those that came to the RTMP ports.
+    inbound: usize,
     per_address: usize,
+    /// Of those and ours: to upstreams, and for media.
+    in_all: usize,
     held: Mutex<Held>,
 }
 
 #[derive(Debug, Default)]
 struct Held {
     in_all: usize,
+    inbound: usize,
     by_address: FxHashMap<IpAddr, usize>,
     refused: u64,
 }
@@ -36,32 +40,45 @@ pub(crate) struct ConnectionPermit {
 }
 
 impl ConnectionLimits {
-    /// `in_all` and `per_address` as configured, 0 for none; `descriptors`: what the process may open, if known.
-    pub(crate) fn new(in_all: usize, per_address: usize, descriptors: Option<usize>) -> Arc<Self> {
+    /// `inbound` and `per_address` as configured, 0 for none; `descriptors`: what the process may open, if known.
+    pub(crate) fn new(inbound: usize, per_address: usize, descriptors: Option<usize>) -> Arc<Self> {
         let or_none = |limit: usize| if limit == 0 { usize::MAX } else { limit };
         let of_descriptors = descriptors.map_or(usize::MAX, |all| {
             all.saturating_sub((all / KEPT_SHARE).clamp(KEPT_LEAST, KEPT_MOST)).max(1)
         });
         Arc::new(Self {
-            in_all: or_none(in_all).min(of_descriptors),
+            inbound: or_none(inbound),
             per_address: or_none(per_address),
+            in_all: of_descriptors,
             held: Mutex::default(),
         })
     }
 
-    /// A place for a connection from `address`, or for one of ours to an upstream. `None`: there is none.
-    pub(crate) fn admit(self: &Arc<Self>, address: Option<IpAddr>) -> Option<ConnectionPermit> {
+    /// A place for a connection that came from `address` to an RTMP port. `None`: there is none.
+    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionPermit> {
         let mut held = self.lock();
-        let of_address = address.and_then(|address| held.by_address.get(&address).copied());
-        if held.in_all >= self.in_all || of_address.unwrap_or(0) >= self.per_address {
+        let of_address = held.by_address.get(&address).copied().unwrap_or(0);
+        let is_full = held.inbound >= self.inbound || of_address >= self.per_address;
+        if is_full || held.in_all >= self.in_all {
             held.refused += 1;
             return None;
         }
         held.in_all += 1;
-        if let Some(address) = address {
-            *held.by_address.entry(address).or_default() += 1;
+        held.inbound += 1;
+        *held.by_address.entry(address).or_default() += 1;
+        Some(ConnectionPermit { limits: self.clone(), address: Some(address) })
+    }
+
+    /// A place for a connection to an upstream, or to the media port: bounded by the descriptors alone, so that strangers
+    /// at the RTMP port keep nobody from being pushed.
+    pub(crate) fn admit_ours(self: &Arc<Self>) -> Option<ConnectionPermit> {
+        let mut held = self.lock();
+        if held.in_all >= self.in_all {
+            held.refused += 1;
+            return None;
         }
-        Some(ConnectionPermit { limits: self.clone(), address })
+        held.in_all += 1;
+        Some(ConnectionPermit { limits: self.clone(), address: None })
     }
 
     /// Connections that were refused so far.
@@ -79,9 +96,9 @@ impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut held = self.limits.lock();
         held.in_all = held.in_all.saturating_sub(1);
-        if let Some(address) = self.address
-            && let Some(count) = held.by_address.get_mut(&address)
-        {
+        let Some(address) = self.address else { return };
+        held.inbound = held.inbound.saturating_sub(1);
+        if let Some(count) = held.by_address.get_mut(&address) {
             *count -= 1;
             if *count == 0 {
                 held.by_address.remove(&address);
@@ -105,17 +122,20 @@ mod tests {
     fn one_address_cannot_take_every_place_and_places_come_back() {
         let limits = ConnectionLimits::new(3, 2, None);
         let (a, b) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
-        let held = [limits.admit(Some(a)), limits.admit(Some(a))];
+        let held = [limits.admit(a), limits.admit(a)];
         assert!(held.iter().all(Option::is_some));
-        assert!(limits.admit(Some(a)).is_none());
-        let other = limits.admit(Some(b));
+        assert!(limits.admit(a).is_none());
+        let other = limits.admit(b);
         assert!(other.is_some());
-        assert!(limits.admit(None).is_none(), "three in all");
+        assert!(limits.admit(IpAddr::from([192, 0, 2, 3])).is_none(), "three in all");
+        assert!(limits.admit_ours().is_some(), "upstreams are still dialled");
         drop(held);
-        assert!(limits.admit(Some(a)).is_some() && limits.admit(None).is_some());
+        assert!(limits.admit(a).is_some());
         assert_eq!(limits.refused(), 2);
         drop(other);
-        assert!(limits.lock().by_address.is_empty());
+        let left = limits.lock();
+        assert!(left.by_address.is_empty());
+        assert_eq!((left.in_all, left.inbound), (0, 0));
     }
 
     #[test]
@@ -123,6 +143,8 @@ mod tests {
         for (descriptors, places) in [(256, 192), (1_024, 768), (100_000, 98_976), (10, 1)] {
             assert_eq!(ConnectionLimits::new(0, 0, Some(descriptors)).in_all, places);
         }
-        assert_eq!(ConnectionLimits::new(5, 0, Some(1_024)).in_all, 5);
+        let few = ConnectionLimits::new(0, 0, Some(10));
+        let held = few.admit_ours();
+        assert!(held.is_some() && few.admit(IpAddr::from([192, 0, 2, 1])).is_none());
     }
 }

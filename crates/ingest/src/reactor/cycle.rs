@@ -38,6 +38,8 @@ pub(crate) struct Reactor {
     pub(super) links: SecondaryMap<SessionKey, Link>,
     /// Sessions whose sockets are to be read, each once.
     pub(super) to_read: Vec<SessionKey>,
+    /// Sessions whose sockets take bytes again.
+    pub(super) to_write: Vec<SessionKey>,
     pub(super) buffer: Vec<u8>,
     udp: UdpPort,
     /// The media port had more than one turn's worth to read.
@@ -68,6 +70,7 @@ impl Reactor {
             switchboard,
             links: SecondaryMap::new(),
             to_read: Vec::new(),
+            to_write: Vec::new(),
             buffer: vec![0; READ_BUFFER],
             udp,
             has_datagrams: false,
@@ -90,9 +93,7 @@ impl Reactor {
         while !self.is_done() {
             if catch_unwind(AssertUnwindSafe(|| self.cycle(&mut events))).is_err() {
                 say!("media worker {} panicked: its sessions end", self.index);
-                self.switchboard.give_up();
-                self.to_read.clear();
-                self.buffer.resize(READ_BUFFER, 0);
+                self.give_up();
             }
         }
         while let Ok(command) = self.commands.try_recv() {
@@ -101,6 +102,19 @@ impl Reactor {
                 Command::Accept(_) | Command::Stop => {}
             }
         }
+    }
+
+    /// Nothing of before is served any more.
+    fn give_up(&mut self) {
+        self.switchboard.give_up();
+        self.links.clear();
+        self.to_read.clear();
+        self.to_write.clear();
+        self.media_tcp.close_all();
+        self.buffer.resize(READ_BUFFER, 0);
+        // A wake-up may have been lost on the way.
+        self.shared.set_awake(self.index);
+        self.shared.wake(self.index);
     }
 
     fn is_done(&self) -> bool {
@@ -125,7 +139,7 @@ impl Reactor {
                 WAKER => is_woken = true,
                 LISTENER | TLS_LISTENER => self.accept(),
                 MEDIA => self.has_datagrams = true,
-                MEDIA_LISTENER => self.media_tcp.accept(self.poll.registry(), woke),
+                MEDIA_LISTENER => self.media_tcp.set_pending(),
                 token if is_media_connection(token) => {
                     self.media_tcp.handle_ready(token, &mut self.buffer, &mut self.switchboard);
                 }
@@ -140,11 +154,16 @@ impl Reactor {
         if self.has_datagrams {
             self.read_datagrams();
         }
+        self.media_tcp.accept(self.poll.registry(), &self.shared.connections, woke);
         self.media_tcp.read_again(&mut self.buffer, &mut self.switchboard);
+        self.switchboard.handle_timeout();
+        self.perform_actions();
         for key in std::mem::take(&mut self.to_read) {
             self.read(key);
         }
-        self.switchboard.handle_timeout();
+        for key in std::mem::take(&mut self.to_write) {
+            self.pump(key);
+        }
         if self.acceptor.as_ref().and_then(Acceptor::deadline).is_some_and(|at| woke >= at) {
             self.accept();
         }
@@ -196,7 +215,7 @@ impl Reactor {
     fn read_datagrams(&mut self) {
         for _ in 0..BATCHES_PER_TURN {
             // An error is about a datagram we sent (ICMP): the next ones can still be read.
-            let batch = self.udp.receive().unwrap_or(0);
+            let Ok(batch) = self.udp.receive() else { continue };
             for (source, datagram) in self.udp.datagrams(batch) {
                 self.switchboard.handle_datagram(source.into(), datagram);
             }
@@ -212,12 +231,10 @@ impl Reactor {
     fn serve(&mut self) {
         loop {
             self.switchboard.settle();
-            let (actions, ready) = (self.switchboard.poll_actions(), self.switchboard.poll_ready());
-            if actions.is_empty() && ready.is_empty() {
+            let has_acted = self.perform_actions();
+            let ready = self.switchboard.poll_ready();
+            if !has_acted && ready.is_empty() {
                 break;
-            }
-            for action in actions {
-                self.perform(action);
             }
             for key in ready {
                 self.pump(key);
@@ -227,6 +244,15 @@ impl Reactor {
         for worker in self.switchboard.poll_wakes() {
             self.shared.wake(worker);
         }
+    }
+
+    fn perform_actions(&mut self) -> bool {
+        let actions = self.switchboard.poll_actions();
+        let has_any = !actions.is_empty();
+        for action in actions {
+            self.perform(action);
+        }
+        has_any
     }
 
     fn perform(&mut self, action: Action) {

@@ -95,6 +95,11 @@ impl Link {
         matches!(self.socket.take_error(), Ok(None)) && self.socket.peer_addr().is_ok()
     }
 
+    /// Sealed bytes wait for the socket.
+    pub(super) fn wants_write(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+
     /// What it writes and reads is sealed.
     pub(super) const fn is_tls(&self) -> bool {
         self.tls.is_some()

@@ -5,6 +5,7 @@ mod connection;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headgate_whip::Path;
@@ -14,6 +15,7 @@ use rustc_hash::FxHashMap;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
 use super::config::{IngestConfig, StartError};
+use super::connection_limits::{ConnectionLimits, ConnectionPermit};
 use super::ports::{listen, open_media_port};
 use super::udp::UdpPort;
 use crate::switchboard::Switchboard;
@@ -25,6 +27,8 @@ const CONNECTIONS_LIMIT: usize = 1024;
 const UNPROVEN_LIMIT: usize = 16;
 /// A connection proves itself by its first frame within this.
 const PROOF_LIMIT: Duration = Duration::from_secs(5);
+/// Connections taken in one turn, so that whoever connects in a row does not keep the worker.
+const ACCEPTS_PER_TURN: usize = 64;
 /// How often connections that are past their time are looked for.
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 /// Attempts to find a number that is free for UDP and TCP, when any will do.
@@ -48,27 +52,50 @@ pub(super) struct MediaTcp {
     /// Connections whose session is gone, with their last words in their output.
     closing: Vec<ConnectionKey>,
     sweep_at: Option<Instant>,
+    /// The listener has connections that were not taken yet.
+    is_pending: bool,
 }
 
 impl MediaTcp {
     pub(super) fn new(listener: TcpListener) -> Self {
         let (connections, by_peer) = (SlotMap::with_key(), FxHashMap::default());
         let (again, closing) = (Vec::new(), Vec::new());
-        Self { listener, connections, by_peer, again, closing, sweep_at: None }
+        let (sweep_at, is_pending) = (None, false);
+        Self { listener, connections, by_peer, again, closing, sweep_at, is_pending }
     }
 
     /// Connections came.
-    pub(super) fn accept(&mut self, registry: &Registry, now: Instant) {
-        loop {
+    pub(super) const fn set_pending(&mut self) {
+        self.is_pending = true;
+    }
+
+    /// Takes connections that came, as many as one turn allows.
+    pub(super) fn accept(
+        &mut self,
+        registry: &Registry,
+        limits: &Arc<ConnectionLimits>,
+        now: Instant,
+    ) {
+        if !self.is_pending {
+            return;
+        }
+        for _ in 0..ACCEPTS_PER_TURN {
             match self.listener.accept() {
-                Ok((socket, peer)) => self.add(registry, now, socket, peer),
+                Ok((socket, peer)) => {
+                    if let Some(permit) = limits.admit_ours() {
+                        self.add(registry, now, socket, peer, permit);
+                    }
+                }
                 Err(error)
                     if matches!(
                         error.kind(),
                         ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                     ) => {}
                 // Nothing more, or no file descriptor left: the next one that comes wakes us again.
-                Err(_) => break,
+                Err(_) => {
+                    self.is_pending = false;
+                    break;
+                }
             }
         }
         if !self.connections.is_empty() {
@@ -76,7 +103,14 @@ impl MediaTcp {
         }
     }
 
-    fn add(&mut self, registry: &Registry, now: Instant, mut socket: TcpStream, peer: SocketAddr) {
+    fn add(
+        &mut self,
+        registry: &Registry,
+        now: Instant,
+        mut socket: TcpStream,
+        peer: SocketAddr,
+        permit: ConnectionPermit,
+    ) {
         let unproven = self.connections.values().filter(|each| each.is_unproven_of(peer.ip()));
         if unproven.count() >= UNPROVEN_LIMIT || self.connections.len() >= CONNECTIONS_LIMIT {
             return;
@@ -86,7 +120,7 @@ impl MediaTcp {
         let key = self.connections.insert_with_key(|key| {
             // An error shows when it is read.
             let _ = registry.register(&mut socket, token_of(key), interest);
-            Connection::new(socket, peer, now)
+            Connection::new(socket, peer, now, permit)
         });
         self.by_peer.insert(peer, key);
     }
@@ -109,7 +143,16 @@ impl MediaTcp {
 
     /// Something is still to be read.
     pub(super) fn has_more(&self) -> bool {
-        !self.again.is_empty()
+        self.is_pending || !self.again.is_empty()
+    }
+
+    /// Forgets all connections.
+    pub(super) fn close_all(&mut self) {
+        self.connections.clear();
+        self.by_peer.clear();
+        self.again.clear();
+        self.closing.clear();
+        self.sweep_at = None;
     }
 
     /// Reads on where a turn was too short.

@@ -57,7 +57,8 @@ impl Reactor {
             self.read_later(key);
         }
         if event.is_writable() {
-            self.pump(key);
+            // Behind the reading: what the peer said before it left is the better reason.
+            self.to_write.push(key);
         }
     }
 
@@ -94,15 +95,13 @@ impl Reactor {
                 }
             }
         }
-        let has_unread = self.switchboard.end_read(key);
+        let read_closed = self.links.get(key).is_some_and(Link::is_read_closed);
+        let has_unread = self.switchboard.end_read(key, read_closed && !has_more);
         let Some(link) = self.links.get_mut(key) else { return };
         link.set_mark(self.switchboard.receive_mark(key));
         let is_tls = link.is_tls();
         if has_more || has_unread {
             self.read_later(key);
-        } else if link.is_read_closed() && !self.switchboard.takes_input(key) {
-            // A publish that waits for its decision is not read; whoever has left does not wait.
-            self.switchboard.handle_closed(key, None);
         }
         if is_tls {
             // The handshake has words of its own.
@@ -111,7 +110,7 @@ impl Reactor {
     }
 
     pub(super) fn connect(&mut self, key: SessionKey, address: SocketAddr, tls_host: Option<&str>) {
-        let Some(permit) = self.shared.connections.admit(None) else {
+        let Some(permit) = self.shared.connections.admit_ours() else {
             self.switchboard.handle_connect_failed(key, Some("no connection is left"));
             return;
         };
@@ -145,7 +144,8 @@ impl Reactor {
     pub(super) fn pump(&mut self, key: SessionKey) {
         loop {
             let Some(link) = self.links.get_mut(key) else { return };
-            if !link.can_write() {
+            // What TLS has sealed hides that the peer takes nothing: its output must fill for that to show.
+            if !link.can_write() && !link.is_tls() {
                 return;
             }
             let filled = self.switchboard.fill(key);
@@ -156,10 +156,11 @@ impl Reactor {
                 return;
             };
             let left = output.pending_bytes();
+            let is_behind = left > 0 || link.wants_write();
             if progress {
-                self.switchboard.handle_written(key, before - left);
+                self.switchboard.handle_written(key, before - left, is_behind);
             }
-            if left == 0 && self.switchboard.is_closing(key) {
+            if !is_behind && self.switchboard.is_closing(key) {
                 link.shut_writing();
             }
             if filled == Filled::Drained || !link.can_write() {

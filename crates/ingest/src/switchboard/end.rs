@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::hub::Woken;
 use super::message::Message;
 use super::routes::Routes;
 use super::source::Source;
@@ -128,27 +127,32 @@ impl Switchboard {
     /// Something of ours failed outside any session's turn: everything that lives here ends, and the worker begins
     /// anew.
     pub(crate) fn give_up(&mut self) {
-        for key in self.sessions.keys().collect::<Vec<_>>() {
-            self.actions.push(Action::Disconnect(key));
-        }
-        for (_, live) in self.hub.streams() {
-            let stream = live.record.stream;
-            match &live.source {
-                Source::Local(local) => self.context.publishes.leave_name(&local.name, stream),
+        // Sockets go with their links; what other workers were to be told still holds.
+        self.actions.retain(|action| matches!(action, Action::Tell(..)));
+        let streams: Vec<_> = self.hub.streams().map(|(key, _)| key).collect();
+        for key in streams {
+            self.hub.end(key, &mut self.woken);
+            let Some(closed) = self.hub.close(key, &mut self.woken) else { continue };
+            let (stream, worker) = (closed.record.stream, closed.record.worker);
+            match closed.source {
+                Source::Local(local) => {
+                    self.context.publishes.leave_name(&local.name, stream);
+                    if let Some(transcoder) = &local.transcoder {
+                        self.context.transcoders.close(transcoder);
+                    }
+                }
                 Source::Remote { relay, .. } => {
-                    let detach = Message::Detach { stream, relay: relay.clone() };
-                    self.actions.push(Action::Tell(live.record.worker, detach));
+                    self.actions.push(Action::Tell(worker, Message::Detach { stream, relay }));
                 }
             }
         }
         // Keys and handles go on where they are: what still names something of before leads nowhere.
         self.sessions.clear();
-        self.hub.clear();
         self.by_id.clear();
         self.questions.clear();
         self.routes = Routes::default();
         self.timers = Timers::default();
-        self.woken = Woken::default();
+        self.woken.readers.clear();
         self.touched.clear();
         self.unsettled.clear();
     }

@@ -57,12 +57,11 @@ impl Switchboard {
         filled
     }
 
-    /// The session's socket took `bytes`.
-    pub(crate) fn handle_written(&mut self, key: SessionKey, bytes: usize) {
+    /// The session's socket took `bytes`; `is_behind`: more waits for it.
+    pub(crate) fn handle_written(&mut self, key: SessionKey, bytes: usize, is_behind: bool) {
         let Some(entry) = self.sessions.get_mut(key) else { return };
         let Some(session) = &mut entry.session else { return };
         session.handle_written(self.now);
-        let is_behind = session.output_mut().is_some_and(|output| !output.is_empty());
         let offered = entry.reads.map_or(0, |subscriber| self.hub.offered(subscriber));
         if !entry.least_rate.handle_written(bytes, offered, is_behind, self.now) {
             self.turn(key, |session, now, effects| match session {

@@ -322,12 +322,6 @@ impl Hub {
         }
     }
 
-    /// Forgets everything; all keys lead nowhere from now on.
-    pub(super) fn clear(&mut self) {
-        self.streams.clear();
-        self.subscribers.clear();
-    }
-
     /// Nobody reads the stream: neither here nor through a relay.
     #[must_use]
     pub(super) fn is_unread(&self, stream: StreamKey) -> bool {

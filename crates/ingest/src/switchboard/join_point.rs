@@ -7,6 +7,10 @@ const GOP_BYTES_LIMIT: usize = 4 << 20;
 /// Media time one stream's GOP may span.
 const GOP_TIME_LIMIT_US: i64 = 8_000_000;
 
+/// Frames one stream's GOP may have: of empty ones whose clock stands still the bounds above say nothing. Eight seconds
+/// of 60 video frames and 400 audio packets a second are 3,680.
+const GOP_FRAMES_LIMIT: usize = 4_096;
+
 /// Audio from before the first video frame that a joiner still gets; of a stream without video, all it gets.
 const PREROLL_LIMIT_US: i64 = 1_000_000;
 
@@ -140,7 +144,10 @@ impl JoinPoint {
         }
         let first = self.gop.first().map_or(frame.timestamp, |first| first.timestamp);
         let span = frame.timestamp.as_micros() - first.as_micros();
-        if self.gop_bytes + frame.data.len() > GOP_BYTES_LIMIT || span > GOP_TIME_LIMIT_US {
+        let has_no_room = self.gop_bytes + frame.data.len() > GOP_BYTES_LIMIT
+            || span > GOP_TIME_LIMIT_US
+            || self.gop.len() >= GOP_FRAMES_LIMIT;
+        if has_no_room {
             // Joiners wait for the next keyframe instead.
             self.clear();
             return;
@@ -190,6 +197,10 @@ mod tests {
         assert_eq!((cached(seconds(8_000)), cached(seconds(8_001))), (3, 0));
         let bytes = |last: usize| [(Keyframe, 0, 4 << 19), (Inter, 40, 4 << 19), (Inter, 80, last)];
         assert_eq!((cached(bytes(0)), cached(bytes(1))), (3, 0));
+        let still = std::iter::repeat_n((Inter, 0, 0), GOP_FRAMES_LIMIT - 1);
+        let whole = std::iter::once((Keyframe, 0, 0)).chain(still);
+        assert_eq!(cached(whole.clone()), GOP_FRAMES_LIMIT);
+        assert_eq!(cached(whole.chain([(Inter, 0, 0)])), 0, "one frame too many");
         let next = seconds(9_000).into_iter().chain([(Inter, 9_040, 9), (Keyframe, 9_080, 9)]);
         assert_eq!(cached(next), 1, "the next keyframe begins anew");
     }

@@ -48,7 +48,7 @@ pub(crate) enum Message {
     /// Worker `reader` has players of a stream that lives here.
     Attach { stream: StreamId, reader: usize, relay: Arc<Relay> },
     /// The answer: where the relay starts. `None` when the stream is gone.
-    Seed { stream: StreamId, burst: Option<Vec<Frame>> },
+    Seed { stream: StreamId, relay: Arc<Relay>, burst: Option<Vec<Frame>> },
     /// Worker `reader` has no players of it any more.
     Detach { stream: StreamId, relay: Arc<Relay> },
     /// Someone on another worker begins to read a stream that lives here.

@@ -39,7 +39,7 @@ impl Switchboard {
             Message::AddUpstream { stream, record } => self.add_upstream(stream, record),
             Message::RemoveUpstream { stream, id } => self.remove_upstream(stream, id),
             Message::Attach { stream, reader, relay } => self.attach(stream, reader, relay),
-            Message::Seed { stream, burst } => self.seed(stream, burst),
+            Message::Seed { stream, relay, burst } => self.seed(stream, &relay, burst),
             Message::Detach { stream, relay } => self.detach(stream, &relay),
             Message::WantKeyframe(stream) => {
                 if let Some(key) = self.stream(stream) {

@@ -171,7 +171,7 @@ impl Switchboard {
                 local.transcoder = Some(transcoder.clone());
                 // What a joiner's burst holds is transcoded first, so that its audio starts with its video.
                 let mut cached = self.hub.opus_frames(stream);
-                if cached.is_empty() {
+                if !cached.iter().any(|frame| frame.kind == packet.kind) {
                     cached.push(packet.clone());
                 }
                 for packet in cached {
@@ -183,6 +183,7 @@ impl Switchboard {
                 local.transcoder = None;
                 live.record.set_transcoder_error(None);
                 self.hub.forget_aac(stream);
+                self.expect_audio(stream, true);
             }
         }
     }

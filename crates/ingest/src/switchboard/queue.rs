@@ -10,6 +10,9 @@ use crate::session::shared_frame::SharedFrame;
 const QUEUE_TIME_LIMIT_US: i64 = 3_000_000;
 /// Bytes that may wait for one subscriber beyond what it joined with, of frames of any kind.
 const QUEUE_BYTES_LIMIT: usize = 4 << 20;
+/// Frames of any kind that may wait beyond what it joined with: the bounds above say nothing of empty frames whose
+/// clock stands still. Three seconds of 120 video frames and 400 audio packets a second are 1,560.
+const QUEUE_FRAMES_LIMIT: usize = 2_048;
 /// Script frames that may wait: cue points of a few seconds; of `onMetaData` only the newest does.
 const SCRIPTS_LIMIT: usize = 32;
 
@@ -26,6 +29,8 @@ pub(super) struct SubscriberQueue {
     joined_with: usize,
     joined_bytes: usize,
     scripts: usize,
+    /// Waiting video frames.
+    video: usize,
     /// Waiting frames that are not audio.
     not_audio: usize,
     awaits_keyframe: bool,
@@ -63,7 +68,7 @@ impl SubscriberQueue {
             FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {}
         }
         self.admit(frame.clone());
-        if self.has_too_much(Track::Video) {
+        if self.video > 0 && self.has_too_much(Track::Video) {
             self.drop_to_keyframe();
         }
         while self.has_too_much(Track::Audio)
@@ -150,6 +155,7 @@ impl SubscriberQueue {
         }
         self.bytes += frame.data.len();
         self.scripts += usize::from(frame.kind == FrameKind::Script);
+        self.video += usize::from(is_video(frame.kind));
         self.not_audio += usize::from(frame.track() != Track::Audio);
         self.frames.push_back(frame);
     }
@@ -158,6 +164,7 @@ impl SubscriberQueue {
     /// than its video, and perhaps much of it at once.
     fn has_too_much(&self, track: Track) -> bool {
         self.bytes - self.joined_bytes > QUEUE_BYTES_LIMIT
+            || self.frames.len() - self.joined_with > QUEUE_FRAMES_LIMIT
             || self.waiting_us(track) > QUEUE_TIME_LIMIT_US
     }
 
@@ -251,6 +258,7 @@ impl SubscriberQueue {
     fn count_out(&mut self, frame: &Frame, is_joined: bool) {
         self.bytes -= frame.data.len();
         self.scripts -= usize::from(frame.kind == FrameKind::Script);
+        self.video -= usize::from(is_video(frame.kind));
         self.not_audio -= usize::from(frame.track() != Track::Audio);
         if is_joined {
             self.joined_with -= 1;

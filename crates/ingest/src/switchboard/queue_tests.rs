@@ -159,5 +159,17 @@ fn of_metadata_only_the_newest_waits_and_of_other_script_frames_the_newest_32() 
     let left = drain(&mut queue);
     assert_eq!(left.len(), SCRIPTS_LIMIT);
     assert_eq!(left.last(), Some(&(FrameKind::Script, 999)));
-    assert_eq!((queue.bytes, queue.scripts, queue.not_audio), (0, 0, 0));
+    assert_eq!((queue.bytes, queue.scripts, queue.video, queue.not_audio), (0, 0, 0, 0));
+}
+
+#[test]
+fn empty_frames_whose_clock_stands_still_are_bounded_by_their_number() {
+    for kind in [FrameKind::Audio, FrameKind::Keyframe] {
+        let mut queue = SubscriberQueue::new([]);
+        for _ in 0..100_000 {
+            queue.push(&Frame { data: Bytes::new(), ..frame(kind, 0) }.into());
+        }
+        let left = drain(&mut queue).len();
+        assert!((1..=QUEUE_FRAMES_LIMIT).contains(&left), "{left} of {kind:?} wait");
+    }
 }

@@ -62,7 +62,9 @@ impl Switchboard {
         if !self.read(push, stream, form, after) {
             return;
         }
-        let has_opus_audio = self.hub.has_opus_audio(stream);
+        let transcodes =
+            self.hub.stream(stream).is_some_and(|live| live.record.transcoder_error().is_none());
+        let has_opus_audio = self.hub.has_opus_audio(stream) && transcodes;
         let Some(entry) = self.sessions.get_mut(push) else { return };
         let (Some(Session::Push(session)), Some(subscriber)) = (&mut entry.session, entry.reads)
         else {

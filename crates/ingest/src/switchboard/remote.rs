@@ -30,16 +30,20 @@ impl Switchboard {
     pub(super) fn attach(&mut self, stream: StreamId, reader: usize, relay: Arc<Relay>) {
         let burst = self.stream(stream).and_then(|key| {
             self.want_keyframe(key);
-            self.hub.attach(key, reader, relay)
+            self.hub.attach(key, reader, relay.clone())
         });
-        self.actions.push(Action::Tell(reader, Message::Seed { stream, burst }));
+        self.actions.push(Action::Tell(reader, Message::Seed { stream, relay, burst }));
     }
 
     /// The burst that comes before what the relay holds. `None`: the stream ended while we asked.
-    pub(super) fn seed(&mut self, stream: StreamId, burst: Option<Vec<Frame>>) {
+    pub(super) fn seed(&mut self, stream: StreamId, of: &Arc<Relay>, burst: Option<Vec<Frame>>) {
         let Some(key) = self.stream(stream) else { return };
         let Some(live) = self.hub.stream_mut(key) else { return };
-        let Source::Remote { is_seeded, .. } = &mut live.source else { return };
+        let Source::Remote { relay, is_seeded } = &mut live.source else { return };
+        if !Arc::ptr_eq(relay, of) {
+            // Its players left meanwhile; others came, whose own burst follows.
+            return;
+        }
         *is_seeded = true;
         match burst {
             Some(burst) => {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use headgate_whip::Path;
 use mio::net::TcpStream;
 
+use crate::reactor::connection_limits::ConnectionPermit;
 use crate::reactor::udp::DATAGRAM_LIMIT;
 use crate::switchboard::Switchboard;
 
@@ -41,10 +42,17 @@ pub(super) struct Connection {
     /// The part of a frame that came.
     input: Vec<u8>,
     output: Vec<u8>,
+    /// Given back with the socket.
+    _permit: ConnectionPermit,
 }
 
 impl Connection {
-    pub(super) const fn new(socket: TcpStream, peer: SocketAddr, since: Instant) -> Self {
+    pub(super) const fn new(
+        socket: TcpStream,
+        peer: SocketAddr,
+        since: Instant,
+        permit: ConnectionPermit,
+    ) -> Self {
         Self {
             socket,
             peer,
@@ -54,6 +62,7 @@ impl Connection {
             lingered_bytes: 0,
             input: Vec::new(),
             output: Vec::new(),
+            _permit: permit,
         }
     }
 

@@ -1,7 +1,13 @@
 //! Nobody gets frames of a stream that he did not join.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use headgate_media::{Codec, Frame, FrameKind, Timestamp};
+
+use super::super::Message;
+use super::super::relay::Relay;
 use super::world::World;
 use crate::EndReason;
 
@@ -57,4 +63,58 @@ fn a_player_gets_what_waits_for_it_when_the_publisher_leaves_and_then_the_end() 
     assert!(events.iter().any(|event| event.contains("UnpublishNotify")), "{events:?}");
     assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)]);
     assert!(!world.switchboard.has_streams());
+}
+
+/// A keyframe with its number in it.
+fn keyframe(n: u32) -> Frame {
+    let (codec, kind) = (Codec::H264, FrameKind::Keyframe);
+    let timestamp = Timestamp::from_millis(i64::from(n) * 40);
+    let data = Bytes::copy_from_slice(&[n.to_be_bytes(), [0; 4]].concat());
+    Frame { codec, kind, timestamp, composition_ms: 0, data }
+}
+
+/// The relay that the worker asked another to feed last.
+fn attached(world: &World) -> Arc<Relay> {
+    let relays = world.told.iter().filter_map(|(_, message)| match message {
+        Message::Attach { relay, .. } => Some(relay.clone()),
+        _ => None,
+    });
+    relays.last().expect("it asked")
+}
+
+#[test]
+fn a_burst_for_players_that_have_left_is_not_for_those_who_came_after_them() {
+    let mut world = World::on(1, 2);
+    let guard = world.publishes.open(1, 0, None, world.now);
+    world.publishes.enter_name(b"cam", guard.record());
+    let stream = guard.record().stream;
+    let gone = world.player("cam");
+    let relay = attached(&world);
+    world.hang_up(gone);
+    let player = world.player("cam");
+    let burst = Some(vec![keyframe(1)]);
+    world.switchboard.handle_message(Message::Seed { stream, relay, burst });
+    world.settle();
+    assert!(world.frames(player).is_empty(), "an old burst");
+    let (relay, burst) = (attached(&world), Some(vec![keyframe(2)]));
+    relay.push(&keyframe(3), std::iter::empty());
+    world.switchboard.handle_message(Message::Seed { stream, relay, burst });
+    world.switchboard.drain_relays();
+    world.settle();
+    assert_eq!(world.frames(player), [2, 3]);
+}
+
+#[test]
+fn players_on_other_workers_hear_the_end_when_a_worker_gives_up() {
+    let mut world = World::on(0, 2);
+    let publisher = world.publisher("a", 1, &[]);
+    world.send_frame(publisher, 0, 100);
+    let stream = world.publishes.find(1).expect("it runs").stream;
+    let relay = Arc::new(Relay::default());
+    let attach = Message::Attach { stream, reader: 1, relay: relay.clone() };
+    world.switchboard.handle_message(attach);
+    world.switchboard.give_up();
+    world.settle();
+    assert!(relay.is_ended());
+    assert_eq!(world.reasons(), [(1, EndReason::InternalError)]);
 }

@@ -51,6 +51,8 @@ pub(super) struct World {
     pub(super) asked: VecDeque<u64>,
     /// When a push asked for an address.
     pub(super) resolved: Vec<Instant>,
+    /// Messages for other workers.
+    pub(super) told: Vec<(usize, Message)>,
     /// Datagrams for WHIP clients.
     pub(super) sent: Vec<(Path, Vec<u8>)>,
     /// Whether upstreams can be connected to, whether they accept, and what they take at each tick.
@@ -59,11 +61,16 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new() -> Self {
+        Self::on(0, 1)
+    }
+
+    /// Worker number `worker` of `workers`.
+    pub(super) fn on(worker: usize, workers: usize) -> Self {
         let publishes = Publishes::new(Mailbox::new(Box::new(|| {})));
         let (transcoders, _) = Transcoders::new(1, 0);
         let context = Context {
-            worker: 0,
-            workers: 1,
+            worker,
+            workers,
             caches_gop: true,
             pushes_silence: true,
             publishes: publishes.clone(),
@@ -78,6 +85,7 @@ impl World {
             ended: Vec::new(),
             asked: VecDeque::new(),
             resolved: Vec::new(),
+            told: Vec::new(),
             sent: Vec::new(),
             upstream: (true, true, usize::MAX),
         }
@@ -173,7 +181,13 @@ impl World {
             self.switchboard.settle();
             let mut moved = self.carry_actions();
             moved |= self.read_peers();
-            for key in self.switchboard.poll_ready() {
+            // A peer that reads makes its socket writable again.
+            let behind = self.peers.keys().copied().filter(|key| {
+                self.switchboard.output_mut(*key).is_some_and(|output| !output.is_empty())
+            });
+            let mut ready: Vec<_> = behind.collect();
+            ready.extend(self.switchboard.poll_ready());
+            for key in ready {
                 moved |= self.write(key, left.entry(key).or_insert(usize::MAX));
             }
             self.drain_mailbox();
@@ -229,7 +243,8 @@ impl World {
                     }
                 }
                 Action::Send(path, datagram) => self.sent.push((path, datagram)),
-                Action::Read(_) | Action::ClosePath(_) | Action::Tell(..) => {}
+                Action::Tell(worker, message) => self.told.push((worker, message)),
+                Action::Read(_) | Action::ClosePath(_) => {}
             }
         }
         moved
@@ -245,7 +260,7 @@ impl World {
                 Remote::Upstream(server) => server.output_mut(),
             };
             if !self.switchboard.begin_turn(key) {
-                moved |= self.switchboard.end_read(key);
+                moved |= self.switchboard.end_read(key, false);
                 continue;
             }
             let bytes = take(output, usize::MAX);
@@ -253,7 +268,7 @@ impl World {
                 self.switchboard.handle_input(key, &bytes);
                 moved = true;
             }
-            moved |= self.switchboard.end_read(key);
+            moved |= self.switchboard.end_read(key, false);
         }
         moved
     }
@@ -265,11 +280,12 @@ impl World {
         let Some(output) = self.switchboard.output_mut(key) else { return false };
         let was_empty = output.is_empty();
         let bytes = take(output, *left);
+        let is_behind = !output.is_empty();
         *left -= bytes.len().min(*left);
         if bytes.is_empty() && !was_empty {
             return false;
         }
-        self.switchboard.handle_written(key, bytes.len());
+        self.switchboard.handle_written(key, bytes.len(), is_behind);
         peer.read(&bytes, self.now);
         !bytes.is_empty()
     }
