@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use headgate_media::flv::CONFIGURATION_LIMIT_BYTES;
 use headgate_media::{Frame, FrameKind, Track};
 
 use crate::publish::record::PublishRecord;
@@ -12,8 +13,6 @@ use crate::publish::record::PublishRecord;
 pub(crate) const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(20);
 /// How long a live broadcaster may be silent (W19).
 pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(15);
-/// Bytes of a decoder configuration: real ones have tens to hundreds; each is kept for joiners and in every queue.
-pub(crate) const CONFIGURATION_BYTES_LIMIT: usize = 64 * 1024;
 /// New configurations that a publish may have in a second, on average over [`CONFIGURATION_WINDOW`]: each makes every
 /// decoder behind it start over. An encoder that adapts its resolution sends one in several seconds.
 const CONFIGURATIONS_PER_SECOND_LIMIT: u32 = 4;
@@ -98,7 +97,7 @@ impl PublishSession {
         self.configurations += 1;
         let window_s = u32::try_from(CONFIGURATION_WINDOW.as_secs()).unwrap_or(1);
         let is_within = self.configurations <= CONFIGURATIONS_PER_SECOND_LIMIT * window_s;
-        (is_within && frame.data.len() <= CONFIGURATION_BYTES_LIMIT)
+        (is_within && frame.data.len() <= CONFIGURATION_LIMIT_BYTES)
             .then_some(())
             .ok_or(LimitExceeded)
     }
@@ -163,8 +162,8 @@ mod tests {
         let last = now + Duration::from_secs(19);
         assert_eq!(session.handle_frame(&configuration(80), last), Err(LimitExceeded));
         for (length, want) in [
-            (CONFIGURATION_BYTES_LIMIT, Ok(())),
-            (CONFIGURATION_BYTES_LIMIT + 1, Err(LimitExceeded)),
+            (CONFIGURATION_LIMIT_BYTES, Ok(())),
+            (CONFIGURATION_LIMIT_BYTES + 1, Err(LimitExceeded)),
         ] {
             let data = Bytes::from(vec![0; length]);
             let large = Frame { data, ..configuration(0) };
