@@ -118,10 +118,10 @@ impl Ingest {
     /// # Errors
     /// See [`WhipPatchError`].
     pub fn patch_whip(&self, client_id: u64, text: &str) -> Result<WhipPatched, WhipPatchError> {
-        validate_fragment(text)?;
+        let fragment = read_fragment(text).map_err(WhipPatchError::Malformed)?;
         let record = self.shared.publishes.find(client_id).ok_or(WhipPatchError::Unknown)?;
         let whip = record.whip.as_ref().ok_or(WhipPatchError::Unknown)?;
-        let Some(restart) = whip.patch(text, &self.identity, Instant::now())? else {
+        let Some(restart) = whip.patch(fragment, &self.identity, Instant::now())? else {
             return Ok(WhipPatched::Added);
         };
         let IceRestart { ufrag, password, answer } = restart;

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use headgate_whip::sdp::{Offer, OfferError, read_fragment, write_fragment};
+use headgate_whip::sdp::{Fragment, Offer, OfferError, write_fragment};
 use headgate_whip::{Credentials, Diagnostics, Identity};
 
 use super::lock::lock;
@@ -82,11 +82,10 @@ impl WhipRecord {
     /// ICE.
     pub(crate) fn patch(
         &self,
-        fragment: &str,
+        fragment: Fragment,
         identity: &Identity,
         now: Instant,
     ) -> Result<Option<IceRestart>, WhipPatchError> {
-        let fragment = read_fragment(fragment).map_err(WhipPatchError::Malformed)?;
         let mut client = lock(&self.client);
         match (client.ufrag == fragment.ufrag, client.password == fragment.pwd) {
             // ICE-lite sends no checks: the client's own tell where it is.
