@@ -7,8 +7,11 @@ use crate::jitter::HOLE_LIMIT_NACK;
 
 /// A packet that overtook others is not missed before this.
 const REORDER_WAIT: Duration = Duration::from_millis(6);
-/// Shortest pause between two requests for the same packet.
+/// Shortest pause between the first requests for the same packet. It doubles every [`TRIES_PER_PAUSE`] requests, so that
+/// they last as long as the hole is waited for.
 const NACK_PAUSE_LEAST: Duration = Duration::from_millis(20);
+/// Requests between two doublings of their pause.
+const TRIES_PER_PAUSE: u8 = 4;
 /// Longest such pause. A request or its answer is lost as easily as the packet was: on a slow path too there is time for
 /// five of them before the hole is given up, at the price of packets that come twice.
 const NACK_PAUSE_MOST: Duration = Duration::from_millis(70);
@@ -50,6 +53,12 @@ pub(crate) struct Holes {
     is_rtt_measured: bool,
 }
 
+/// The pause behind the next request for a packet that was requested `tries` times.
+fn pause_after(first: Duration, tries: u8) -> Duration {
+    let doublings = u32::from(tries / TRIES_PER_PAUSE);
+    first.saturating_mul(2_u32.saturating_pow(doublings)).min(NACK_PAUSE_MOST)
+}
+
 impl Default for Holes {
     fn default() -> Self {
         Self {
@@ -75,8 +84,9 @@ impl Holes {
         self.request_at = Some(self.request_at.map_or(ask_at, |at| at.min(ask_at)));
     }
 
-    /// A missing packet came; true when a request brought it.
-    pub(crate) fn fill(&mut self, now: Instant, sequence: u64) -> bool {
+    /// A missing packet came; true when it had been requested. Only one that comes as a retransmission of its own
+    /// (RFC 4588, `is_repeated`) tells the round trip: any other may be the original, late.
+    pub(crate) fn fill(&mut self, now: Instant, sequence: u64, is_repeated: bool) -> bool {
         let Some((&first, &run)) = self.runs.range(..=sequence).next_back() else { return false };
         if sequence >= run.end {
             return false;
@@ -94,7 +104,7 @@ impl Holes {
             self.request_at = None;
         }
         let Some(asked_at) = run.asked_at else { return false };
-        if run.tries == 1 {
+        if run.tries == 1 && is_repeated {
             let sample = now.saturating_duration_since(asked_at);
             self.rtt = (self.rtt * 7 + sample) / 8;
             self.is_rtt_measured = true;
@@ -142,7 +152,7 @@ impl Holes {
             *run = Run {
                 end,
                 since: run.since,
-                ask_at: now + pause,
+                ask_at: now + pause_after(pause, run.tries),
                 asked_at: Some(now),
                 tries: run.tries + 1,
             };

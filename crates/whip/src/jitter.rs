@@ -93,12 +93,14 @@ impl Jitter {
         }
     }
 
-    /// Takes a packet; `emit` gets what is in order now. False: it came twice or too late, or its source was replaced.
+    /// Takes a packet, or with `is_repeated` the original of a retransmission (RFC 4588); `emit` gets what is in order
+    /// now. False: it came twice or too late, or its source was replaced.
     pub fn handle_packet(
         &mut self,
         now: Instant,
         header: &RtpHeader,
         payload: &[u8],
+        is_repeated: bool,
         emit: &mut impl FnMut(Ordered<'_>),
     ) -> bool {
         let Some(is_new) = self.source.admit(now, header.ssrc) else {
@@ -116,7 +118,7 @@ impl Jitter {
         if sequence > self.highest {
             self.holes.open(now, self.highest + 1, sequence);
             self.highest = sequence;
-        } else if self.holes.fill(now, sequence) {
+        } else if self.holes.fill(now, sequence, is_repeated) {
             self.counters.recovered += 1;
         }
         if sequence == self.next && self.starts_at.is_none() {

@@ -25,6 +25,16 @@ impl Track {
     }
 
     fn packet(&mut self, millis: u64, ssrc: u32, sequence: u16) -> bool {
+        self.packet_or_repeat(millis, ssrc, sequence, false)
+    }
+
+    fn packet_or_repeat(
+        &mut self,
+        millis: u64,
+        ssrc: u32,
+        sequence: u16,
+        is_repeated: bool,
+    ) -> bool {
         let header = RtpHeader {
             marker: false,
             payload_type: 96,
@@ -36,7 +46,8 @@ impl Track {
         };
         let now = self.at(millis);
         let out = &mut self.out;
-        self.jitter.handle_packet(now, &header, &[1], &mut |ordered| note(out, ordered))
+        self.jitter
+            .handle_packet(now, &header, &[1], is_repeated, &mut |ordered| note(out, ordered))
     }
 
     fn wait(&mut self, millis: u64) -> Vec<u16> {
@@ -108,6 +119,39 @@ fn a_lost_packet_is_asked_for_until_it_comes() {
     assert_eq!(track.out, [10, 11, 12]);
     let counters = track.jitter.counters();
     assert_eq!((counters.requested, counters.recovered, counters.late), (2, 1, 1));
+}
+
+#[test]
+fn an_original_that_was_overtaken_says_nothing_of_the_round_trip() {
+    let mut track = Track::begun(true, 10);
+    track.packet(0, 1, 12);
+    assert_eq!(track.wait(6), [11]);
+    track.packet(12, 1, 11);
+    assert_eq!(track.jitter.rtt(), None);
+    track.packet(20, 1, 14);
+    assert_eq!(track.wait(26), [13]);
+    track.packet_or_repeat(130, 1, 13, true);
+    assert_eq!(
+        track.jitter.rtt(),
+        Some((Duration::from_millis(80) * 7 + Duration::from_millis(104)) / 8)
+    );
+}
+
+#[test]
+fn a_hole_is_requested_for_as_long_as_it_is_waited_for() {
+    for round_trip in [2, 20, 60, 120] {
+        let mut track = Track::begun(true, 10);
+        // The round trip is known.
+        for sequence in (12..=112).step_by(2) {
+            let at = u64::from(sequence) * 200;
+            track.packet(at, 1, sequence);
+            assert_eq!(track.wait(at + 6), [sequence - 1]);
+            track.packet_or_repeat(at + 6 + round_trip, 1, sequence - 1, true);
+        }
+        track.packet(30_000, 1, 114);
+        let asked: Vec<u64> = (0..500).filter(|ms| !track.wait(30_000 + ms).is_empty()).collect();
+        assert!(asked.len() >= 7 && *asked.last().unwrap() >= 420, "{round_trip} ms: {asked:?}");
+    }
 }
 
 #[test]
@@ -234,7 +278,7 @@ fn waiting_packets_are_bounded_in_bytes() {
         let (payload_at, payload_end) = (0, payload.len());
         let header =
             RtpHeader { marker, payload_type, sequence, timestamp, ssrc, payload_at, payload_end };
-        jitter.handle_packet(now, &header, &payload, &mut |_| {});
+        jitter.handle_packet(now, &header, &payload, false, &mut |_| {});
         assert!(jitter.waiting_bytes <= WAITING_LIMIT_BYTES);
     }
 }

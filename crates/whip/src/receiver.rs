@@ -44,7 +44,7 @@ impl Receiver {
         emit: &mut impl FnMut(Ordered<'_>),
     ) {
         self.meter.note_bytes(payload.len());
-        self.jitter.handle_packet(now, header, payload, emit);
+        self.jitter.handle_packet(now, header, payload, false, emit);
         // A source that was replaced is ignored.
         if self.ssrc() == Some(header.ssrc) {
             self.reception.note_packet(now, header);
@@ -60,7 +60,7 @@ impl Receiver {
         emit: &mut impl FnMut(Ordered<'_>),
     ) {
         self.meter.note_bytes(payload.len());
-        self.jitter.handle_packet(now, header, payload, emit);
+        self.jitter.handle_packet(now, header, payload, true, emit);
     }
 
     /// Gives up the holes that lasted too long.

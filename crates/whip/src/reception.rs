@@ -107,7 +107,7 @@ mod tests {
             let late = u64::from(n % 2) * 5;
             let now = start + Duration::from_millis(u64::from(n) * 40 + late);
             stats.note_packet(now, &header(n, u32::from(n) * 3600));
-            track.handle_packet(now, &header(n, 0), &[1], &mut |_| {});
+            track.handle_packet(now, &header(n, 0), &[1], false, &mut |_| {});
             track.handle_timeout(now, &mut |_| {});
         }
         stats.note_report(start, 0x1234_5678_9abc_def0);
@@ -126,7 +126,7 @@ mod tests {
             let now = stats.start + Duration::from_millis(20 * n as u64);
             let header = RtpHeader { ssrc, ..header(*sequence, 0) };
             stats.note_packet(now, &header);
-            track.handle_packet(now, &header, &[1], &mut |_| {});
+            track.handle_packet(now, &header, &[1], false, &mut |_| {});
             track.handle_timeout(now, &mut |_| {});
         }
     }
