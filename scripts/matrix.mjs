@@ -1,5 +1,6 @@
-// `npm run matrix -- rtmp [FILTER]`, `-- push [FILTER]` or `-- whip [SECONDS]`: real programs under every condition, in the long form. Prints
-// a table and ends with 1 when a cell fails. HEADGATE_MATRIX_SECONDS sets the media's length per cell.
+// `npm run matrix -- rtmp [FILTER]`, `-- push [FILTER]` or `-- whip [SECONDS]`: real programs under every condition, in the
+// long form. Prints a table and ends with 1 when a cell fails. HEADGATE_MATRIX_SECONDS sets the media's length per cell.
+// `npm run matrix -- arguments [COUNT] [SEED]`: custom arguments of an enemy against every form parser.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,12 +10,21 @@ import { matrix } from "./matrix/whip.mjs";
 import { prepareTests } from "./prepare.mjs";
 
 const [name, ...filter] = process.argv.slice(2);
-if (!["rtmp", "push", "whip"].includes(name ?? "")) {
-  console.error("npm run matrix -- rtmp [FILTER] | push [FILTER] | whip [SECONDS]");
+if (!["rtmp", "push", "whip", "arguments"].includes(name ?? "")) {
+  console.error("npm run matrix -- rtmp [FILTER] | push [FILTER] | whip [SECONDS] | arguments [COUNT] [SEED]");
   process.exit(2);
 }
 prepareTests();
 
+if (name === "arguments") {
+  const [count = "1000000", seed = "1"] = filter;
+  const { status } = spawnSync(process.execPath, ["node_modules/vitest/vitest.mjs", "run", "webhook-form-parsers"], {
+    cwd: root,
+    stdio: ["ignore", "inherit", "inherit"],
+    env: { ...process.env, ARGUMENTS_COUNT: count, ARGUMENTS_SEED: seed },
+  });
+  process.exit(status ?? 1);
+}
 if (name === "whip") process.exit((await matrix(filter)) ? 0 : 1);
 
 const folder = mkdtempSync(join(tmpdir(), "headgate-matrix-"));

@@ -42,6 +42,10 @@ const hasGstreamer =
     hasLibraries("gstreamer-1.0", ...names);
 const hasObsPlugins = () => hasLibraries("obs-plugins", "obs-outputs.so", "obs-x264.so");
 const hasSoftwareGl = () => hasLibraries("dri", "swrast_dri.so");
+const hasRack = () => {
+  const folder = "/usr/share/rubygems-integration/all/specifications";
+  return existsSync(folder) && readdirSync(folder).some((name) => name.startsWith("rack-"));
+};
 const rtmpModule = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
 
 /** @type {readonly Program[]} */
@@ -66,6 +70,12 @@ export const toTest = [
   { name: "PostgreSQL", package: "postgresql", use: "the other store", isThere: hasPostgres },
   { name: "openssl", package: "openssl", use: "test certificates", isThere: onPath("openssl") },
   { name: "php", package: "php-cli", use: "reads webhook bodies", isThere: onPath("php") },
+  {
+    name: "Rack",
+    package: "ruby-rack",
+    use: "reads webhook bodies",
+    isThere: hasRack,
+  },
   { name: "go", package: "golang-go", use: "reads webhook bodies", isThere: onPath("go") },
   { name: "GStreamer's webrtcbin", package: "gstreamer1.0-plugins-bad", use: "WHIP", isThere: gstreamer("webrtc") },
   { name: "GStreamer's ICE", package: "gstreamer1.0-nice", use: "WHIP", isThere: gstreamer("nice") },

@@ -1,6 +1,8 @@
 // What a broadcaster may call the stream and send along: the limits of W23 and the reserved field names of W3.
 // Names and arguments are judged here and never changed (W2).
 
+import { fieldNames, PAIRS_LIMIT, pairCount } from "./form-fields.ts";
+
 /** Longest stream name and longest custom arguments in bytes (W23). */
 export const NAME_LIMIT_BYTES = 255;
 export const ARGUMENTS_LIMIT_BYTES = 2048;
@@ -33,6 +35,7 @@ export function checkCustomArguments(
     return refused(`Custom arguments are longer than ${ARGUMENTS_LIMIT_BYTES} bytes`);
   }
   if (hasControlCharacter(customArguments)) return refused("Custom arguments contain control characters");
+  if (pairCount(customArguments) > PAIRS_LIMIT) return refused(`Custom arguments have more than ${PAIRS_LIMIT} fields`);
   const field = reservedField(customArguments, RESERVED_FIELDS);
   if (field === null) return null;
   return { outcome: "refused", cause: "reserved_field", description: `Custom arguments must not contain ${field}` };
@@ -56,24 +59,8 @@ export function alsoReservedField(
 /** The first of `reserved` that some form parser would find in `customArguments`, or null (W3). Without this check a
  *  broadcaster could make a customer's first-wins parser authorise another stream than the one that goes live. */
 function reservedField(customArguments: Uint8Array, reserved: readonly string[]): string | null {
-  // Some parsers, URLSearchParams among them, take a `?` off the front of the body.
-  const body = Buffer.from(customArguments).toString("latin1").replace(/^\?+/, "");
-  for (const pair of body.split(/[&;]/)) {
-    const field = fieldAsParsersSeeIt(pair.split("=", 1)[0] ?? "");
-    if (reserved.includes(field)) return field;
-  }
-  return null;
-}
-
-/** The most a lenient parser makes of a field name: PHP cuts at `[` and at NUL and maps `.` and space to `_`,
- *  others trim or ignore case. One character per byte. */
-function fieldAsParsersSeeIt(raw: string): string {
-  const decoded = raw.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: parsers trim control characters like spaces
-  const trimmed = decoded.replaceAll("+", " ").replace(/^[\x00-\x20]+|[\x00-\x20]+$/g, "");
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: C parsers end a name at NUL
-  const cut = trimmed.replace(/[[\x00].*$/s, "");
-  return cut.replace(/[. ]/g, "_").toLowerCase();
+  const names = fieldNames(customArguments);
+  return reserved.find((field) => names.has(field)) ?? null;
 }
 
 function hasControlCharacter(bytes: Uint8Array): boolean {
