@@ -44,8 +44,8 @@ pub enum Error {
         /// Channel mapping family.
         family: u8,
     },
-    /// A decoder configuration that is too long to be one.
-    #[error("decoder configuration is longer than 64 KiB")]
+    /// A decoder configuration or colour information that is too long to be one.
+    #[error("decoder configuration or colour information is longer than 64 KiB")]
     ConfigurationLimit,
 }
 
@@ -65,8 +65,8 @@ impl Error {
     }
 }
 
-/// Longest decoder configuration: parameter sets take a few hundred bytes, and it is kept for as long as the stream lives
-/// and handed to all who join.
+/// Longest decoder configuration or colour information: parameter sets take a few hundred bytes, and both are kept for as
+/// long as the stream lives and handed to all who join.
 pub const CONFIGURATION_LIMIT_BYTES: usize = 64 << 10;
 
 const FRAME_TYPE_KEY: u8 = 1;
@@ -83,6 +83,8 @@ const EX_VIDEO: u8 = 0x80;
 // Packet types that Enhanced RTMP's audio and video share.
 const SEQUENCE_START: u8 = 0;
 const CODED_FRAMES: u8 = 1;
+/// Of video alone: colour information.
+const METADATA: u8 = 4;
 
 /// A frame; nothing when there is no data for one. An error when it is an oversized configuration.
 fn frame(
@@ -92,7 +94,8 @@ fn frame(
     composition_ms: i32,
     data: Bytes,
 ) -> Result<Option<Frame>, Error> {
-    if kind == FrameKind::Configuration && data.len() > CONFIGURATION_LIMIT_BYTES {
+    let is_kept = matches!(kind, FrameKind::Configuration | FrameKind::ColorInfo);
+    if is_kept && data.len() > CONFIGURATION_LIMIT_BYTES {
         return Err(Error::ConfigurationLimit);
     }
     Ok((!data.is_empty()).then_some(Frame { codec, kind, timestamp, composition_ms, data }))

@@ -99,6 +99,9 @@ impl Codec {
 pub enum FrameKind {
     /// Decoder configuration; must precede the first frame of its track and is replayed to late joiners.
     Configuration,
+    /// What a display must know of the pictures (E-RTMP, "Metadata Frame"): AMF0, `colorInfo` first. Replayed to late
+    /// joiners as configurations are; of several only the newest counts.
+    ColorInfo,
     /// A picture that starts decoding (IDR).
     Keyframe,
     /// A picture that needs earlier ones.
@@ -142,11 +145,11 @@ impl Frame {
     }
 
     /// Bytes that count as payload (W8 of the decisions): audio and video frames,
-    /// not configurations (they are container headers in FLV) and not script data.
+    /// not configurations and colour information (they are container headers in FLV) and not script data.
     #[must_use]
     pub fn payload_bytes(&self) -> u64 {
         match self.kind {
-            FrameKind::Configuration | FrameKind::Script => 0,
+            FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script => 0,
             FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
                 self.data.len() as u64
             }

@@ -13,7 +13,7 @@ use crate::publish::record::PublishRecord;
 pub(crate) const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(20);
 /// How long a live broadcaster may be silent (W19).
 pub(crate) const SILENCE_LIMIT: Duration = Duration::from_secs(15);
-/// New configurations that a publish may have in a second, on average over [`CONFIGURATION_WINDOW`]: each makes every
+/// New configurations, colour information included, that a publish may have in a second, on average over [`CONFIGURATION_WINDOW`]: each makes every
 /// decoder behind it start over. An encoder that adapts its resolution sends one in several seconds.
 const CONFIGURATIONS_PER_SECOND_LIMIT: u32 = 4;
 /// Window of that average, and so the burst that is let through.
@@ -25,8 +25,8 @@ pub(crate) struct PublishSession {
     record: Arc<PublishRecord>,
     last_input: Instant,
     has_media: bool,
-    /// The newest configuration of video and of audio: repetitions cost nobody anything.
-    newest: [Bytes; 2],
+    /// The newest configuration of video and of audio, and colour information: repetitions cost nobody anything.
+    newest: [Bytes; 3],
     configurations: u32,
     window_from: Instant,
 }
@@ -39,7 +39,7 @@ impl PublishSession {
     /// A publish allowed at `now`.
     #[must_use]
     pub(crate) const fn new(record: Arc<PublishRecord>, now: Instant) -> Self {
-        let newest = [Bytes::new(), Bytes::new()];
+        let newest = [Bytes::new(), Bytes::new(), Bytes::new()];
         let (has_media, configurations) = (false, 0);
         Self { record, last_input: now, has_media, newest, configurations, window_from: now }
     }
@@ -68,11 +68,15 @@ impl PublishSession {
     ) -> Result<(), LimitExceeded> {
         match frame.kind {
             FrameKind::Configuration => {
-                let newest = &mut self.newest[usize::from(frame.track() == Track::Audio)];
-                if *newest != frame.data {
-                    *newest = frame.data.clone();
+                let slot = usize::from(frame.track() == Track::Audio);
+                if self.is_new(slot, frame) {
                     self.count_configuration(frame, now)?;
                     self.record.note_configuration(frame);
+                }
+            }
+            FrameKind::ColorInfo => {
+                if self.is_new(2, frame) {
+                    self.count_configuration(frame, now)?;
                 }
             }
             FrameKind::Script => {}
@@ -88,6 +92,14 @@ impl PublishSession {
     #[must_use]
     pub(crate) fn silence_deadline(&self) -> Instant {
         self.last_input + if self.has_media { SILENCE_LIMIT } else { FIRST_MEDIA_LIMIT }
+    }
+
+    fn is_new(&mut self, slot: usize, frame: &Frame) -> bool {
+        let is_new = self.newest[slot] != frame.data;
+        if is_new {
+            self.newest[slot] = frame.data.clone();
+        }
+        is_new
     }
 
     fn count_configuration(&mut self, frame: &Frame, now: Instant) -> Result<(), LimitExceeded> {

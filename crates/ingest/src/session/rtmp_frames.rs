@@ -33,8 +33,12 @@ impl TrackClocks {
         Ok(frame.map(|mut frame| {
             frame.timestamp = match frame.kind {
                 // Headers are stamped 0 even in the middle of a clock: they stay so, and must not move it.
-                FrameKind::Configuration | FrameKind::Script if timestamp == 0 => Timestamp::ZERO,
-                FrameKind::Configuration | FrameKind::Script => {
+                FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script
+                    if timestamp == 0 =>
+                {
+                    Timestamp::ZERO
+                }
+                FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script => {
                     { *clock }.unwrap(timestamp, &other)
                 }
                 FrameKind::Keyframe

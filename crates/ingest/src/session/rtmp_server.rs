@@ -354,7 +354,9 @@ impl RtmpServer {
                     self.end_publish(EndReason::LimitExceeded, None, now, effects);
                     return;
                 }
-                if frame.track() == Track::Video && frame.kind != FrameKind::Configuration {
+                let is_picture =
+                    !matches!(frame.kind, FrameKind::Configuration | FrameKind::ColorInfo);
+                if frame.track() == Track::Video && is_picture {
                     mark.handle_video_frame(frame.data.len(), now);
                 }
                 effects.extend(clocks.missing_configuration(&frame).map(Effect::Publish));

@@ -151,7 +151,10 @@ impl Hub {
     ) -> Option<SubscriberKey> {
         let live = self.streams.get_mut(stream)?;
         let is_new = |frame: &Frame| {
-            let is_header = matches!(frame.kind, FrameKind::Configuration | FrameKind::Script);
+            let is_header = matches!(
+                frame.kind,
+                FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script
+            );
             is_header || after.is_none_or(|after| frame.timestamp > after)
         };
         let burst = live.join.burst();

@@ -19,6 +19,7 @@ const PREROLL_LIMIT_US: i64 = 1_000_000;
 pub(super) struct JoinPoint {
     metadata: Option<Frame>,
     video: Option<Frame>,
+    color: Option<Frame>,
     /// AAC or MP3.
     audio: Option<Frame>,
     opus: Option<Frame>,
@@ -36,6 +37,7 @@ impl JoinPoint {
         Self {
             metadata: None,
             video: None,
+            color: None,
             audio: None,
             opus: None,
             gop: Vec::new(),
@@ -51,6 +53,7 @@ impl JoinPoint {
         self.has_audio |= frame.track() == Track::Audio;
         match frame.kind {
             FrameKind::Configuration => return self.handle_configuration(frame),
+            FrameKind::ColorInfo => return replace(&mut self.color, frame),
             FrameKind::Script => {
                 if frame.is_metadata() {
                     self.metadata = Some(frame.clone());
@@ -73,7 +76,7 @@ impl JoinPoint {
         true
     }
 
-    /// What a joiner gets first: metadata, video and audio configuration, then the GOP. The headers go out at 0, as
+    /// What a joiner gets first: metadata, video configuration and colour, audio configuration, then the GOP. The headers go out at 0, as
     /// encoders send theirs: they hold from the start, whenever they were last heard, and FFmpeg's demuxer takes
     /// `onMetaData` at any other time for a track of its own.
     pub(super) fn burst(&self) -> impl Iterator<Item = Frame> + '_ {
@@ -82,8 +85,11 @@ impl JoinPoint {
 
     /// The headers of [`JoinPoint::burst`] alone.
     pub(super) fn headers(&self) -> impl Iterator<Item = Frame> + '_ {
-        let headers = [&self.metadata, &self.video, &self.opus, &self.audio].into_iter().flatten();
-        headers.map(|header| Frame { timestamp: Timestamp::ZERO, ..header.clone() })
+        let headers = [&self.metadata, &self.video, &self.color, &self.opus, &self.audio];
+        headers
+            .into_iter()
+            .flatten()
+            .map(|header| Frame { timestamp: Timestamp::ZERO, ..header.clone() })
     }
 
     /// The video codec of a stream that has had no audio.
@@ -111,13 +117,12 @@ impl JoinPoint {
             Track::Audio => &mut self.audio,
             Track::Script => return true,
         };
-        let same = |known: &Frame| known.codec == frame.codec && known.data == frame.data;
-        if slot.as_ref().is_some_and(same) {
+        if !replace(slot, frame) {
             return false;
         }
-        *slot = Some(frame.clone());
         // What is cached belongs to the old header.
         if frame.track() == Track::Video {
+            self.color = self.color.take().filter(|color| color.codec == frame.codec);
             self.clear();
         } else {
             self.forget_frames(frame.codec);
@@ -162,6 +167,16 @@ impl JoinPoint {
     }
 }
 
+/// Keeps `frame` unless it repeats what is kept; whether it is new.
+fn replace(slot: &mut Option<Frame>, frame: &Frame) -> bool {
+    let same = |known: &Frame| known.codec == frame.codec && known.data == frame.data;
+    let is_new = !slot.as_ref().is_some_and(same);
+    if is_new {
+        *slot = Some(frame.clone());
+    }
+    is_new
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,6 +203,24 @@ mod tests {
         }
         let times: Vec<_> = join.burst().map(|frame| frame.timestamp).collect();
         assert_eq!(times, [Timestamp::ZERO, timestamp]);
+    }
+
+    #[test]
+    fn a_joiner_gets_the_newest_colour_behind_the_configuration_of_its_codec() {
+        let mut join = JoinPoint::new(true);
+        let frame = |codec, kind, data: &'static [u8]| {
+            let (timestamp, data) = (Timestamp::from_millis(40), Bytes::from_static(data));
+            Frame { codec, kind, timestamp, composition_ms: 0, data }
+        };
+        let color = |data| frame(Codec::Hevc, FrameKind::ColorInfo, data);
+        assert!(join.handle_frame(&color(b"sdr")));
+        assert!(join.handle_frame(&frame(Codec::Hevc, FrameKind::Configuration, b"hvcC")));
+        assert!(join.handle_frame(&color(b"pq")));
+        assert!(!join.handle_frame(&color(b"pq")), "nothing new");
+        let given: Vec<_> = join.burst().map(|frame| frame.data).collect();
+        assert_eq!(given, [&b"hvcC"[..], b"pq"]);
+        join.handle_frame(&frame(Codec::H264, FrameKind::Configuration, b"avcC"));
+        assert_eq!(join.burst().count(), 1, "it was of another codec");
     }
 
     #[test]

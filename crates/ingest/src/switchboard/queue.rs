@@ -20,7 +20,7 @@ const SCRIPTS_LIMIT: usize = 32;
 ///
 /// When full, video is dropped up to the newest keyframe in the queue, or all of it until the next keyframe comes;
 /// then the oldest audio. Script frames beyond their limit lose the oldest. Of configurations, those are dropped that a
-/// newer one of their track replaces before any frame of it.
+/// newer one of their track replaces before any frame of it; of colour information all but the newest.
 #[derive(Debug, Default)]
 pub(super) struct SubscriberQueue {
     frames: VecDeque<SharedFrame>,
@@ -64,6 +64,7 @@ impl SubscriberQueue {
         }
         match frame.kind {
             FrameKind::Configuration => self.drop_replaced_configuration(frame.track()),
+            FrameKind::ColorInfo => self.retain(|_, frame| frame.kind != FrameKind::ColorInfo),
             FrameKind::Script => self.make_room_for_script(frame),
             FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {}
         }
@@ -148,6 +149,7 @@ impl SubscriberQueue {
                 return;
             }
             FrameKind::Configuration
+            | FrameKind::ColorInfo
             | FrameKind::Inter
             | FrameKind::Disposable
             | FrameKind::Audio
@@ -170,8 +172,7 @@ impl SubscriberQueue {
 
     /// Media time between the first and the last frame of a track behind the joining burst.
     fn waiting_us(&self, track: Track) -> i64 {
-        let of_track =
-            |frame: &&SharedFrame| frame.track() == track && frame.kind != FrameKind::Configuration;
+        let of_track = |frame: &&SharedFrame| frame.track() == track && !is_header(frame.kind);
         let micros = |frame: &SharedFrame| Timestamp::as_micros(frame.timestamp);
         let first = self.frames.range(self.joined_with..).find(of_track).map(micros);
         let last = self.frames.range(self.joined_with..).rev().find(of_track).map(micros);
@@ -196,7 +197,10 @@ impl SubscriberQueue {
 
     /// A configuration of this track is about to come: one that waits behind the track's last frame is never used.
     fn drop_replaced_configuration(&mut self, track: Track) {
-        let newest = self.frames.iter().rposition(|frame| frame.track() == track);
+        let newest = self
+            .frames
+            .iter()
+            .rposition(|frame| frame.track() == track && frame.kind != FrameKind::ColorInfo);
         if let Some(at) = newest
             && self.frames.get(at).is_some_and(|frame| frame.kind == FrameKind::Configuration)
         {
@@ -209,7 +213,8 @@ impl SubscriberQueue {
         for track in [Track::Video, Track::Audio] {
             let mut is_replaced = false;
             for at in (0..self.frames.len()).rev() {
-                let Some(frame) = self.frames.get(at).filter(|frame| frame.track() == track) else {
+                let frame = self.frames.get(at).filter(|frame| frame.track() == track);
+                let Some(frame) = frame.filter(|frame| frame.kind != FrameKind::ColorInfo) else {
                     continue;
                 };
                 let is_configuration = frame.kind == FrameKind::Configuration;
@@ -269,6 +274,11 @@ impl SubscriberQueue {
 
 const fn is_video(kind: FrameKind) -> bool {
     matches!(kind, FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable)
+}
+
+/// It comes before pictures or sound, at a time that says nothing of theirs.
+const fn is_header(kind: FrameKind) -> bool {
+    matches!(kind, FrameKind::Configuration | FrameKind::ColorInfo)
 }
 
 #[cfg(test)]

@@ -130,6 +130,18 @@ fn configurations_without_frames_between_them_do_not_pile_up() {
 }
 
 #[test]
+fn of_colour_only_the_newest_waits_whatever_comes_between() {
+    let mut queue = SubscriberQueue::new([]);
+    for n in 0..1_000 {
+        queue.push(&frame(FrameKind::Configuration, n).into());
+        queue.push(&frame(FrameKind::ColorInfo, n).into());
+    }
+    let newest = [(FrameKind::Configuration, 999), (FrameKind::ColorInfo, 999)];
+    assert_eq!(drain(&mut queue), newest);
+    assert_eq!((queue.bytes, queue.poll_dropped()), (0, 0));
+}
+
+#[test]
 fn configurations_with_a_frame_between_each_count_like_frames_and_are_dropped_with_them() {
     let mut queue = SubscriberQueue::new([]);
     let large =

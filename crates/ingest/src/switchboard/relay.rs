@@ -76,7 +76,9 @@ impl Relay {
                 self.awaits_keyframe.store(true, Ordering::Relaxed);
                 self.owes_headers.store(true, Ordering::Relaxed);
             }
-            FrameKind::Script => self.owes_headers.store(true, Ordering::Relaxed),
+            FrameKind::ColorInfo | FrameKind::Script => {
+                self.owes_headers.store(true, Ordering::Relaxed);
+            }
             FrameKind::Audio => {}
         }
     }

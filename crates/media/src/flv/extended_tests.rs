@@ -121,17 +121,34 @@ fn packets_that_are_not_media_are_passed_over_whatever_follows() {
     let ends: [&[u8]; 4] = [b"", b"hvc1", b"hvc1 and more", b"vvc9"];
     let layouts = [&ends[1..], &[b"Opus", b"Opus\x01"]].concat();
     for end in ends {
-        for packet_type in [2, 4, 5].into_iter().chain(8..16) {
+        for packet_type in [2, 5].into_iter().chain(8..16) {
             assert_eq!(video(&[&[0x90 | packet_type], end]), Ok(None), "{packet_type} {end:x?}");
         }
         for packet_type in [2, 3, 6].into_iter().chain(8..16) {
             assert_eq!(audio(&[&[0x90 | packet_type], end]), Ok(None), "{packet_type} {end:x?}");
         }
         assert_eq!(video(&[&[0xd1], end]), Ok(None), "a seek command");
+        if end != b"hvc1 and more" {
+            assert_eq!(video(&[&[0x94], end]), Ok(None), "no colour: {end:x?}");
+        }
     }
     for layout in layouts {
         assert_eq!(audio(&[&[0x94], layout]), Ok(None), "{layout:x?}");
     }
+}
+
+#[test]
+fn colour_is_carried_on_for_the_codecs_that_leave_as_enhanced_rtmp() {
+    let info = |codec| Ok(Some(video_frame(codec, FrameKind::ColorInfo, 0, b"colorInfo")));
+    // OBS gives it no frame type, FFmpeg that of a command.
+    assert_eq!(video(&[b"\x84hvc1", b"colorInfo"]), info(Codec::Hevc));
+    assert_eq!(video(&[b"\xd4av01", b"colorInfo"]), info(Codec::Av1));
+    assert_eq!(video(&[b"\x94avc1", b"colorInfo"]), Ok(None));
+    assert_eq!(video(&[b"\x96\x04hvc1\0", b"colorInfo"]), info(Codec::Hevc), "as the first track");
+    let long = vec![0; CONFIGURATION_LIMIT_BYTES + 1];
+    assert_eq!(video(&[b"\x94hvc1", &long]), Err(Error::ConfigurationLimit));
+    let frame = video_frame(Codec::Hevc, FrameKind::ColorInfo, 0, b"colorInfo");
+    assert_eq!(tag_header(&frame).as_slice(), b"\xd4hvc1");
 }
 
 #[test]

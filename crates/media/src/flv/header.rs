@@ -1,8 +1,8 @@
 //! What precedes a frame's data in a tag body that we write.
 
 use super::{
-    CODED_FRAMES, EX_VIDEO, FRAME_TYPE_DISPOSABLE, FRAME_TYPE_KEY, SEQUENCE_START, SOUND_AAC,
-    SOUND_EX, SOUND_MP3, VIDEO_AVC,
+    CODED_FRAMES, EX_VIDEO, FRAME_TYPE_COMMAND, FRAME_TYPE_DISPOSABLE, FRAME_TYPE_KEY, METADATA,
+    SEQUENCE_START, SOUND_AAC, SOUND_EX, SOUND_MP3, VIDEO_AVC,
 };
 use crate::{Codec, Frame, FrameKind};
 
@@ -34,25 +34,33 @@ impl TagHeader {
 }
 
 /// The header that makes `frame.data` a tag body: legacy FLV for H.264, AAC and MP3, Enhanced RTMP for the rest.
-/// Empty for script data.
+/// Empty for script data, and for colour information of H.264, which is never read.
 #[must_use]
 pub fn tag_header(frame: &Frame) -> TagHeader {
     let configuration = frame.kind == FrameKind::Configuration;
     let frame_type = match frame.kind {
         FrameKind::Configuration | FrameKind::Keyframe => FRAME_TYPE_KEY,
         FrameKind::Disposable => FRAME_TYPE_DISPOSABLE,
+        // Means nothing; who does not know the packet passes a command over.
+        FrameKind::ColorInfo => FRAME_TYPE_COMMAND,
         FrameKind::Inter | FrameKind::Audio | FrameKind::Script => 2,
     };
     let [_, c0, c1, c2] = frame.composition_ms.to_be_bytes();
-    let ex_type = if configuration { SEQUENCE_START } else { CODED_FRAMES };
+    let color_info = frame.kind == FrameKind::ColorInfo;
+    let ex_type = match frame.kind {
+        FrameKind::Configuration => SEQUENCE_START,
+        FrameKind::ColorInfo => METADATA,
+        _ => CODED_FRAMES,
+    };
     let ex_video = EX_VIDEO | frame_type << 4 | ex_type;
     match frame.codec {
         // Frame type 3 is for H.263 alone; a disposable H.264 frame is an inter frame on the wire.
+        Codec::H264 if color_info => TagHeader::new(&[]),
         Codec::H264 => {
             let frame_type = if frame_type == FRAME_TYPE_DISPOSABLE { 2 } else { frame_type };
             TagHeader::new(&[&[frame_type << 4 | VIDEO_AVC, u8::from(!configuration), c0, c1, c2]])
         }
-        Codec::Hevc if configuration => TagHeader::new(&[&[ex_video], b"hvc1"]),
+        Codec::Hevc if configuration || color_info => TagHeader::new(&[&[ex_video], b"hvc1"]),
         Codec::Hevc => TagHeader::new(&[&[ex_video], b"hvc1", &[c0, c1, c2]]),
         Codec::Av1 => TagHeader::new(&[&[ex_video], b"av01"]),
         Codec::Vp9 => TagHeader::new(&[&[ex_video], b"vp09"]),

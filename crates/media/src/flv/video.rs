@@ -5,22 +5,22 @@ use bytes::Bytes;
 use super::extended::{Packet, PacketTypes, read_packet, skip_extensions, take};
 use super::{
     CODED_FRAMES, EX_VIDEO, Error, FRAME_TYPE_COMMAND, FRAME_TYPE_DISPOSABLE, FRAME_TYPE_KEY,
-    SEQUENCE_START, VIDEO_AVC, VIDEO_HEVC_LEGACY, frame,
+    METADATA, SEQUENCE_START, VIDEO_AVC, VIDEO_HEVC_LEGACY, frame,
 };
 use crate::{Codec, Frame, FrameKind, Timestamp};
 
 /// Coded frames whose composition time is 0 and not said.
 const CODED_FRAMES_X: u8 = 3;
-/// Passed over: end of sequence (2); colour metadata (4), which repeats what parameter sets say; MPEG-2 TS descriptors
-/// (5).
+/// Passed over: end of sequence (2) and MPEG-2 TS descriptors (5).
 const TYPES: PacketTypes = PacketTypes {
     multitrack: 6,
     extension: 7,
-    media: &[SEQUENCE_START, CODED_FRAMES, CODED_FRAMES_X],
+    media: &[SEQUENCE_START, CODED_FRAMES, CODED_FRAMES_X, METADATA],
 };
 
-/// Reads a video tag body. `None` for what carries no video: end of sequence, empty messages, seek commands, colour
-/// metadata, tracks besides the first, packets that do not exist yet.
+/// Reads a video tag body. `None` for what carries no video: end of sequence, empty messages, seek commands, tracks
+/// besides the first, packets that do not exist yet, and colour information of H.264, whose tag bodies as we write them
+/// have no place for it.
 ///
 /// # Errors
 /// A truncated header or a codec we do not carry.
@@ -55,20 +55,31 @@ pub fn read_video(tag: &Bytes, timestamp: Timestamp) -> Result<Option<Frame>, Er
 fn read_extended(mut tag: Bytes, first: u8, timestamp: Timestamp) -> Result<Option<Frame>, Error> {
     let frame_type = (first >> 4) & 7;
     let packet_type = skip_extensions(&mut tag, first & 0x0f, TYPES)?;
-    if frame_type == FRAME_TYPE_COMMAND {
+    // A frame type means nothing before colour information; FFmpeg calls it a command there.
+    if frame_type == FRAME_TYPE_COMMAND && packet_type != METADATA {
         return Ok(None);
     }
-    let Some(packet) = read_packet(tag, packet_type, TYPES)? else { return Ok(None) };
+    let packet = match read_packet(tag, packet_type, TYPES) {
+        // Colour that cannot be read costs colour, not the publish.
+        Err(_) if packet_type == METADATA => None,
+        read => read?,
+    };
+    let Some(packet) = packet else { return Ok(None) };
     let Packet { packet_type, four_cc, mut body } = packet;
     let codec = match &four_cc {
         b"avc1" => Codec::H264,
         b"hvc1" => Codec::Hevc,
         b"av01" => Codec::Av1,
         b"vp09" => Codec::Vp9,
+        _ if packet_type == METADATA => return Ok(None),
         _ => return Err(Error::FourCc(four_cc)),
     };
     if packet_type == SEQUENCE_START {
         return frame(codec, FrameKind::Configuration, timestamp, 0, body);
+    }
+    if packet_type == METADATA {
+        let info = frame(codec, FrameKind::ColorInfo, timestamp, 0, body)?;
+        return Ok(info.filter(|_| codec != Codec::H264));
     }
     let has_offset = packet_type == CODED_FRAMES && matches!(codec, Codec::H264 | Codec::Hevc);
     let composition_ms = if has_offset { signed_24(take(&mut body)?) } else { 0 };

@@ -67,10 +67,16 @@ impl RtmpPush {
         if now >= *since + GOOD_SENDING {
             self.retry.reset();
         }
-        if frame.kind != FrameKind::Configuration {
-            self.sent = self.sent.max(Some(frame.timestamp));
-        } else if !takes_codec(session.four_cc_list(), frame.codec) {
-            self.record.note_unlisted(frame.codec);
+        match frame.kind {
+            FrameKind::Configuration if !takes_codec(session.four_cc_list(), frame.codec) => {
+                self.record.note_unlisted(frame.codec);
+            }
+            FrameKind::Configuration | FrameKind::ColorInfo => {}
+            FrameKind::Keyframe
+            | FrameKind::Inter
+            | FrameKind::Disposable
+            | FrameKind::Audio
+            | FrameKind::Script => self.sent = self.sent.max(Some(frame.timestamp)),
         }
         let Some(silence) = &mut self.silence else {
             return match frame.framed() {
