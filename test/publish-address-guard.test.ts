@@ -224,7 +224,7 @@ describe("a connection", () => {
     "to a name of %j is never begun",
     (addresses) =>
       withServer(async (port, accepted) => {
-        const lookup = guardedLookup(async () => addresses);
+        const lookup = guardedLookup({ resolve: async () => addresses });
         const error = await connect(guardConnector(buildConnector({ lookup })), "rebind.example", port);
         expect(error).toBeInstanceOf(AddressRefused);
         expect(accepted()).toBe(0);

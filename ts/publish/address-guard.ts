@@ -1,9 +1,9 @@
 // The one guard against being sent to addresses inside our own house (W21): at save of a webhook URL, and again at
 // every connection, because a name may resolve differently a minute later. Not a firewall for what operators configure.
-import { lookup as systemLookup } from "node:dns";
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import type { buildConnector } from "undici";
 import { refusalOfAddress } from "./address-table.ts";
+import { createResolver, type Resolve } from "./resolver.ts";
 
 /** Longest webhook URL in bytes (W21). */
 export const WEBHOOK_URL_LIMIT_BYTES = 2048;
@@ -12,8 +12,8 @@ const RESOLVE_LIMIT_MS = 3_000;
 /** How long saving a webhook waits for its name; one that has not resolved by then is saved as unresolved. */
 const SAVE_RESOLVE_LIMIT_MS = 2_000;
 
-/** All addresses of a name; rejects when it has none. The system's resolver unless a test brings its own. */
-export type Resolve = (host: string) => Promise<readonly string[]>;
+/** One for the process: its cache and its turns are everybody's. */
+const resolveBySystem = createResolver();
 
 /** Thrown into a connection attempt that the guard stops. No byte has been written to anybody then. */
 export class AddressRefused extends Error {
@@ -24,33 +24,26 @@ export class AddressRefused extends Error {
   }
 }
 
-const resolveBySystem: Resolve = (host) =>
-  new Promise((resolve, reject) => {
-    systemLookup(host, { all: true }, (error, addresses) => {
-      if (error) reject(error);
-      else resolve(addresses.map(({ address }) => address));
-    });
-  });
-
 /** Judges a webhook URL at save (W21): null when it may be saved, else a reason to show to the customer.
- *  A name that does not resolve is saved. `dev` allows http and every address. Never throws. */
+ *  A name that does not resolve is saved. `dev` allows http and every address. `owner`: the organisation whose turn a
+ *  look-up takes. Never throws. */
 export async function checkWebhookUrl(
   url: string,
-  options: { readonly dev: boolean; readonly resolve?: Resolve },
+  options: { readonly dev: boolean; readonly owner?: string; readonly resolve?: Resolve },
 ): Promise<null | { readonly reason: string }> {
   const host = hostOfWebhook(url, options.dev);
   if (typeof host !== "string") return host;
   if (options.dev) return null;
-  return await refusalOfHost(host, options.resolve);
+  return await refusalOfHost(host, options);
 }
 
 /** Why a webhook or an upstream may not be on this host, or null; also when it does not resolve: it is judged again at
  *  every connection. */
 export async function refusalOfHost(
   host: string,
-  resolve: Resolve = resolveBySystem,
+  { resolve = resolveBySystem, owner }: { readonly resolve?: Resolve; readonly owner?: string } = {},
 ): Promise<null | { readonly reason: string }> {
-  const addresses = isIP(host) ? [host] : await resolveWithin(resolve, host);
+  const addresses = isIP(host) ? [host] : await inTime(SAVE_RESOLVE_LIMIT_MS, resolve(host, owner));
   for (const address of addresses) {
     const refusal = refusalOfAddress(address);
     if (refusal !== null) return { reason: `the address must be publicly reachable, but it is ${refusal}` };
@@ -82,25 +75,19 @@ function hostOfWebhook(url: string, dev: boolean): string | { readonly reason: s
   return withoutBrackets(parsed.hostname);
 }
 
-async function resolveWithin(resolve: Resolve, host: string): Promise<readonly string[]> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<readonly string[]>((done) => {
-    timer = setTimeout(() => done([]), SAVE_RESOLVE_LIMIT_MS);
-  });
-  try {
-    return await Promise.race([resolve(host).catch(() => []), late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** A `lookup` for sockets that hands out checked addresses only. One refused address refuses the whole name:
- *  a name with a public and a private address is an attack or a mistake. */
-export function guardedLookup(resolve: Resolve = resolveBySystem): LookupFunction {
+/** A `lookup` for sockets that hands out checked addresses only, or with `dev` every one. One refused address refuses the
+ *  whole name: a name with a public and a private address is an attack or a mistake. */
+export function guardedLookup({
+  resolve = resolveBySystem,
+  dev = false,
+}: {
+  readonly resolve?: Resolve;
+  readonly dev?: boolean;
+} = {}): LookupFunction {
   return (host, options, callback) => {
     resolve(host).then(
       (addresses) => {
-        const refusal = addresses.map(refusalOfAddress).find((reason) => reason !== null);
+        const refusal = dev ? undefined : addresses.map(refusalOfAddress).find((reason) => reason !== null);
         const first = addresses[0];
         if (refusal !== undefined || first === undefined) {
           callback(new AddressRefused(refusal ?? "no address"), "", 0);
@@ -154,19 +141,20 @@ function refusalOfConnected(socket: Socket): string | null {
  *  `exempt`: the operator configured this upstream, so every address is allowed (R4). Never throws. */
 export async function resolveUpstream(
   host: string,
-  options: { readonly exempt: boolean; readonly resolve?: Resolve },
+  options: { readonly exempt: boolean; readonly owner?: string; readonly resolve?: Resolve },
 ): Promise<readonly string[]> {
   const plain = withoutBrackets(host);
-  const addresses = isIP(plain) ? [plain] : await inTime((options.resolve ?? resolveBySystem)(plain));
+  const { resolve = resolveBySystem, owner } = options;
+  const addresses = isIP(plain) ? [plain] : await inTime(RESOLVE_LIMIT_MS, resolve(plain, owner));
   if (options.exempt) return addresses;
   return addresses.every((address) => refusalOfAddress(address) === null) ? addresses : [];
 }
 
 /** What a resolver that answers in time found, else nothing. */
-async function inTime(resolving: Promise<readonly string[]>): Promise<readonly string[]> {
+async function inTime(limitMs: number, resolving: Promise<readonly string[]>): Promise<readonly string[]> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<readonly string[]>((resolve) => {
-    timer = setTimeout(() => resolve([]), RESOLVE_LIMIT_MS);
+    timer = setTimeout(() => resolve([]), limitMs);
   });
   try {
     return await Promise.race([resolving.catch(() => []), limit]);

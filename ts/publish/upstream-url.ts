@@ -1,5 +1,6 @@
 // The URL of an upstream as a customer gives it, and as anybody may see it. Whom it leads to is address-guard's.
-import { malformedUrl, type Resolve, refusalOfHost, withoutBrackets } from "./address-guard.ts";
+import { malformedUrl, refusalOfHost, withoutBrackets } from "./address-guard.ts";
+import type { Resolve } from "./resolver.ts";
 
 /** `rtmp[s]://[user[:password]@]host[:port]/app/name[?arguments]`, as the media core reads it. */
 const UPSTREAM = /^(rtmps?):\/\/(?:([^/@]*)@)?(\[[\da-f:.]+\]|[^/@:[\]?]+)(?::(\d{1,5}))?\/([^?]+)\/[^/?]+(?:\?.*)?$/i;
@@ -9,7 +10,7 @@ const UPSTREAM = /^(rtmps?):\/\/(?:([^/@]*)@)?(\[[\da-f:.]+\]|[^/@:[\]?]+)(?::(\
  *  Never throws. */
 export async function checkUpstreamUrl(
   url: string,
-  options: { readonly dev: boolean; readonly resolve?: Resolve },
+  options: { readonly dev: boolean; readonly owner?: string; readonly resolve?: Resolve },
 ): Promise<null | { readonly reason: string }> {
   const malformed = malformedUrl(url);
   if (malformed !== null) return malformed;
@@ -24,7 +25,7 @@ export async function checkUpstreamUrl(
   } catch {
     return { reason: "must have its credentials percent-encoded as UTF-8" };
   }
-  return options.dev ? null : await refusalOfHost(withoutBrackets(host), options.resolve);
+  return options.dev ? null : await refusalOfHost(withoutBrackets(host), options);
 }
 
 /** An upstream's URL without stream key, arguments and credentials. */

@@ -2,7 +2,8 @@
 // address passed by the guard.
 import { createSecureContext, rootCertificates } from "node:tls";
 import { Agent, buildConnector } from "undici";
-import { guardConnector, guardedLookup, type Resolve } from "./address-guard.ts";
+import { guardConnector, guardedLookup } from "./address-guard.ts";
+import type { Resolve } from "./resolver.ts";
 
 /** How long an idle connection is kept when the customer does not say otherwise, ms. */
 const KEEP_ALIVE_MS = 30_000;
@@ -32,8 +33,7 @@ export function createConnections(options: {
   // One context for all connections: parsing the public roots anew costs milliseconds each time.
   const { webhookCa } = options;
   const secureContext = createSecureContext(webhookCa === null ? {} : { ca: [...rootCertificates, webhookCa] });
-  const guard = options.dev ? {} : { lookup: guardedLookup(options.resolve) };
-  const plain = buildConnector({ timeout: CONNECT_LIMIT_MS, secureContext, ...guard });
+  const plain = buildConnector({ timeout: CONNECT_LIMIT_MS, secureContext, lookup: guardedLookup(options) });
   const connect = options.dev ? plain : guardConnector(plain);
   const inTurn = startPacing();
   return new Agent({

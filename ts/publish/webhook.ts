@@ -1,9 +1,9 @@
 // Posts one event to a customer's webhook and says what came back. Knows deadlines, signatures, the gate of each
 // customer and the one retry; not what an answer means for a publish.
 import type { Logger } from "pino";
-import type { Resolve } from "./address-guard.ts";
 import { CustomerGate } from "./customer-gate.ts";
 import { Deadline } from "./deadline.ts";
+import type { Resolve } from "./resolver.ts";
 import type { WebhookAnswer } from "./webhook-answer.ts";
 import { createConnections } from "./webhook-connections.ts";
 import { Exchange } from "./webhook-exchange.ts";

@@ -1,0 +1,125 @@
+// Names of customers are resolved without one holding up another: turns by organisation, a cache, the machine's files.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createHostFiles } from "../ts/publish/host-files.ts";
+import { createResolver, type Resolve } from "../ts/publish/resolver.ts";
+import { type NameServer, type Said, startNameServer } from "./support/name-server.ts";
+
+/** Far below what a silent server costs. */
+const SOON_MS = 700;
+
+let folder: string;
+let server: NameServer;
+let say: (name: string) => Said;
+let now: number;
+let resolve: Resolve;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "headgate-resolver-"));
+  say = (name) => (name.startsWith("silent") ? "silent" : name.startsWith("missing") ? "missing" : ["192.0.2.7"]);
+  server = await startNameServer((name) => say(name));
+  now = 1_000_000;
+  const files = createHostFiles({ hosts: join(folder, "hosts"), resolvConf: join(folder, "resolv.conf") });
+  resolve = createResolver({ servers: [server.address], files, now: () => now });
+});
+afterEach(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true });
+});
+
+const codeOf = (looking: Promise<unknown>) =>
+  looking.then(
+    () => "resolved",
+    ({ code }) => code,
+  );
+
+describe("a name whose server keeps silent", () => {
+  test("holds nobody up but the organisation that brought it", async () => {
+    const silent = Array.from({ length: 36 }, (_, n) => codeOf(resolve(`silent${n}.example`, "attacker")));
+    expect(await codeOf(resolve("silent99.example", "attacker"))).toBe("ETOOMANYLOOKUPS");
+    const started = performance.now();
+    expect(await resolve("honest.example", "other")).toEqual(["192.0.2.7"]);
+    expect(performance.now() - started).toBeLessThan(SOON_MS);
+    // Four at a time.
+    expect(new Set(server.asked.filter((name) => name.startsWith("silent"))).size).toBe(4);
+    // What is not tested to its end; the file's process ends with it.
+    for (const looking of silent) looking.catch(() => {});
+  }, 20_000);
+
+  test("is given up in time", async () => {
+    expect(await codeOf(resolve("silent.example"))).toBe("ETIMEOUT");
+  }, 10_000);
+});
+
+describe("an answer", () => {
+  test("is believed for its time and then asked for again", async () => {
+    await resolve("a.example");
+    now += 59_000;
+    await resolve("A.example");
+    expect(server.asked).toEqual(["a.example"]);
+    now += 2_000;
+    await resolve("a.example");
+    expect(server.asked).toHaveLength(2);
+  });
+
+  test("of one look-up is everybody's who asks meanwhile", async () => {
+    const all = await Promise.all(Array.from({ length: 200 }, (_, n) => resolve("a.example", `org${n % 2}`)));
+    expect(all.every(([address]) => address === "192.0.2.7")).toBe(true);
+    expect(server.asked).toHaveLength(1);
+  });
+
+  test("outlives its time while the servers fail, and not its name", async () => {
+    await resolve("a.example");
+    now += 600_000;
+    say = () => "failing";
+    expect(await resolve("a.example")).toEqual(["192.0.2.7"]);
+    say = () => "missing";
+    expect(await codeOf(resolve("a.example"))).toBe("ENOTFOUND");
+    say = () => "failing";
+    now += 3_600_000;
+    expect(await codeOf(resolve("a.example"))).toBe("ESERVFAIL");
+  }, 20_000);
+
+  test("that there is none is believed for two seconds", async () => {
+    expect(await codeOf(resolve("missing.example"))).toBe("ENOTFOUND");
+    expect(await codeOf(resolve("missing.example"))).toBe("ENOTFOUND");
+    expect(server.asked).toHaveLength(1);
+    now += 2_001;
+    say = () => ["192.0.2.8"];
+    expect(await resolve("missing.example")).toEqual(["192.0.2.8"]);
+  });
+});
+
+describe("the machine's files", () => {
+  test("come before any server, and count as soon as they change", async () => {
+    writeFileSync(join(folder, "hosts"), "# own\n::2 up  \n192.0.2.1 Up.internal up # both\n");
+    expect(await resolve("up.internal")).toEqual(["192.0.2.1"]);
+    expect(await resolve("up")).toEqual(["192.0.2.1", "::2"]);
+    writeFileSync(join(folder, "hosts"), "192.0.2.22 up.internal\n");
+    now += 6_000;
+    expect(await resolve("up.internal")).toEqual(["192.0.2.22"]);
+    expect(server.asked).toEqual([]);
+  });
+
+  test("need not say what localhost is", async () => {
+    expect(await resolve("localhost")).toEqual(["127.0.0.1", "::1"]);
+    expect(server.asked).toEqual([]);
+  });
+
+  test("name the domains to search", async () => {
+    writeFileSync(
+      join(folder, "resolv.conf"),
+      "nameserver 192.0.2.53\nsearch missing.internal svc.internal.\noptions ndots:2\n",
+    );
+    say = (name) => (name.endsWith("svc.internal") ? ["192.0.2.9"] : "missing");
+    expect(await resolve("up")).toEqual(["192.0.2.9"]);
+    expect(server.asked).toEqual(["up.missing.internal", "up.svc.internal"]);
+    say = (name) => (name === "a.b.example" ? ["192.0.2.10"] : "missing");
+    expect(await resolve("a.b.example")).toEqual(["192.0.2.10"]);
+    expect(server.asked.slice(2)).toEqual(["a.b.example"]);
+    expect(await codeOf(resolve("up.example."))).toBe("ENOTFOUND");
+    expect(server.asked.slice(3)).toEqual(["up.example"]);
+  });
+});
