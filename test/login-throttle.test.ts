@@ -27,3 +27,19 @@ test("a name gets five hundred failures, wherever they come from", () => {
   attempts(500, (at) => logins.attempt("admin", `192.0.2.${at % 50}-${Math.floor(at / 50)}`));
   expect(() => logins.attempt("admin", "198.51.100.1")).toThrow(TooManyRequests);
 });
+
+test("all addresses of an IPv6 network count as one", () => {
+  const logins = throttle();
+  attempts(10, (at) => logins.attempt("admin", `2001:db8::${at}:1`));
+  expect(() => logins.attempt("admin", "2001:db8:0:0:ffff::9")).toThrow(TooManyRequests);
+  logins.attempt("admin", "2001:db8:0:1::9");
+  attempts(10, (at) => logins.attempt("root", `2001::b:1:1:1:${at}`));
+  expect(() => logins.attempt("root", "2001:0:0:b:2::")).toThrow(TooManyRequests);
+});
+
+test("names that nobody has push no window out that is being guessed at", () => {
+  const logins = throttle();
+  attempts(10, () => logins.attempt("admin", "192.0.2.1"));
+  attempts(30_000, (at) => logins.attempt(`junk-${at}`, `198.51.${at % 250}.${Math.floor(at / 250)}`));
+  expect(() => logins.attempt("admin", "192.0.2.1")).toThrow(TooManyRequests);
+});

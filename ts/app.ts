@@ -47,7 +47,7 @@ import { problemResponse, RETRY_AFTER_S, WHIP_PATH, WhipProblem } from "./proble
 import type { LiveSessions } from "./publish/sessions.ts";
 import type { Whip } from "./publish/whip.ts";
 import type { Workbench } from "./publish/workbench.ts";
-import { boundedBody, hasLeft } from "./request.ts";
+import { boundedBody, clientAddresses, hasLeft } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
 import type { TokenBroadcasts } from "./token/broadcasts.ts";
 import type { Revocations } from "./token/revocations.ts";
@@ -82,7 +82,8 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   const { log, metrics } = deps;
   const app = new OpenAPIHono<Env>();
 
-  app.use(envelope({ config: deps.config, log, metrics }));
+  const clientAddress = clientAddresses(deps.config.http.trustedProxies);
+  app.use(envelope({ config: deps.config, log, metrics, clientAddress }));
   app.use(methodNotAllowed({ app, onMethodNotAllowed: (c, allow) => answer(c, new MethodNotAllowed(allow)) }));
   const bounded = boundedBody();
   // PATCH looks for its session first and then bounds the body itself (P8).
@@ -101,13 +102,13 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", keyRoutes({ ...deps, authorise }));
   app.route("/", auditRoutes({ ...deps, authorise }));
   app.route("/", usageRoutes({ ...deps, authorise }));
-  app.route("/", loginRoutes({ ...deps, authorise, logins }));
+  app.route("/", loginRoutes({ ...deps, authorise, logins, clientAddress }));
   app.route("/", upstreamRoutes({ ...deps, authorise }));
   app.route("/", webcasterRoutes({ ...deps, authorise }));
   app.route("/", tokenRoutes({ ...deps, authorise }));
   app.route("/", jwksRoutes({ ...deps, authorise }));
-  app.route("/", whipRoutes(deps));
-  app.route("/", whipSessionRoutes(deps));
+  app.route("/", whipRoutes({ ...deps, clientAddress }));
+  app.route("/", whipSessionRoutes({ ...deps, clientAddress }));
   describeTheRest(app.openAPIRegistry);
   let document: object | null = null;
   app.route("/", docsRoutes({ ...deps, authorise, document: () => (document ??= documentOf(app, deps.version)) }));

@@ -135,14 +135,22 @@ export function baseUrlOf(c: Context, config: Pick<Config, "http">): string {
 }
 
 /** IP address of the peer; an IPv4 peer of a dual-stack port is told as IPv4. */
-export function peerAddressOf(c: Context): string {
+function peerAddressOf(c: Context): string {
   // Requests that came over no socket have no peer.
   const address = c.env?.incoming === undefined ? undefined : getConnInfo(c).remote.address;
   return withoutMapping(address ?? "");
 }
 
-/** Networks whose word about the client counts: `10.0.0.0/8`, `2001:db8::1`. */
-export function trustedNetworks(networks: readonly string[]): BlockList {
+/** Tells the IP address of whoever made a request (W5). */
+export type ClientAddress = (c: Context) => string;
+
+/** `trustedProxies`: networks whose word about the client counts, `10.0.0.0/8` or `2001:db8::1`. */
+export function clientAddresses(trustedProxies: readonly string[]): ClientAddress {
+  const trusted = trustedNetworks(trustedProxies);
+  return (c) => clientAddressOf(c, trusted);
+}
+
+function trustedNetworks(networks: readonly string[]): BlockList {
   const trusted = new BlockList();
   for (const network of networks) {
     const [address = "", prefix] = network.split("/");
@@ -155,7 +163,7 @@ export function trustedNetworks(networks: readonly string[]): BlockList {
 
 /** IP address of the client (W5): the peer, or behind trusted proxies the last hop that is none of them. What a client
  *  writes into X-Forwarded-For itself stands before that and is not believed. */
-export function clientAddressOf(c: Context, trusted: BlockList): string {
+function clientAddressOf(c: Context, trusted: BlockList): string {
   let client = peerAddressOf(c);
   const hops = (c.req.header("x-forwarded-for") ?? "").split(",").reverse();
   for (const hop of hops) {

@@ -6,7 +6,7 @@ import { routePath } from "hono/route";
 import type { Logger } from "pino";
 import type { Config } from "../config.ts";
 import type { Metrics } from "../metrics.ts";
-import { peerAddressOf } from "../request.ts";
+import type { ClientAddress } from "../request.ts";
 import type { Env } from "./openapi.ts";
 
 /** How long browsers remember that we are reached by HTTPS only, seconds. */
@@ -22,8 +22,9 @@ export function envelope(deps: {
   readonly config: Pick<Config, "http">;
   readonly log: Logger;
   readonly metrics: Metrics;
+  readonly clientAddress: ClientAddress;
 }): MiddlewareHandler<Env> {
-  const { log, metrics } = deps;
+  const { log, metrics, clientAddress } = deps;
   const isHttpsOnly = deps.config.http.publicUrl?.startsWith("https:") === true;
 
   return async (c, next) => {
@@ -45,7 +46,7 @@ export function envelope(deps: {
     const tookMs = performance.now() - startedAt;
     metrics.observeRequest({ method, route, status, tookMs });
     if (!log.isLevelEnabled("info")) return;
-    const address = peerAddressOf(c);
+    const address = clientAddress(c);
     log.info({ requestId, method, route, status, address, tookMs: Math.round(tookMs) }, "request answered");
   };
 }

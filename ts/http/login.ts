@@ -8,7 +8,7 @@ import type { Authorise, Caller } from "../organisation/callers.ts";
 import { AGE_LIMIT_MS, type Logins, pageTokenOf } from "../organisation/logins.ts";
 import { checkPassword, hashPassword, passwordHolds } from "../organisation/passwords.ts";
 import { changePerson, passwordHashOf } from "../organisation/people.ts";
-import { isForeignPage, peerAddressOf, readJson, requiredText, SESSION_COOKIE, sessionIdOf } from "../request.ts";
+import { type ClientAddress, isForeignPage, readJson, requiredText, SESSION_COOKIE, sessionIdOf } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, Role, type Routes, z } from "./openapi.ts";
 
@@ -34,8 +34,9 @@ export function loginRoutes(deps: {
   readonly clock: { now(): number };
   readonly authorise: Authorise;
   readonly logins: Logins;
+  readonly clientAddress: ClientAddress;
 }): Routes["hono"] {
-  const { db, clock, authorise, logins } = deps;
+  const { db, clock, authorise, logins, clientAddress } = deps;
   const routes = newRoutes(authorise);
 
   routes.open(
@@ -55,7 +56,7 @@ export function loginRoutes(deps: {
       if (isForeignPage(c)) throw new ForeignPage();
       const body = await readJson(c);
       const [email, password] = [requiredText(body, "email"), requiredText(body, "password")];
-      const { id } = await logins.open(email, password, peerAddressOf(c));
+      const { id } = await logins.open(email, password, clientAddress(c));
       const shown = { apiKey: null, sessionId: id, pageToken: null, changes: false, foreignPage: false };
       const caller = await authorise(shown, "view"); // a disabled organisation's people stay out
       setCookie(c, SESSION_COOKIE, id, { ...COOKIE, maxAge: AGE_LIMIT_MS / 1_000 });
@@ -101,7 +102,7 @@ export function loginRoutes(deps: {
       if (caller.who.kind !== "user") throw new WrongCredentials();
       checkPassword("password", password);
       const { id } = caller.who;
-      deps.logins.attempt(id, peerAddressOf(c));
+      deps.logins.attempt(id, clientAddress(c));
       if (!(await passwordHolds(await passwordHashOf(db, id), current))) throw new WrongCredentials();
       const passwordHash = await hashPassword(password);
       const now = clock.now();

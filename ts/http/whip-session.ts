@@ -5,7 +5,7 @@ import type { Config } from "../config.ts";
 import { WHIP_PATH, WhipProblem } from "../problems.ts";
 import { isObject, readJsonObject } from "../publish/amf0.ts";
 import type { Whip } from "../publish/whip.ts";
-import { boundedBody, clientAddressOf, trustedNetworks } from "../request.ts";
+import { boundedBody, type ClientAddress } from "../request.ts";
 
 const FRAGMENT_TYPE = "application/trickle-ice-sdpfrag";
 /** Bytes of a metadata request (P12), and what it may be called by. */
@@ -15,15 +15,15 @@ const HANDLERS: readonly unknown[] = ["onMetaData", "onCuePoint"];
 export interface WhipSessionDeps {
   readonly config: Pick<Config, "http" | "whip">;
   readonly whip: Whip;
+  readonly clientAddress: ClientAddress;
 }
 
-export function whipSessionRoutes({ config, whip }: WhipSessionDeps): Hono {
+export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDeps): Hono {
   const routes = new Hono();
   const session = `${WHIP_PATH}/:session`;
-  const trusted = trustedNetworks(config.http.trustedProxies);
 
   const limited: MiddlewareHandler = async (c, next) => {
-    const hit = whip.limit(clientAddressOf(c, trusted), "session");
+    const hit = whip.limit(clientAddress(c), "session");
     if (hit !== null) throw WhipProblem.limited(hit);
     await next();
   };

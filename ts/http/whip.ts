@@ -6,7 +6,7 @@ import { BadToken } from "../errors.ts";
 import { setWhipHeaders, WHIP_PATH, WhipProblem } from "../problems.ts";
 import { readJsonObject } from "../publish/amf0.ts";
 import type { Whip, WhipOutcome, WhipRequest } from "../publish/whip.ts";
-import { baseUrlOf, clientAddressOf, hasLeft, outgoingOf, trustedNetworks } from "../request.ts";
+import { baseUrlOf, type ClientAddress, hasLeft, outgoingOf } from "../request.ts";
 import type { TokenBroadcasts } from "../token/broadcasts.ts";
 import type { TokenClaims, Tokens } from "../token/tokens.ts";
 
@@ -26,12 +26,12 @@ export interface WhipDeps {
   readonly tokenBroadcasts?: TokenBroadcasts;
   readonly whip: Whip;
   readonly version: string;
+  readonly clientAddress: ClientAddress;
 }
 
-export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version }: WhipDeps): Hono {
+export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version, clientAddress }: WhipDeps): Hono {
   const routes = new Hono();
   const session = `${WHIP_PATH}/:session`;
-  const trusted = trustedNetworks(config.http.trustedProxies);
 
   routes.use(`${WHIP_PATH}/*`, async (c, next) => {
     await next();
@@ -53,7 +53,7 @@ export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version }: W
   }
 
   routes.post(WHIP_PATH, async (c) => {
-    const address = clientAddressOf(c, trusted);
+    const address = clientAddress(c);
     const hit = whip.limit(address, "offer");
     if (hit !== null) throw WhipProblem.limited(hit);
     if (!isSdp(c.req.header("content-type"))) {

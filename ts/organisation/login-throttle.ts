@@ -1,64 +1,82 @@
-// Bounds guessing of passwords: failures within a window, of a name from one address, of an address, and of a name from
+// Bounds guessing of passwords: failures within a window, of a name from one network, of a network, and of a name from
 // everywhere. The last is wide: otherwise whoever knows a name could lock its owner out. In memory: a restart forgets.
 import { TooManyRequests } from "../errors.ts";
+import { networkOf } from "../network.ts";
 
 const WINDOW_MS = 900_000;
 /** Failures within the window after which they are refused until the window ends. */
-const FAILURES_LIMIT = { pair: 10, address: 50, name: 500 } as const;
-/** Windows that are remembered; beyond, the one that began first is forgotten. */
-const ENTRIES_LIMIT = 15_000;
+const FAILURES_LIMIT = { pair: 10, network: 50, name: 500 } as const;
+/** Windows of each kind that are remembered. */
+const ENTRIES_LIMIT = 10_000;
+/** Beyond, of so many that began first the one with the fewest failures is forgotten: names that nobody has cannot push
+ *  out those that are being guessed at. */
+const OLDEST = 64;
 
 interface Window {
   readonly endsAt: number;
   failures: number;
 }
+type Kind = keyof typeof FAILURES_LIMIT;
 
 export interface LoginThrottle {
   /** Counts an attempt. Throws `TooManyRequests` when there were too many: the password is not looked at then. */
   attempt(email: string, address: string): void;
-  /** The attempt was right: it and the failures of its name from this address are forgotten. */
+  /** The attempt was right: it and the failures of its name from this network are forgotten. */
   succeeded(email: string, address: string): void;
 }
 
 export function createLoginThrottle(clock: { now(): number }): LoginThrottle {
-  const windows = new Map<string, Window>();
+  const windows: Readonly<Record<Kind, Map<string, Window>>> = { pair: new Map(), network: new Map(), name: new Map() };
   return {
     // Counted before the password is checked: attempts at the same time count, too.
     attempt(email, address) {
       const now = clock.now();
-      const counted = limitsOf(email, address).map(([key, limit]) => ({ window: windowOf(key, now), limit }));
-      for (const { window, limit } of counted) {
-        if (window.failures >= limit) throw new TooManyRequests(Math.ceil((window.endsAt - now) / 1_000));
+      const counted = keysOf(email, address).map(([kind, key]) => ({ kind, window: windowOf(kind, key, now) }));
+      for (const { kind, window } of counted) {
+        const isOver = window.failures >= FAILURES_LIMIT[kind];
+        if (isOver) throw new TooManyRequests(Math.ceil((window.endsAt - now) / 1_000));
       }
       for (const { window } of counted) window.failures += 1;
     },
     succeeded(email, address) {
-      const [[pair], ...others] = limitsOf(email, address);
-      windows.delete(pair);
-      for (const [key] of others) {
-        const window = windows.get(key);
-        if (window !== undefined) window.failures -= 1;
+      for (const [kind, key] of keysOf(email, address)) {
+        const window = windows[kind].get(key);
+        if (kind === "pair") windows.pair.delete(key);
+        else if (window !== undefined) window.failures -= 1;
       }
     },
   };
 
-  function windowOf(key: string, now: number): Window {
-    const known = windows.get(key);
+  function windowOf(kind: Kind, key: string, now: number): Window {
+    const ofKind = windows[kind];
+    const known = ofKind.get(key);
     if (known !== undefined && known.endsAt > now) return known;
-    windows.delete(key);
-    const [oldest] = windows.keys();
-    if (windows.size >= ENTRIES_LIMIT && oldest !== undefined) windows.delete(oldest);
+    ofKind.delete(key);
+    if (ofKind.size >= ENTRIES_LIMIT) forgetOne(ofKind, now);
     const window = { endsAt: now + WINDOW_MS, failures: 0 };
-    windows.set(key, window);
+    ofKind.set(key, window);
     return window;
   }
 }
 
-/** What an attempt counts for, and how much of it there may be; the pair of both first. */
-function limitsOf(email: string, address: string) {
+function forgetOne(windows: Map<string, Window>, now: number): void {
+  let least: readonly [key: string, failures: number] | null = null;
+  let seen = 0;
+  for (const [key, { endsAt, failures }] of windows) {
+    const counting = endsAt > now ? failures : 0;
+    if (least === null || counting < least[1]) least = [key, counting];
+    seen += 1;
+    if (seen === OLDEST) break;
+  }
+  if (least !== null) windows.delete(least[0]);
+}
+
+/** What an attempt counts for. */
+function keysOf(email: string, address: string): readonly (readonly [Kind, string])[] {
+  const network = networkOf(address);
   return [
-    [`pair ${address} ${email}`, FAILURES_LIMIT.pair],
-    [`address ${address}`, FAILURES_LIMIT.address],
-    [`name ${email}`, FAILURES_LIMIT.name],
-  ] as const;
+    ["pair", `${network} ${email}`],
+    ["network", network],
+    ["name", email],
+  ];
 }

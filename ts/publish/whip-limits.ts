@@ -1,6 +1,6 @@
 // How much one address, and all together, may ask of the WHIP endpoint (reliability §1): token buckets for requests, and
 // a count of sessions that are not connected yet. It decides; it answers nobody.
-import { isIPv6 } from "node:net";
+import { networkOf } from "../network.ts";
 
 /** Requests may come in a burst of so many seconds' worth. */
 const BURST_S = 3;
@@ -136,17 +136,4 @@ class Bucket {
     this.#tokens -= 1;
     return null;
   }
-}
-
-/** An IPv6 client has a whole /64 to call from. */
-function networkOf(address: string): string {
-  if (!isIPv6(address)) return address;
-  const [head = "", tail = ""] = address.toLowerCase().split("::");
-  const groups = head.split(":").filter((group) => group !== "");
-  const missing = 8 - groups.length - tail.split(":").filter((group) => group !== "").length;
-  const whole = address.includes("::") ? [...groups, ...Array<string>(Math.max(0, missing)).fill("0"), tail] : groups;
-  return `${whole
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ""))
-    .join(":")}::/64`;
 }
