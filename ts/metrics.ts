@@ -8,6 +8,8 @@ type WebhookOutcome =
 
 /** A webhook answer that takes longer delays broadcasters noticeably, ms (W11). */
 const SLOW_ANSWER_MS = 300;
+/** How long a scrape waits for one number, ms. */
+const READ_LIMIT_MS = 2_000;
 
 /** What runs now. */
 interface LiveNumbers {
@@ -172,17 +174,14 @@ export function createMetrics(): Metrics {
           help,
           registers,
           async collect() {
-            this.set(await read());
+            this.set(await orUnknown(read));
           },
         });
       gauge("headgate_webhook_in_flight", "Webhook calls in flight", () => load().inFlight);
       gauge("headgate_webhook_waiting", "Webhook calls that wait for a place", () => load().waiting);
-      gauge("headgate_outbox_events", "publish_done events not delivered yet", async () => (await outbox()).events);
-      gauge(
-        "headgate_outbox_oldest_seconds",
-        "Age of the oldest of them",
-        async () => (await outbox()).oldestMs / 1000,
-      );
+      const depth = oncePerTurn(outbox);
+      gauge("headgate_outbox_events", "publish_done events not delivered yet", async () => (await depth()).events);
+      gauge("headgate_outbox_oldest_seconds", "Age of the oldest of them", async () => (await depth()).oldestMs / 1000);
       gauge("headgate_players", "Players that read", () => live().players);
       const byLabel = (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>
         new Gauge({
@@ -221,6 +220,21 @@ export function createMetrics(): Metrics {
       });
     },
   };
+}
+
+/** NaN when it cannot be read in time: a scrape is needed most while the store is down. */
+async function orUnknown(read: () => number | Promise<number>): Promise<number> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<number>((resolve) => {
+    timer = setTimeout(() => resolve(Number.NaN), READ_LIMIT_MS);
+  });
+  try {
+    return await Promise.race([read(), late]);
+  } catch {
+    return Number.NaN;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** All metrics of a scrape are collected in one turn of the event loop: what several of them tell is measured once. */

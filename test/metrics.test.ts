@@ -1,0 +1,17 @@
+// What a scrape tells while something it reads from is out of order.
+import { expect, test } from "vitest";
+import { createMetrics } from "../ts/metrics.ts";
+
+const live = () => ({ publishes: { rtmp: 2, whip: 0 }, players: 3, upstreams: {}, bytesIn: 0, bytesOut: 0 });
+const load = () => ({ inFlight: 1, waiting: 0, open: [] });
+
+test.each([
+  ["is down", () => Promise.reject(new Error("connection refused"))],
+  ["does not answer", () => new Promise<never>(() => {})],
+])("a store that %s costs the scrape what the store knows, and nothing else", async (_, outbox) => {
+  const metrics = createMetrics();
+  metrics.watchPublishing({ load, outbox, live });
+  const text = await metrics.registry.metrics();
+  expect(text).toContain("headgate_players 3");
+  expect(text).toMatch(/^headgate_outbox_events nan$/im);
+});
