@@ -95,6 +95,16 @@ test("a revocation that another process made is obeyed within seconds", async ()
   await until("refused", async () => (await verified(gateway, token)) !== "holds");
 });
 
+test("one that is made after the clock was set back by an hour is obeyed like any other", async () => {
+  const gateway = await opened();
+  const [first, second] = [await streamOf(gateway), await streamOf(gateway)];
+  const token = await issue(gateway, second);
+  await revokeStream(gateway.db, first, gateway.clock.ms);
+  await until("the first is seen", () => seen(gateway, first));
+  await revokeStream(gateway.db, second, gateway.clock.ms - 3_600_000);
+  await until("refused", async () => (await verified(gateway, token)) !== "holds");
+});
+
 test("a running broadcast outlives its token's expiry, and ends when the token or its stream is revoked", async () => {
   const gateway = await openWhipGateway();
   open.push(gateway);
@@ -110,6 +120,12 @@ test("a running broadcast outlives its token's expiry, and ends when the token o
   const refused = await gateway.call("POST", ENDPOINT, { body: OFFER, headers: first.headers });
   expect([refused.status, JSON.parse(refused.body).detail]).toEqual([401, "jwt expired"]);
 });
+
+/** Whether what a token for this stream carries tells that it was revoked. */
+async function seen(gateway: Gateway, name: string): Promise<boolean> {
+  const [, claims = ""] = (await issue(gateway, name)).split(".");
+  return Object.values(JSON.parse(Buffer.from(claims, "base64url").toString())).includes(1);
+}
 
 async function broadcasting(gateway: WhipGateway) {
   const ingesturl = "rtmp://ingest.example/live";

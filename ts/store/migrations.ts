@@ -2,7 +2,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { managementTables } from "./management-tables.ts";
-import { tokenTables } from "./token-tables.ts";
+import { revocationOrder, tokenTables } from "./token-tables.ts";
 import { webhookTables } from "./webhook-tables.ts";
 
 export interface Migration {
@@ -16,6 +16,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0003-management", up: managementTables },
   { name: "0004-tokens", up: tokenTables },
   { name: "0005-stream-upstreams", up: streamUpstreams },
+  { name: "0006-revocation-order", up: revocationOrder },
 ];
 
 /** The bookkeeping table, not part of the schema the service works with. */

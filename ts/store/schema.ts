@@ -118,6 +118,8 @@ export interface TokenRevocationTable {
   /** Of a stream: how often its tokens have been revoked; tokens with a lower number hold no more. */
   revision: number;
   updated_at: number;
+  /** Grows with every revocation, whoever made it and whatever the clock said. */
+  sequence: number;
   /** From then on the tokens have expired anyway. */
   expires_at: number;
 }

@@ -1,4 +1,5 @@
-// Migration 0004-tokens: when token keys changed their state, and which web tokens are revoked.
+// Migrations 0004-tokens: when token keys changed their state, and which web tokens are revoked; 0006: in which order
+// they were.
 import { type Kysely, sql } from "kysely";
 
 export async function tokenTables(db: Kysely<unknown>): Promise<void> {
@@ -16,4 +17,14 @@ export async function tokenTables(db: Kysely<unknown>): Promise<void> {
     .addPrimaryKeyConstraint("token_revocation_of", ["kind", "value"])
     .execute();
   await db.schema.createIndex("token_revocation_newest").on("token_revocation").column("updated_at").execute();
+}
+
+/** Clocks are set back; a number that the store hands out is not. */
+export async function revocationOrder(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable("token_revocation")
+    .addColumn("sequence", "bigint", (column) => column.notNull().defaultTo(0))
+    .execute();
+  await db.schema.dropIndex("token_revocation_newest").execute();
+  await db.schema.createIndex("token_revocation_newest").on("token_revocation").column("sequence").execute();
 }

@@ -6,8 +6,8 @@ import type { Schema, TokenRevocationTable } from "../store/schema.ts";
 
 /** How often the store is asked for new revocations, ms. */
 const LOOK_EVERY_MS = 1_000;
-/** How far back each look goes: clocks of several writers differ, ms. */
-const LOOK_BACK_MS = 60_000;
+/** What the store counts revocations under. */
+const SEQUENCE = "token_revocation";
 /** No token lives longer than this after it was issued (T1), and a day, ms. */
 const TOKEN_LIFE_LIMIT_MS = 366 * 86_400_000;
 
@@ -44,25 +44,45 @@ export function jtiWithin(organisationHash: string, jti: string): string {
  *  nobody knows. */
 export async function revokeToken(db: Kysely<Schema>, jti: string, exp: number | null, now: number): Promise<void> {
   const expires_at = exp === null ? now + TOKEN_LIFE_LIMIT_MS : exp * 1000;
-  await db
-    .insertInto("token_revocation")
-    .values({ kind: "jti", value: jti, revision: 1, updated_at: now, expires_at })
-    .onConflict((conflict) => conflict.columns(["kind", "value"]).doUpdateSet({ updated_at: now }))
-    .execute();
+  await inOrder(db, async (trx, sequence) => {
+    await trx
+      .insertInto("token_revocation")
+      .values({ kind: "jti", value: jti, revision: 1, updated_at: now, sequence, expires_at })
+      .onConflict((conflict) => conflict.columns(["kind", "value"]).doUpdateSet({ updated_at: now, sequence }))
+      .execute();
+  });
 }
 
 /** Revokes every token that exists for a stream; ones issued later hold. */
 export async function revokeStream(db: Kysely<Schema>, streamName: string, now: number): Promise<void> {
   const times = { updated_at: now, expires_at: now + TOKEN_LIFE_LIMIT_MS };
-  await db
-    .insertInto("token_revocation")
-    .values({ kind: "stream", value: streamName, revision: 1, ...times })
-    .onConflict((conflict) =>
-      conflict
-        .columns(["kind", "value"])
-        .doUpdateSet((eb) => ({ ...times, revision: eb("token_revocation.revision", "+", 1) })),
-    )
-    .execute();
+  await inOrder(db, async (trx, sequence) => {
+    await trx
+      .insertInto("token_revocation")
+      .values({ kind: "stream", value: streamName, revision: 1, ...times, sequence })
+      .onConflict((conflict) =>
+        conflict
+          .columns(["kind", "value"])
+          .doUpdateSet((eb) => ({ ...times, sequence, revision: eb("token_revocation.revision", "+", 1) })),
+      )
+      .execute();
+  });
+}
+
+/** Runs `write` with the next number. In one transaction: the counter's row stays locked until what has the number can
+ *  be seen, so that nobody who sees a number has missed a lower one. */
+async function inOrder(
+  db: Kysely<Schema>,
+  write: (trx: Kysely<Schema>, sequence: number) => Promise<void>,
+): Promise<void> {
+  if (!db.isTransaction) return await db.transaction().execute((trx) => inOrder(trx, write));
+  const { next } = await db
+    .insertInto("sequence")
+    .values({ name: SEQUENCE, next: 1 })
+    .onConflict((conflict) => conflict.column("name").doUpdateSet((eb) => ({ next: eb("sequence.next", "+", 1) })))
+    .returning("next")
+    .executeTakeFirstOrThrow();
+  await write(db, Number(next));
 }
 
 /** Reads all revocations and watches for more until `stop`. */
@@ -80,8 +100,8 @@ export async function openRevocations(deps: {
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  function take({ kind, value, revision, updated_at, expires_at }: TokenRevocationTable): void {
-    newest = Math.max(newest, updated_at);
+  function take({ kind, value, revision, sequence, expires_at }: TokenRevocationTable): void {
+    newest = Math.max(newest, Number(sequence));
     const isNew = kind === "jti" ? !tokens.has(value) : (streams.get(value)?.revision ?? 0) < revision;
     if (!isNew) return;
     if (kind === "jti") tokens.set(value, expires_at);
@@ -90,11 +110,7 @@ export async function openRevocations(deps: {
   }
 
   async function look(): Promise<void> {
-    const rows = await db
-      .selectFrom("token_revocation")
-      .selectAll()
-      .where("updated_at", ">=", newest - LOOK_BACK_MS)
-      .execute();
+    const rows = await db.selectFrom("token_revocation").selectAll().where("sequence", ">=", newest).execute();
     for (const row of rows) take(row);
   }
 
