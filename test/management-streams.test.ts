@@ -112,7 +112,7 @@ function sessionOf(stream: Stream, clientId: number, organisationId = gateway.or
     tracks: { video: { codec: "h264", width: 1280, height: 720 }, audio: null },
     upstreams: [
       {
-        id: 7,
+        id: "7",
         url: "rtmp://up.example:1935/live",
         source: "session",
         state: "sending",
@@ -148,7 +148,7 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
     tracks: { video: { codec: "h264", width: 1280, height: 720 }, audio: null },
     upstreams: [
       {
-        id: 7,
+        id: "7",
         url: "rtmp://up.example:1935/live",
         source: "session",
         state: "sending",
@@ -183,7 +183,7 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
   expect(await kick("ü")).toMatchObject({ status: 400, body: { error: { code: 9002 } } });
   expect(gateway.live.calls).toStrictEqual([
     "addUpstream 41 rtmp://b.example/live/key",
-    "removeUpstream 41 rtmp://up.example:1935/live",
+    "removeUpstream 41 7",
     "kick 41 Publish was ended by the operator",
     "kick 41 Off air",
   ]);

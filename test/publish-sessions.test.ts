@@ -1,6 +1,6 @@
 // Live sessions as an operator sees and steers them, and a stream's own upstreams on their way to its publishes.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { WhipDiagnostics } from "../ts/media.ts";
+import type { UpstreamStatus, WhipDiagnostics } from "../ts/media.ts";
 import { createLiveSessions, type LiveSessions } from "../ts/publish/sessions.ts";
 import { addStream, openStage, STREAM, type Stage } from "./support/publishing.ts";
 
@@ -17,6 +17,19 @@ beforeEach(async () => {
 afterEach(() => stage.close());
 
 const told = (what: string) => stage.media.told.filter((each) => each.told === what);
+
+/** As a snapshot shows it: two of one host and app look the same. */
+const upstream = (id: string, source: UpstreamStatus["source"]): UpstreamStatus => ({
+  id,
+  url: "rtmp://93.184.216.34:1935/live",
+  source,
+  state: "sending",
+  since: 0,
+  lastError: null,
+  bytesOut: 0,
+  droppedFrames: 0,
+  reconnects: 0,
+});
 
 describe("a running publish", () => {
   test("is listed with what the media core counts, oldest first, until it ends", async () => {
@@ -50,7 +63,7 @@ describe("a running publish", () => {
   test("says that its audio cannot be transcoded, and so does each of its upstreams", async () => {
     const clientId = await stage.allowed(STREAM);
     const upstream = {
-      id: 1,
+      id: "1",
       url: "rtmp://up.example:1935/live",
       source: "session",
       state: "sending",
@@ -97,7 +110,8 @@ describe("a running publish", () => {
     expect(sessions.kick("org2", clientId, "")).toBe(false);
     expect(sessions.kickStream("org2", STREAM_ID, "")).toBe(false);
     expect(await sessions.addUpstream("org2", clientId, "rtmp://93.184.216.34/live/key")).toBe(false);
-    expect(sessions.removeUpstream("org2", clientId, "rtmp://93.184.216.34/live/key")).toBe(false);
+    stage.media.measure(clientId, { upstreams: [upstream("1", "session")] });
+    expect(sessions.removeUpstream("org2", clientId, "1")).toBe("unknown");
     expect(stage.media.told.map((each) => each.told)).toEqual(["allow"]);
   });
 
@@ -116,9 +130,20 @@ describe("a running publish", () => {
     const clientId = await stage.allowed(STREAM);
     const url = "rtmp://93.184.216.34/live/key?token=1";
     expect(await sessions.addUpstream("org1", clientId, url)).toBe(true);
-    expect(sessions.removeUpstream("org1", clientId, url)).toBe(true);
-    expect(told("add_upstream")).toEqual([{ told: "add_upstream", clientId, url, source: "session" }]);
-    expect(told("remove_upstream")).toEqual([{ told: "remove_upstream", clientId, url }]);
+    const [added] = told("add_upstream");
+    expect(added).toMatchObject({ clientId, url, source: "session", id: expect.stringMatching(/^[\da-f-]{36}$/) });
+    // Two that look the same but for their stream keys, which nobody is shown.
+    stage.media.measure(clientId, { upstreams: [upstream("1", "session"), upstream("2", "stream")] });
+    expect(sessions.removeUpstream("org1", clientId, "2")).toBe("removed");
+    expect(sessions.removeUpstream("org1", clientId, "3")).toBe("unknown");
+    expect(told("remove_upstream")).toEqual([{ told: "remove_upstream", clientId, id: "2" }]);
+  });
+
+  test("keeps the operator's upstreams, whoever asks", async () => {
+    const clientId = await stage.allowed(STREAM);
+    stage.media.measure(clientId, { upstreams: [upstream("deployment-1", "deployment")] });
+    expect(sessions.removeUpstream("org1", clientId, "deployment-1")).toBe("operators");
+    expect(told("remove_upstream")).toEqual([]);
   });
 
   test.each([
@@ -150,24 +175,24 @@ describe("a stream's own upstreams", () => {
   const url = "rtmps://me:word@upstream.example/app/key?token=1";
 
   test("are where each of its publishes is pushed to", async () => {
-    await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, url, 1);
-    expect(await stage.request(STREAM)).toMatchObject({ told: "allow", upstreams: [{ url, source: "stream" }] });
+    const { id } = await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, url, 1);
+    expect(await stage.request(STREAM)).toMatchObject({ told: "allow", upstreams: [{ id, url, source: "stream" }] });
   });
 
   test("reach a running publish when they change, and no other", async () => {
     await addStream(stage.db, "Ab1Cd-other", "created");
     await stage.allowed("Ab1Cd-other");
     const clientId = await stage.allowed(STREAM);
-    sessions.followStream("org1", STREAM_ID, { added: url });
-    sessions.followStream("org1", STREAM_ID, { removed: url });
-    expect(told("add_upstream")).toEqual([{ told: "add_upstream", clientId, url, source: "stream" }]);
-    expect(told("remove_upstream")).toEqual([{ told: "remove_upstream", clientId, url }]);
+    sessions.followStream("org1", STREAM_ID, { added: { id: "7", url } });
+    sessions.followStream("org1", STREAM_ID, { removed: "7" });
+    expect(told("add_upstream")).toEqual([{ told: "add_upstream", clientId, id: "7", url, source: "stream" }]);
+    expect(told("remove_upstream")).toEqual([{ told: "remove_upstream", clientId, id: "7" }]);
   });
 
   test("are unreadable in the store", async () => {
     await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, url, 1);
     const [row] = await stage.db.selectFrom("stream_upstream").selectAll().execute();
     for (const secret of ["word", "key", "token", "upstream.example"]) expect(row?.url).not.toContain(secret);
-    expect(await stage.streamUpstreams.urls(STREAM_ID)).toEqual([url]);
+    expect(await stage.streamUpstreams.of(STREAM_ID)).toMatchObject([{ url }]);
   });
 });

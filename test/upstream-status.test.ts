@@ -57,7 +57,7 @@ function gateway(event: MediaEvent): void {
   if (event.kind === "publish_ended") ended = event;
   if (event.kind === "address_wanted") media.dial(event.push, [LOOPBACK]);
   if (event.kind === "publish_requested") {
-    const wanted = upstreams.map((url) => ({ url, source: "stream" as const }));
+    const wanted = upstreams.map((url, at) => ({ id: String(at), url, source: "stream" as const }));
     media.allow(event.request, { clientId: CLIENT_ID, upstreams: wanted });
   }
 }

@@ -90,6 +90,11 @@ export class ScopeRequired extends ServiceError {
   readonly code = "scope_required";
 }
 
+/** The upstream is there, but the operator's, for every publish. */
+export class OperatorsUpstream extends ServiceError {
+  readonly code = "operators_upstream";
+}
+
 /** A session alone does not do: the page token is missing or wrong, or another site's page made the request. */
 export class ForeignPage extends ServiceError {
   readonly code = "foreign_page";
@@ -205,6 +210,7 @@ export type HttpError =
   | BadApiKey
   | RoleRequired
   | ScopeRequired
+  | OperatorsUpstream
   | ForeignPage
   | WrongCredentials
   | NotUnique
@@ -286,6 +292,12 @@ const TABLE: Table = {
     numbers: [2001, 1001],
     message: "Access denied",
     userinfo: () => ({ required_scope: "organisation" }),
+  },
+  operators_upstream: {
+    status: 403,
+    numbers: [2001, 1001],
+    message: "Access denied",
+    userinfo: () => ({ reason: "the operator's upstreams cannot be removed" }),
   },
   foreign_page: {
     status: 403,

@@ -125,6 +125,8 @@ export type UpstreamSource = "deployment" | "stream" | "session" | "own";
 
 /** Where a publish is to be pushed. */
 export interface Upstream {
+  /** Unique within the publish, and nothing secret. */
+  readonly id: string;
   /** A complete RTMP URL: it may hold secrets. */
   readonly url: string;
   readonly source: UpstreamSource;
@@ -132,8 +134,8 @@ export interface Upstream {
 
 /** How one upstream of a running publish does. */
 export interface UpstreamStatus {
-  /** Unique within the publish. */
-  readonly id: number;
+  /** As it was ordered. */
+  readonly id: string;
   /** `rtmp[s]://host:port/app`: without credentials, stream key and arguments. */
   readonly url: string;
   readonly source: UpstreamSource;
@@ -285,8 +287,8 @@ export interface Media extends WhipMedia {
   end(clientId: number, reason: EndRequest, description: string): void;
   /** Pushes a running publish to one more upstream; one that it has already is as good as added. */
   addUpstream(clientId: number, upstream: Upstream): "added" | "not_running" | "too_many";
-  /** Takes an upstream from a running publish: its complete URL, or as a snapshot shows it. False when there is none. */
-  removeUpstream(clientId: number, url: string): boolean;
+  /** Takes an upstream from a running publish. False when it has none of that id. */
+  removeUpstream(clientId: number, id: string): boolean;
   /** null when the publish is not running. */
   snapshot(clientId: number): PublishSnapshot | null;
   /** Who plays a running publish, the oldest first, the first thousand; none when it does not run. */
@@ -344,7 +346,8 @@ export function startMedia(
         ...publish,
         ...(connectInfo === null ? {} : { connectInfo: Buffer.from(connectInfo) }),
         name: Buffer.from(name),
-        upstreams: ownUpstream === null ? [...upstreams] : [...upstreams, { url: ownUpstream, source: "own" }],
+        upstreams:
+          ownUpstream === null ? [...upstreams] : [...upstreams, { id: "own", url: ownUpstream, source: "own" }],
       }),
     transcoders: () => core.transcoders(),
     failedTranscoders: () => core.failedTranscoders(),
@@ -357,7 +360,7 @@ export function startMedia(
     end: (clientId, reason, description) => core.end(clientId, reason, description),
     // The bridge has exactly these outcomes.
     addUpstream: (clientId, upstream) => core.addUpstream(clientId, upstream) as ReturnType<Media["addUpstream"]>,
-    removeUpstream: (clientId, url) => core.removeUpstream(clientId, url),
+    removeUpstream: (clientId, id) => core.removeUpstream(clientId, id),
     players: (clientId) => core.players(clientId),
     snapshot(clientId) {
       const counters = core.snapshot(clientId);

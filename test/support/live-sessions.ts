@@ -34,9 +34,12 @@ export function createRecordedSessions(): RecordedSessions {
         calls.push(`addUpstream ${clientId} ${url}`);
         return find(organisationId, clientId) !== undefined;
       },
-      removeUpstream(organisationId, clientId, url) {
-        calls.push(`removeUpstream ${clientId} ${url}`);
-        return find(organisationId, clientId) !== undefined;
+      removeUpstream(organisationId, clientId, id) {
+        const upstream = find(organisationId, clientId)?.upstreams.find((of) => of.id === id);
+        if (upstream === undefined) return "unknown";
+        if (upstream.source === "deployment") return "operators";
+        calls.push(`removeUpstream ${clientId} ${id}`);
+        return "removed";
       },
       followStream() {},
       limitBitrate(organisationId, clientId, kbps) {

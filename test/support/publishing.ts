@@ -40,7 +40,7 @@ type Told =
   | { readonly told: "deny"; readonly request: number; readonly code: string; readonly description: string }
   | ({ readonly told: "open_whip" } & WhipPublish)
   | ({ readonly told: "add_upstream"; readonly clientId: number } & Upstream)
-  | { readonly told: "remove_upstream"; readonly clientId: number; readonly url: string }
+  | { readonly told: "remove_upstream"; readonly clientId: number; readonly id: string }
   | { readonly told: "patch_whip"; readonly clientId: number; readonly fragment: string }
   | { readonly told: "send_whip_data"; readonly clientId: number; readonly data: string }
   | { readonly told: "limit_whip_bitrate"; readonly clientId: number; readonly kbps: number }
@@ -124,8 +124,8 @@ export class RecordingMedia implements Media {
     this.told.push({ told: "add_upstream", clientId, ...upstream });
     return this.snapshots.has(clientId) ? "added" : "not_running";
   }
-  removeUpstream(clientId: number, url: string): boolean {
-    this.told.push({ told: "remove_upstream", clientId, url });
+  removeUpstream(clientId: number, id: string): boolean {
+    this.told.push({ told: "remove_upstream", clientId, id });
     return this.snapshots.has(clientId);
   }
   players(): readonly PlayerStatus[] {
@@ -235,7 +235,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
   const publishing = createPublishing({
     db: store.db,
     media: () => media,
-    streamUpstreams: streamUpstreams.urls,
+    streamUpstreams: streamUpstreams.of,
     customers,
     metrics,
     clock: now,

@@ -128,7 +128,8 @@ export interface components {
       transcoder_error: (string | null);
     };
     SessionUpstream: {
-      id: number;
+      /** Of a stream's upstream the same as there */
+      id: string;
       /** Without credentials, stream key and arguments */
       url: string;
       source: "deployment" | "stream" | "session" | "own";

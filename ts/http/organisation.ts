@@ -46,7 +46,10 @@ export function organisationRoutes(deps: {
     },
     async (c, caller) => {
       const webhook = webhookOf(await readJson(c));
-      const refusal = webhook === null ? null : await deps.checkWebhookUrl(webhook, { dev: config.dev });
+      const refusal =
+        webhook === null
+          ? null
+          : await deps.checkWebhookUrl(webhook, { dev: config.dev, owner: caller.organisation.id });
       if (refusal !== null) throw new BadWebhookUrl(refusal.reason);
       if (webhook !== null) await secrets.ensure(caller.organisation.id);
       return c.json(await change(caller, webhook));

@@ -1,6 +1,13 @@
 // /session: publishes that run now, in this process: list, show, kick, upstreams for as long as they run.
 import type { Kysely } from "kysely";
-import { InvalidValue, ParameterRequired, UnknownRecord, UnknownUpstream, WrongDataType } from "../errors.ts";
+import {
+  InvalidValue,
+  OperatorsUpstream,
+  ParameterRequired,
+  UnknownRecord,
+  UnknownUpstream,
+  WrongDataType,
+} from "../errors.ts";
 import type { PlayerStatus } from "../media.ts";
 import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
@@ -17,7 +24,7 @@ const REASON = "Publish was ended by the operator";
 
 const Upstream = z
   .object({
-    id: z.int(),
+    id: z.string().openapi({ description: "Of a stream's upstream the same as there" }),
     url: z.string().openapi({ description: "Without credentials, stream key and arguments" }),
     source: z.enum(["deployment", "stream", "session", "own"]),
     state: z.enum(["connecting", "sending", "waiting", "refused"]),
@@ -168,12 +175,19 @@ export function sessionRoutes(deps: {
 
   routes.guarded(
     "DELETE /session/{client_id}/upstream/{id}",
-    { tag: "Sessions", summary: "Push to an upstream no longer", answer: Session, errors: [404] },
+    {
+      tag: "Sessions",
+      summary: "Push to an upstream no longer",
+      description: "Those with source deployment are the operator's and stay.",
+      answer: Session,
+      errors: [404],
+    },
     async (c, caller) => {
       const session = await find(caller, c.req.param("client_id"));
-      const upstream = session.upstreams.find(({ id }) => String(id) === c.req.param("id"));
-      if (upstream === undefined) throw new UnknownUpstream();
-      if (!sessions.removeUpstream(session.organisationId, session.clientId, upstream.url)) throw new UnknownUpstream();
+      const { organisationId, clientId } = session;
+      const outcome = sessions.removeUpstream(organisationId, clientId, c.req.param("id"));
+      if (outcome === "operators") throw new OperatorsUpstream();
+      if (outcome === "unknown") throw new UnknownUpstream();
       await record(caller, { action: "session.upstream.remove", subject: session.streamId, detail: detailOf(session) });
       return c.json(sessionRecord(sessions.show(session.organisationId, session.clientId) ?? session));
     },

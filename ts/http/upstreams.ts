@@ -11,8 +11,8 @@ import { readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type Routes, Time, z } from "./openapi.ts";
 
-/** Judges a URL at save (W21): null, or why not. */
-export type CheckUpstreamUrl = (url: string) => Promise<null | { readonly reason: string }>;
+/** Judges a URL at save (W21): null, or why not. `owner`: the organisation that asks. */
+export type CheckUpstreamUrl = (url: string, owner: string) => Promise<null | { readonly reason: string }>;
 
 interface UpstreamDeps {
   readonly db: Kysely<Schema>;
@@ -65,14 +65,14 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
       const { organisation } = caller;
       const { id } = await find(caller, c.req.param("id"));
       const url = urlOf(await readJson(c));
-      const refusal = await deps.checkUpstreamUrl(url);
+      const refusal = await deps.checkUpstreamUrl(url, organisation.id);
       if (refusal !== null) throw new InvalidValue("url", refusal.reason);
       const now = clock.now();
       const change = { action: "stream.upstream.add", subject: id, detail: { url: shownUpstream(url) } };
       const added = await changed(db, caller, now, change, (trx) =>
         streamUpstreams.add(trx, organisation.id, id, url, now),
       );
-      sessions.followStream(organisation.id, id, { added: url });
+      sessions.followStream(organisation.id, id, { added });
       return c.json(record(added));
     },
   );
@@ -95,7 +95,7 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
       const removed = await changed(db, caller, clock.now(), change, (trx) =>
         streamUpstreams.remove(trx, organisation.id, id, c.req.param("upstream_id")),
       );
-      sessions.followStream(organisation.id, id, { removed: removed.url });
+      sessions.followStream(organisation.id, id, { removed: removed.id });
       return c.json(record(removed));
     },
   );

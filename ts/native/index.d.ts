@@ -57,11 +57,8 @@ export declare class MediaCore {
   players(clientId: number): Array<PlayerCounters>
   /** Pushes a running publish to one more upstream: added, not_running or too_many. */
   addUpstream(clientId: number, options: UpstreamOptions): string
-  /**
-   * Takes an upstream from a running publish: its complete URL, or as a snapshot shows it. False when it has none
-   * like that.
-   */
-  removeUpstream(clientId: number, url: string): boolean
+  /** Takes an upstream from a running publish. False when it has none of that id. */
+  removeUpstream(clientId: number, id: string): boolean
   /** Ends every session and joins the workers off the JavaScript thread. Drain once more afterwards. */
   stop(): Promise<unknown>
 }
@@ -208,8 +205,8 @@ export interface TrackReport {
 
 /** How one upstream of a running publish does. */
 export interface UpstreamCounters {
-  /** Unique within the publish. */
-  id: number
+  /** As it was given. */
+  id: string
   /** Scheme, host, port and app. */
   url: string
   /** deployment, stream, session or own. */
@@ -226,6 +223,8 @@ export interface UpstreamCounters {
 
 /** Where a publish is to be pushed. */
 export interface UpstreamOptions {
+  /** Unique within the publish, and nothing secret. */
+  id: string
   /** A complete RTMP URL. */
   url: string
   /** deployment, stream, session or own. */

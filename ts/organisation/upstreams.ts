@@ -26,8 +26,8 @@ export interface StreamUpstreams {
   add(trx: Kysely<Schema>, organisationId: string, streamId: string, url: string, now: number): Promise<StreamUpstream>;
   /** In the caller's transaction; returns what was removed. Rejects with `UnknownStream` or `UnknownUpstream`. */
   remove(trx: Kysely<Schema>, organisationId: string, streamId: string, id: string): Promise<StreamUpstream>;
-  /** Complete URLs, for a publish that begins. */
-  urls(streamId: string): Promise<readonly string[]>;
+  /** For a publish that begins. */
+  of(streamId: string): Promise<readonly StreamUpstream[]>;
 }
 
 export function createStreamUpstreams(deps: {
@@ -77,7 +77,7 @@ export function createStreamUpstreams(deps: {
       await trx.deleteFrom("stream_upstream").where("id", "=", id).execute();
       return removed;
     },
-    urls: async (streamId) => (await all(db, streamId)).map(({ url }) => url),
+    of: async (streamId) => await all(db, streamId),
   };
 
   async function all(from: Kysely<Schema>, streamId: string): Promise<readonly StreamUpstream[]> {

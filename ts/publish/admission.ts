@@ -61,8 +61,8 @@ export interface AdmissionDeps {
   readonly customers: Pick<Customers, "of">;
   readonly outbox: Outbox;
   readonly media: () => Media;
-  /** Complete RTMP URLs that a stream is pushed to. */
-  readonly streamUpstreams: (streamId: string) => Promise<readonly string[]>;
+  /** Where a stream is pushed to: its upstreams' ids and complete URLs. */
+  readonly streamUpstreams: (streamId: string) => Promise<readonly Pick<Upstream, "id" | "url">[]>;
   readonly clock: { now(): number };
   readonly log: Logger;
   readonly settings: {
@@ -131,7 +131,10 @@ export function createAdmission(deps: AdmissionDeps): {
       };
       const accepted = await accept(intent, customer);
       if (accepted.outcome === "denied") return accepted;
-      const upstreams = [...configured.map(upstreamOf("deployment")), ...accepted.upstreams.map(upstreamOf("stream"))];
+      const upstreams: readonly Upstream[] = [
+        ...configured.map((url, at) => ({ id: `deployment-${at + 1}`, url, source: "deployment" as const })),
+        ...accepted.upstreams.map(({ id, url }) => ({ id, url, source: "stream" as const })),
+      ];
       allowed = intent.clientId;
       return { outcome: "allowed", clientId: allowed, intent, upstreams, maxBitrateKbps, acceptedAt: clock.now() };
     } finally {
@@ -150,7 +153,7 @@ export function createAdmission(deps: AdmissionDeps): {
   async function accept(
     intent: Intent,
     customer: Customer,
-  ): Promise<{ readonly outcome: "live"; readonly upstreams: readonly string[] } | Denied> {
+  ): Promise<{ readonly outcome: "live"; readonly upstreams: readonly Pick<Upstream, "id" | "url">[] } | Denied> {
     const refusal = await ask(intent, customer);
     if (refusal !== null) return refusal;
     try {
@@ -220,10 +223,6 @@ export function createAdmission(deps: AdmissionDeps): {
     deps.media().end(running, "replaced", "Replaced by a new publish of the same name");
     await names.ended(name, REPLACEMENT_LIMIT_MS);
   }
-}
-
-function upstreamOf(source: Upstream["source"]): (url: string) => Upstream {
-  return (url) => ({ url, source });
 }
 
 /** Exactly 200 allows (W10); no usable answer denies unless the organisation wants it otherwise (W12). */

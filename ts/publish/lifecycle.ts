@@ -2,7 +2,7 @@
 // updates, records and the outbox; each of them is told in its own file.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import type { AddressWanted, Media, MediaEvent, PublishEnded, PublishRequested } from "../media.ts";
+import type { AddressWanted, Media, MediaEvent, PublishEnded, PublishRequested, Upstream } from "../media.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { Schema } from "../store/schema.ts";
@@ -25,6 +25,8 @@ import { createWorkbench, type Workbench } from "./workbench.ts";
 /** How often the counters of running publishes are persisted (W8) and checked for what an operator must know, and
  *  unrecorded ends tried again, ms. */
 const PERSIST_INTERVAL_MS = 10_000;
+/** Whose turn it is when the name of an upstream is resolved that the operator configured. */
+const OPERATOR = "operator";
 /** How long `stop` waits for work under way, and then again for the outbox, ms. */
 const STOP_LIMIT_MS = 5_000;
 
@@ -34,8 +36,8 @@ export interface PublishingDeps {
   readonly storeProblem?: () => string | null;
   /** Asked at each use: the media core may start after this. */
   readonly media: () => Media;
-  /** Complete RTMP URLs that a stream is pushed to. */
-  readonly streamUpstreams: (streamId: string) => Promise<readonly string[]>;
+  /** Where a stream is pushed to: its upstreams' ids and complete URLs. */
+  readonly streamUpstreams: (streamId: string) => Promise<readonly Pick<Upstream, "id" | "url">[]>;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -334,7 +336,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     // A customer's upstream is not exempt because the operator has one on the same host.
     const isOperators = event.source === "deployment" && isConfiguredUpstream(settings.upstreamPush, event.host);
     const exempt = settings.dev || isOperators;
-    const addresses = await resolveUpstream(event.host, { exempt });
+    const owner = isOperators ? OPERATOR : (running.get(event.clientId)?.intent.organisationId ?? event.host);
+    const addresses = await resolveUpstream(event.host, { exempt, owner });
     if (addresses.length === 0)
       log.warn({ clientId: event.clientId, host: event.host }, "upstream has no usable address");
     deps.media().dial(event.push, addresses);

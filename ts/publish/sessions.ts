@@ -1,4 +1,5 @@
 // Publish sessions that run now, as an operator sees and steers them: list, show, kick, upstreams while live.
+import { randomUUID } from "node:crypto";
 import { InvalidValue } from "../errors.ts";
 import type { Media, PlayerStatus, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
 import { lowestLimit } from "./bitrate-limit.ts";
@@ -59,15 +60,15 @@ export interface LiveSessions {
   /** Pushes the running publish to one more upstream until it ends or the upstream is removed. Resolves to false when
    *  it does not run. Rejects with `InvalidValue` for a URL that may not be used (W21). */
   addUpstream(organisationId: string, clientId: number, url: string): Promise<boolean>;
-  /** `url`: the complete URL, or one as `show` writes it. False when the publish does not run or has no such upstream. */
-  removeUpstream(organisationId: string, clientId: number, url: string): boolean;
+  /** `id`: as `show` gives it. The operator's cannot be removed. */
+  removeUpstream(organisationId: string, clientId: number, id: string): "removed" | "unknown" | "operators";
   /** Tells the sender to stay below so many kbit/s, 0 for no limit of its own; the organisation's holds beside it. */
   limitBitrate(organisationId: string, clientId: number, kbps: number): "told" | "cannot_be_told" | "not_running";
-  /** The stream's stored upstreams have changed: a running publish of it follows. */
+  /** The stream's stored upstreams have changed: a running publish of it follows. `removed`: an id. */
   followStream(
     organisationId: string,
     streamId: string,
-    change: { readonly added: string } | { readonly removed: string },
+    change: { readonly added: { readonly id: string; readonly url: string } } | { readonly removed: string },
   ): void;
 }
 
@@ -95,16 +96,21 @@ export function createLiveSessions(deps: {
     kickStream: (organisationId, streamId, description) => kick(findStream(organisationId, streamId), description),
     async addUpstream(organisationId, clientId, url) {
       if (find(organisationId, clientId) === undefined) return false;
-      const refusal = await checkUpstreamUrl(url, { dev });
+      const refusal = await checkUpstreamUrl(url, { dev, owner: organisationId });
       if (refusal !== null) throw new InvalidValue("url", refusal.reason);
       // It may have ended meanwhile.
       if (find(organisationId, clientId) === undefined) return false;
-      const outcome = media().addUpstream(clientId, { url, source: "session" });
+      const outcome = media().addUpstream(clientId, { id: randomUUID(), url, source: "session" });
       if (outcome === "too_many") throw new InvalidValue("url", "is one more upstream than a publish may have");
       return outcome === "added";
     },
-    removeUpstream(organisationId, clientId, url) {
-      return find(organisationId, clientId) !== undefined && media().removeUpstream(clientId, url);
+    removeUpstream(organisationId, clientId, id) {
+      const publish = find(organisationId, clientId);
+      const upstreams = (publish && media().snapshot(clientId))?.upstreams ?? [];
+      const upstream = upstreams.find((of) => of.id === id);
+      if (upstream === undefined) return "unknown";
+      if (upstream.source === "deployment") return "operators";
+      return media().removeUpstream(clientId, id) ? "removed" : "unknown";
     },
     limitBitrate(organisationId, clientId, kbps) {
       const publish = find(organisationId, clientId);
@@ -117,8 +123,10 @@ export function createLiveSessions(deps: {
       const publish = findStream(organisationId, streamId);
       if (publish === undefined) return;
       // One beyond what a publish may have is pushed to from the next publish on.
-      if ("added" in change) media().addUpstream(publish.clientId, { url: change.added, source: "stream" });
-      else media().removeUpstream(publish.clientId, change.removed);
+      if ("added" in change) {
+        const { id, url } = change.added;
+        media().addUpstream(publish.clientId, { id, url, source: "stream" });
+      } else media().removeUpstream(publish.clientId, change.removed);
     },
   };
 

@@ -241,12 +241,11 @@ impl MediaCore {
         Ok(outcome.into())
     }
 
-    /// Takes an upstream from a running publish: its complete URL, or as a snapshot shows it. False when it has none
-    /// like that.
+    /// Takes an upstream from a running publish. False when it has none of that id.
     #[napi(catch_unwind)]
-    pub fn remove_upstream(&self, client_id: f64, url: String) -> Result<bool> {
+    pub fn remove_upstream(&self, client_id: f64, id: String) -> Result<bool> {
         let client_id = whole(client_id)?;
-        Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.remove_upstream(client_id, &url)))
+        Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.remove_upstream(client_id, &id)))
     }
 
     /// Ends every session and joins the workers off the JavaScript thread. Drain once more afterwards.
@@ -267,7 +266,7 @@ pub(crate) fn upstream(options: &UpstreamOptions) -> Result<Upstream> {
         "own" => UpstreamSource::Own,
         _ => return Err(Error::new(Status::InvalidArg, "unknown source")),
     };
-    Ok(Upstream { url, source })
+    Ok(Upstream { id: options.id.clone(), url, source })
 }
 
 fn address(text: &str) -> Result<IpAddr> {

@@ -43,6 +43,8 @@ pub struct MediaOptions {
 /// Where a publish is to be pushed.
 #[napi(object)]
 pub struct UpstreamOptions {
+    /// Unique within the publish, and nothing secret.
+    pub id: String,
     /// A complete RTMP URL.
     pub url: String,
     /// deployment, stream, session or own.
@@ -198,8 +200,8 @@ pub struct AudioTrack {
 /// How one upstream of a running publish does.
 #[napi(object)]
 pub struct UpstreamCounters {
-    /// Unique within the publish.
-    pub id: f64,
+    /// As it was given.
+    pub id: String,
     /// Scheme, host, port and app.
     pub url: String,
     /// deployment, stream, session or own.
@@ -217,7 +219,7 @@ pub struct UpstreamCounters {
 impl From<UpstreamStatus> for UpstreamCounters {
     fn from(status: UpstreamStatus) -> Self {
         Self {
-            id: number(status.id),
+            id: status.id,
             url: status.url,
             source: status.source.code().into(),
             state: status.state.code().into(),

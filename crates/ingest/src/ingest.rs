@@ -185,12 +185,11 @@ impl Ingest {
         }
     }
 
-    /// Takes an upstream from a running publish: the complete URL, or as a snapshot shows it. False when it has none
-    /// like that.
-    pub fn remove_upstream(&self, client_id: u64, url: &str) -> bool {
+    /// Takes an upstream from a running publish, by its [`Upstream::id`]. False when it has none of that name.
+    pub fn remove_upstream(&self, client_id: u64, id: &str) -> bool {
         let Some(record) = self.shared.publishes.find(client_id) else { return false };
-        let Some(id) = record.upstreams.remove(url) else { return false };
-        self.shared.tell(record.worker, Message::RemoveUpstream { stream: record.stream, id });
+        let Some(serial) = record.upstreams.remove(id) else { return false };
+        self.shared.tell(record.worker, Message::RemoveUpstream { stream: record.stream, serial });
         true
     }
 

@@ -34,8 +34,9 @@ fn asked(event: &Event) -> Option<PublishRequested> {
 }
 
 fn upstream(url: &str) -> Upstream {
+    let id = url.to_owned();
     let url = UpstreamUrl::parse(url).expect("valid");
-    Upstream { url, source: UpstreamSource::Stream }
+    Upstream { id, url, source: UpstreamSource::Stream }
 }
 
 /// A core with the part of the gateway played by the test.

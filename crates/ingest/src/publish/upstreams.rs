@@ -43,6 +43,8 @@ impl UpstreamSource {
 /// Where a publish is to be pushed, and who wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
+    /// Its name for whoever orders it: unique within the publish, and nothing secret.
+    pub id: String,
     /// Complete, with name and arguments.
     pub url: UpstreamUrl,
     /// Who wants it.
@@ -78,8 +80,8 @@ impl UpstreamState {
 /// One upstream at one moment. Nothing in it is secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamStatus {
-    /// Unique within the publish.
-    pub id: u64,
+    /// As it was ordered: [`Upstream::id`].
+    pub id: String,
     /// Scheme, host, port and app.
     pub url: String,
     /// Who wants it.
@@ -134,7 +136,8 @@ impl Delivery {
 /// One upstream of a running publish.
 #[derive(Debug)]
 pub(crate) struct UpstreamRecord {
-    pub(crate) id: u64,
+    /// Its number among the upstreams that the publish ever had.
+    pub(crate) serial: u64,
     pub(crate) upstream: Upstream,
     pub(crate) delivery: Arc<Delivery>,
     progress: Mutex<Progress>,
@@ -178,7 +181,7 @@ impl UpstreamRecord {
         let progress = lock(&self.progress);
         let (bytes_out, dropped_frames) = self.delivery.so_far();
         UpstreamStatus {
-            id: self.id,
+            id: self.upstream.id.clone(),
             url: self.upstream.url.tc_url(),
             source: self.upstream.source,
             state: progress.state,
@@ -232,16 +235,11 @@ impl Upstreams {
         Ok(Some(list.open(upstream, now)))
     }
 
-    /// Forgets the first one that `url` means, as it was given or as it is shown.
-    pub(crate) fn remove(&self, url: &str) -> Option<u64> {
-        let whole = UpstreamUrl::parse(url);
+    /// Forgets one and returns its serial number.
+    pub(crate) fn remove(&self, id: &str) -> Option<u64> {
         let mut list = lock(&self.0);
-        let meant = |record: &Arc<UpstreamRecord>| {
-            let known = &record.upstream.url;
-            whole.as_ref() == Some(known) || known.tc_url() == url
-        };
-        let at = list.records.iter().position(meant)?;
-        Some(list.records.remove(at).id)
+        let at = list.records.iter().position(|record| record.upstream.id == id)?;
+        Some(list.records.remove(at).serial)
     }
 
     pub(crate) fn status(&self, now: Instant, wall: SystemTime) -> Vec<UpstreamStatus> {
@@ -253,7 +251,7 @@ impl List {
     fn open(&mut self, upstream: Upstream, now: Instant) -> Arc<UpstreamRecord> {
         self.opened += 1;
         let record = Arc::new(UpstreamRecord {
-            id: self.opened,
+            serial: self.opened,
             upstream,
             delivery: Arc::default(),
             progress: Mutex::new(Progress {
@@ -281,28 +279,31 @@ mod tests {
     }
 
     fn upstream(url: &str) -> Upstream {
+        let id = url.rsplit('/').next().expect("a name").to_owned();
         let url = UpstreamUrl::parse(url).expect("valid");
-        Upstream { url, source: UpstreamSource::Session }
+        Upstream { id, url, source: UpstreamSource::Session }
     }
 
     #[test]
-    fn the_same_address_is_pushed_to_once_and_removed_by_either_of_its_names() {
+    fn the_same_address_is_pushed_to_once_and_the_one_that_is_named_is_removed() {
         let upstreams = Upstreams::default();
         upstreams.open(upstream("rtmp://a/live/key"), now());
         assert!(upstreams.add(upstream("rtmp://a/live/key"), now()).expect("room").is_none());
         assert!(
-            upstreams.add(upstream("rtmp://a:1935/live/other?k=1"), now()).expect("room").is_some()
+            upstreams.add(upstream("rtmp://a:1935/live/other"), now()).expect("room").is_some()
         );
-        assert_eq!(upstreams.remove("rtmp://a/live/nobody"), None);
-        assert_eq!(upstreams.remove("rtmp://a:1935/live/other?k=1"), Some(2));
-        assert_eq!(upstreams.remove("rtmp://a:1935/live"), Some(1));
-        assert!(status(&upstreams).is_empty());
+        assert_eq!(upstreams.remove("nobody"), None);
+        assert_eq!(upstreams.remove("other"), Some(2), "not the one that looks the same");
+        assert_eq!(upstreams.remove("other"), None);
+        assert_eq!(status(&upstreams)[0].id, "key");
     }
 
     #[test]
     fn what_is_shown_holds_neither_key_nor_credentials() {
         let upstreams = Upstreams::default();
-        upstreams.open(upstream("rtmps://me:word@host/live/key?token=1"), now());
+        let secret =
+            Upstream { id: "1".into(), ..upstream("rtmps://me:word@host/live/key?token=1") };
+        upstreams.open(secret, now());
         let shown = format!("{:?}", status(&upstreams));
         assert!(shown.contains("rtmps://host:443/live"), "{shown}");
         for secret in ["me", "word", "key", "token"] {

@@ -44,7 +44,7 @@ pub(crate) enum Message {
     /// One more upstream of a running publish.
     AddUpstream { stream: StreamId, record: Arc<UpstreamRecord> },
     /// One upstream less.
-    RemoveUpstream { stream: StreamId, id: u64 },
+    RemoveUpstream { stream: StreamId, serial: u64 },
     /// Worker `reader` has players of a stream that lives here.
     Attach { stream: StreamId, reader: usize, relay: Arc<Relay> },
     /// The answer: where the relay starts. `None` when the stream is gone.

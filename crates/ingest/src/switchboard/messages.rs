@@ -37,7 +37,7 @@ impl Switchboard {
                 self.end_publish(stream, reason, &description);
             }
             Message::AddUpstream { stream, record } => self.add_upstream(stream, record),
-            Message::RemoveUpstream { stream, id } => self.remove_upstream(stream, id),
+            Message::RemoveUpstream { stream, serial } => self.remove_upstream(stream, serial),
             Message::Attach { stream, reader, relay } => self.attach(stream, reader, relay),
             Message::Seed { stream, relay, burst } => self.seed(stream, &relay, burst),
             Message::Detach { stream, relay } => self.detach(stream, &relay),
@@ -132,12 +132,12 @@ impl Switchboard {
         }
     }
 
-    fn remove_upstream(&mut self, stream: StreamId, id: u64) {
+    fn remove_upstream(&mut self, stream: StreamId, serial: u64) {
         let live = self.stream(stream).and_then(|key| self.hub.stream(key));
         let pushes = live.and_then(|live| live.source.local()).map(|local| local.pushes.clone());
         for key in pushes.into_iter().flatten() {
             self.turn_push(key, |push, now, effects| {
-                if push.record().id == id {
+                if push.record().serial == serial {
                     push.leave(now, effects);
                 }
             });

@@ -21,7 +21,8 @@ const FURTHER_CHUNK: u8 = 0xc3;
 
 fn upstream(port: u16, source: UpstreamSource) -> Upstream {
     let url = format!("rtmp://127.0.0.1:{port}/live/out");
-    Upstream { url: UpstreamUrl::parse(&url).expect("an RTMP URL"), source }
+    let id = port.to_string();
+    Upstream { id, url: UpstreamUrl::parse(&url).expect("an RTMP URL"), source }
 }
 
 /// Answers a handshake; what follows it, without chunk headers in its middle, until `words` are in it.

@@ -118,6 +118,7 @@ impl World {
         let request = self.asked.pop_front().expect("it asked");
         let guard = self.publishes.open(client_id, 0, None, self.now);
         let upstream = |url: &&str| Upstream {
+            id: (*url).to_owned(),
             url: UpstreamUrl::parse(url).expect("valid"),
             source: UpstreamSource::Stream,
         };
