@@ -22,7 +22,8 @@ const stores = [
   "request-rate",
   "webcaster",
   "token-{rotation,revocation,vectors}",
-  "publish-{lifecycle,admission,sessions}",
+  "publish-{lifecycle,admission,sessions,stopped}",
+  "outbox-turns",
   "webhook-{management,settings}",
   "whip-{denials,token}",
 ];

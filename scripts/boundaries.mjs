@@ -17,6 +17,7 @@ const FREE = new Set([
   "request",
   "metrics",
   "log",
+  "in-time",
   "network",
   "listen",
   "core-dumps",

@@ -11,7 +11,7 @@ const answered = (status: number, retryAfter: string | null = null): WebhookAnsw
   reason: null,
   retryAfter,
 });
-const timeout: WebhookAnswer = { outcome: "unreachable", cause: "deadline" };
+const timeout: WebhookAnswer = { outcome: "unreachable", cause: "deadline", detail: "no answer in time" };
 const judge = (answer: WebhookAnswer, attempts = 1, age = 0, random = 0.5) =>
   judgeDelivery(answer, { attempts, createdAt: NOW - age }, NOW, random);
 const delay = (...args: Parameters<typeof judge>) => {

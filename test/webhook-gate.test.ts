@@ -150,7 +150,8 @@ test("the delivery log forgets its oldest tenth when it is too large", async () 
 
 test("the delivery log takes few of the calls that a customer's open breaker did not let out", async () => {
   const { deliveries, rows, close } = await openLog(1_000_000);
-  for (let at = 0; at < 500; at += 1) deliveries.note(callOf(at), { outcome: "unreachable", cause: "breaker_open" }, 0);
+  for (let at = 0; at < 500; at += 1)
+    deliveries.note(callOf(at), { outcome: "unreachable", cause: "breaker_open", detail: "not tried" }, 0);
   for (let at = 500; at < 600; at += 1) deliveries.note(callOf(at), ANSWER, 3);
   await deliveries.flush();
   const kept = await rows();

@@ -1,5 +1,6 @@
 // What the gateway measures of itself, for Prometheus. Names are a contract with operators: add, never rename.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { inTime } from "./in-time.ts";
 
 /** How a webhook call ended, as far as it is counted. */
 type WebhookOutcome =
@@ -224,17 +225,7 @@ export function createMetrics(): Metrics {
 
 /** NaN when it cannot be read in time: a scrape is needed most while the store is down. */
 async function orUnknown(read: () => number | Promise<number>): Promise<number> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<number>((resolve) => {
-    timer = setTimeout(() => resolve(Number.NaN), READ_LIMIT_MS);
-  });
-  try {
-    return await Promise.race([read(), late]);
-  } catch {
-    return Number.NaN;
-  } finally {
-    clearTimeout(timer);
-  }
+  return await inTime(READ_LIMIT_MS, Promise.resolve().then(read), Number.NaN).catch(() => Number.NaN);
 }
 
 /** All metrics of a scrape are collected in one turn of the event loop: what several of them tell is measured once. */

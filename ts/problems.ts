@@ -48,6 +48,7 @@ const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = 
   organisation_disabled: [403, "Organisation is not enabled"],
   rejected_by_customer: [403, "Publish denied"],
   customer_unreachable: [504, "Publish could not be authorised"],
+  stopped: [403, "Publish was ended by the operator"],
   stopping: [503, "Service is stopping"],
   store_unavailable: [503, "Temporarily unavailable"],
   internal_error: [500, "Internal error"],

@@ -82,14 +82,15 @@ interface Delivery {
   readonly clientid: number;
   readonly outcome: string;
   readonly status: number | null;
+  readonly reason: string | null;
   readonly latency_ms: number;
   readonly attempts: number;
   readonly last_at: string;
 }
 
 function lineOf(delivery: Delivery): string {
-  const { id, call, name, clientid, outcome, status, latency_ms, attempts, last_at } = delivery;
-  const answer = status ?? outcome;
+  const { id, call, name, clientid, outcome, status, reason, latency_ms, attempts, last_at } = delivery;
+  const answer = [status ?? outcome, ...(reason === null ? [] : [`(${reason})`])].join(" ");
   return `${last_at}  ${id}  ${call}  ${name}  clientid ${clientid}  ${answer}  ${latency_ms} ms  attempts ${attempts}`;
 }
 

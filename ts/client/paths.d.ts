@@ -24,8 +24,9 @@ export interface components {
     };
     WebhookCall: {
       id: string;
-      outcome: "answered" | "deadline" | "connection" | "address_refused" | "breaker_open" | "no_place";
+      outcome: "answered" | "deadline" | "name_not_resolved" | "connection_refused" | "certificate" | "tls" | "connection" | "address_refused" | "breaker_open" | "no_place";
       status: (number | null);
+      /** Of a 403 its first line; of a call without an answer why, in the platform's words */
       reason: (string | null);
       latency_ms: number;
       /** Whether this answer would let a publish proceed */
@@ -42,8 +43,9 @@ export interface components {
         url: string;
         body: string;
       };
-      outcome: "answered" | "deadline" | "connection" | "address_refused" | "breaker_open" | "no_place";
+      outcome: "answered" | "deadline" | "name_not_resolved" | "connection_refused" | "certificate" | "tls" | "connection" | "address_refused" | "breaker_open" | "no_place";
       status: (number | null);
+      /** Of a 403 its first line; of a call without an answer why, in the platform's words */
       reason: (string | null);
       latency_ms: number;
       attempts: number;

@@ -13,6 +13,7 @@ import {
 } from "../organisation/settings.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import { checkCustomArguments } from "../publish/stream-name.ts";
+import { UNREACHABLE_CAUSES } from "../publish/webhook-answer.ts";
 import type { Called, Delivery, DeliveryFilter, Workbench } from "../publish/workbench.ts";
 import { readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
@@ -24,6 +25,10 @@ const QUANTITY_LIMIT = 500;
 const CALLS = ["publish", "update_publish", "publish_done"] as const;
 
 const Settings = z.object(organisationSettings.shape).openapi("OrganisationSettings");
+const Reason = z.string().nullable().openapi({
+  description: "Of a 403 its first line; of a call without an answer why, in the platform's words",
+  example: "certificate has expired",
+});
 const DeliveryRecord = z
   .object({
     id: z.string().openapi({ description: "The webhook-id", example: "msg_5d0e…" }),
@@ -31,9 +36,9 @@ const DeliveryRecord = z
     clientid: z.int(),
     name: z.string(),
     request: z.object({ url: z.string(), body: z.string() }).openapi({ description: "Values of others are masked" }),
-    outcome: z.enum(["answered", "deadline", "connection", "address_refused", "breaker_open", "no_place"]),
+    outcome: z.enum(["answered", ...UNREACHABLE_CAUSES]),
     status: z.int().nullable(),
-    reason: z.string().nullable(),
+    reason: Reason,
     latency_ms: z.int(),
     attempts: z.int(),
     first_at: Time,
@@ -45,7 +50,7 @@ const CallRecord = z
     id: z.string(),
     outcome: DeliveryRecord.shape.outcome,
     status: z.int().nullable(),
-    reason: z.string().nullable(),
+    reason: Reason,
     latency_ms: z.int(),
     allows: z.boolean().openapi({ description: "Whether this answer would let a publish proceed" }),
   })
@@ -237,7 +242,7 @@ function callRecord({ id, answer, latencyMs }: Called) {
     id,
     outcome: answer.outcome === "answered" ? answer.outcome : answer.cause,
     status: answered?.status ?? null,
-    reason: answered?.reason ?? null,
+    reason: answer.outcome === "answered" ? answer.reason : answer.detail,
     latency_ms: latencyMs,
     allows: answered?.status === 200,
   };

@@ -2,6 +2,7 @@
 // every connection, because a name may resolve differently a minute later. Not a firewall for what operators configure.
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import type { buildConnector } from "undici";
+import { inTime } from "../in-time.ts";
 import { refusalOfAddress } from "./address-table.ts";
 import { createResolver, type Resolve } from "./resolver.ts";
 
@@ -43,7 +44,7 @@ export async function refusalOfHost(
   host: string,
   { resolve = resolveBySystem, owner }: { readonly resolve?: Resolve; readonly owner?: string } = {},
 ): Promise<null | { readonly reason: string }> {
-  const addresses = isIP(host) ? [host] : await inTime(SAVE_RESOLVE_LIMIT_MS, resolve(host, owner));
+  const addresses = isIP(host) ? [host] : await resolved(SAVE_RESOLVE_LIMIT_MS, resolve(host, owner));
   for (const address of addresses) {
     const refusal = refusalOfAddress(address);
     if (refusal !== null) return { reason: `the address must be publicly reachable, but it is ${refusal}` };
@@ -145,22 +146,18 @@ export async function resolveUpstream(
 ): Promise<readonly string[]> {
   const plain = withoutBrackets(host);
   const { resolve = resolveBySystem, owner } = options;
-  const addresses = isIP(plain) ? [plain] : await inTime(RESOLVE_LIMIT_MS, resolve(plain, owner));
+  const addresses = isIP(plain) ? [plain] : await resolved(RESOLVE_LIMIT_MS, resolve(plain, owner));
   if (options.exempt) return addresses;
   return addresses.every((address) => refusalOfAddress(address) === null) ? addresses : [];
 }
 
-/** What a resolver that answers in time found, else nothing. */
-async function inTime(limitMs: number, resolving: Promise<readonly string[]>): Promise<readonly string[]> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<readonly string[]>((resolve) => {
-    timer = setTimeout(() => resolve([]), limitMs);
-  });
-  try {
-    return await Promise.race([resolving.catch(() => []), limit]);
-  } finally {
-    clearTimeout(timer);
-  }
+/** What was found in time, else nothing. */
+function resolved(limitMs: number, looking: Promise<readonly string[]>): Promise<readonly string[]> {
+  return inTime(
+    limitMs,
+    looking.catch(() => []),
+    [],
+  );
 }
 
 /** `[::1]` as URLs write it → `::1` as sockets take it. */

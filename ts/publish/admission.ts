@@ -10,7 +10,7 @@ import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts"
 import { type BitrateLimits, bitrateLimitOf } from "./bitrate-limit.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
-import { type Denied, denied } from "./denials.ts";
+import { type DenialContext, type Denied, denied } from "./denials.ts";
 import type { NamesInUse } from "./names-in-use.ts";
 import type { Outbox } from "./outbox.ts";
 import { type Intent, type RecordedEndReason, recordEnd, recordIntent, recordLive } from "./record.ts";
@@ -76,7 +76,8 @@ export interface AdmissionDeps {
 /** Decides publish requests. `admit` never rejects. After `allowed` the caller starts the media under `clientId` at
  *  once; the name stays taken until `NamesInUse.end`. */
 export function createAdmission(deps: AdmissionDeps): {
-  admit(request: PublishRequest): Promise<Admission>;
+  /** `asking` is told of a publish before anybody is asked: from then on it may be stopped. */
+  admit(request: PublishRequest, asking: (intent: Intent) => void): Promise<Admission>;
   /** Resolves when nothing is left to be recorded of the denials so far. */
   settled(): Promise<void>;
 } {
@@ -85,23 +86,31 @@ export function createAdmission(deps: AdmissionDeps): {
 
   return {
     settled: denials.settled,
-    async admit(request) {
+    async admit(request, asking) {
+      const about: DenialContext = {};
       try {
-        return await decide(request);
+        const admission = await decide(request, asking, about);
+        return admission.outcome === "denied" ? { ...admission, about } : admission;
       } catch (err) {
-        log.error({ err }, "publish request could not be decided");
-        return denied(err instanceof StoreFailed ? "store_unavailable" : "internal_error");
+        log.error({ err, ...about }, "publish request could not be decided");
+        return { ...denied(err instanceof StoreFailed ? "store_unavailable" : "internal_error"), about };
       }
     },
   };
 
-  async function decide(request: PublishRequest): Promise<Admission> {
+  async function decide(
+    request: PublishRequest,
+    asking: (intent: Intent) => void,
+    about: DenialContext,
+  ): Promise<Admission> {
     const check = checkStreamName(request.name, request.arguments);
     if (check.outcome === "refused") return denied(check.cause, check.description);
     const configured = writeUpstreams(settings.upstreamPush, check.name, request.arguments);
     if (configured === null) return denied("malformed_name", "Custom arguments are not UTF-8");
     const found = await findStream(db, check.name);
     if (found === null) return denied("unknown_stream");
+    about.organisation = found.organisation_id;
+    about.stream = found.id;
     if (found.state === "locked") return denied("locked_stream");
     if (!isEnabled(found, clock.now())) return denied("organisation_disabled");
     const customer = await deps.customers.of(found.organisation_id);
@@ -129,7 +138,9 @@ export function createAdmission(deps: AdmissionDeps): {
         streamId: found.id,
         webhook: found.webhook,
       };
-      const accepted = await accept(intent, customer);
+      about.clientId = intent.clientId;
+      asking(intent);
+      const accepted = await accept(intent, customer, about);
       if (accepted.outcome === "denied") return accepted;
       const upstreams: readonly Upstream[] = [
         ...configured.map((url, at) => ({ id: `deployment-${at + 1}`, url, source: "deployment" as const })),
@@ -153,8 +164,9 @@ export function createAdmission(deps: AdmissionDeps): {
   async function accept(
     intent: Intent,
     customer: Customer,
+    about: DenialContext,
   ): Promise<{ readonly outcome: "live"; readonly upstreams: readonly Pick<Upstream, "id" | "url">[] } | Denied> {
-    const refusal = await ask(intent, customer);
+    const refusal = await ask(intent, customer, about);
     if (refusal !== null) return refusal;
     try {
       if (await recordLive(db, intent, clock.now())) {
@@ -166,13 +178,13 @@ export function createAdmission(deps: AdmissionDeps): {
       await withdraw(intent, "internal_error");
       throw err;
     }
-    // Locked or deleted while the customer was asked.
+    // Locked or deleted, or its organisation disabled, while the customer was asked.
     await withdraw(intent, "stream_withdrawn");
     return denied("locked_stream");
   }
 
   /** Asks the customer and writes the intent at the same time. */
-  async function ask(intent: Intent, customer: Customer): Promise<Denied | null> {
+  async function ask(intent: Intent, customer: Customer, about: DenialContext): Promise<Denied | null> {
     const { clientId } = intent;
     let recorded: Promise<boolean> | null = null;
     const record = () => {
@@ -187,6 +199,8 @@ export function createAdmission(deps: AdmissionDeps): {
     };
     const answer = intent.webhook === null ? null : await askCustomer(intent, intent.webhook, customer, record);
     const refusal = answer === null ? null : refusalOf(answer, customer.settings);
+    if (answer?.outcome === "answered") about.status = answer.status;
+    if (answer?.outcome === "unreachable") Object.assign(about, { unreachable: answer.cause, detail: answer.detail });
     if (refusal === null) return (await record()) ? null : denied("store_unavailable");
     if (recorded !== null) denials.add(clientId, recorded);
     return refusal;

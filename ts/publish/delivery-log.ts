@@ -168,6 +168,7 @@ function upsert(db: Kysely<Schema>, rows: DeliveryTable[]): CompiledQuery {
 function rowOf(call: WebhookCall, answer: WebhookAnswer, tookMs: number, now: number): DeliveryTable {
   const body = Buffer.from(call.body).toString("latin1");
   const answered = answer.outcome === "answered" ? answer : null;
+  const reason = answer.outcome === "answered" ? answer.reason : answer.detail;
   return {
     id: call.id,
     organisation_id: call.organisationId,
@@ -178,11 +179,11 @@ function rowOf(call: WebhookCall, answer: WebhookAnswer, tookMs: number, now: nu
     body,
     outcome: answer.outcome === "answered" ? "answered" : answer.cause,
     status: answered?.status ?? null,
-    reason: answered?.reason ?? null,
+    reason,
     latency_ms: Math.round(tookMs),
     attempts: call.event.attempt,
     first_at: now,
     last_at: now,
-    bytes: ROW_BYTES + body.length + call.url.length + call.event.name.length + (answered?.reason?.length ?? 0),
+    bytes: ROW_BYTES + body.length + call.url.length + call.event.name.length + (reason?.length ?? 0),
   };
 }

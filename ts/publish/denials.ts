@@ -9,6 +9,7 @@ export type DenialCause =
   | "organisation_disabled"
   | "rejected_by_customer"
   | "customer_unreachable"
+  | "stopped"
   | "stopping"
   | "store_unavailable"
   | "internal_error";
@@ -20,6 +21,19 @@ export interface Denied {
   readonly code: "denied" | "bad_name";
   /** For the broadcaster; at most 200 characters, never a secret. */
   readonly description: string;
+  /** For the operator's log: what was known of the request by then. */
+  readonly about?: DenialContext;
+}
+
+export interface DenialContext {
+  organisation?: string;
+  /** Id: names are secrets. */
+  stream?: string;
+  clientId?: number;
+  /** Status of the customer, or why there is none, and the platform's words. */
+  status?: number;
+  unreachable?: string;
+  detail?: string;
 }
 
 const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], description: string]>> = {
@@ -31,6 +45,7 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   organisation_disabled: ["denied", "Organisation is not enabled"],
   rejected_by_customer: ["denied", "Publish denied"],
   customer_unreachable: ["denied", "Publish could not be authorised"],
+  stopped: ["denied", "Publish was ended by the operator"],
   stopping: ["denied", "Service is stopping"],
   store_unavailable: ["denied", "Temporarily unavailable"],
   internal_error: ["denied", "Internal error"],

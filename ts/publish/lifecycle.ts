@@ -2,11 +2,12 @@
 // updates, records and the outbox; each of them is told in its own file.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import { inTime } from "../in-time.ts";
 import type { AddressWanted, Media, MediaEvent, PublishEnded, PublishRequested, Upstream } from "../media.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Customers } from "../organisation/customers.ts";
+import { disabledOf } from "../store/enabled.ts";
 import type { Schema } from "../store/schema.ts";
-import { resolveUpstream } from "./address-guard.ts";
 import { type Admission, createAdmission, type PublishRequest } from "./admission.ts";
 import type { BitrateLimits } from "./bitrate-limit.ts";
 import { createClientIds } from "./client-ids.ts";
@@ -15,18 +16,16 @@ import { type Denied, denied } from "./denials.ts";
 import { liveNumbers } from "./live-numbers.ts";
 import { NamesInUse } from "./names-in-use.ts";
 import { createOutbox } from "./outbox.ts";
-import { openPublishes, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
+import { type Intent, openPublishes, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
 import { createTranscoderWarnings } from "./transcoder-error.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
-import { isConfiguredUpstream } from "./upstreams.ts";
+import { addressesToDial } from "./upstreams.ts";
 import { createWebhook } from "./webhook.ts";
 import { createWorkbench, type Workbench } from "./workbench.ts";
 
 /** How often the counters of running publishes are persisted (W8) and checked for what an operator must know, and
  *  unrecorded ends tried again, ms. */
 const PERSIST_INTERVAL_MS = 10_000;
-/** Whose turn it is when the name of an upstream is resolved that the operator configured. */
-const OPERATOR = "operator";
 /** How long `stop` waits for work under way, and then again for the outbox, ms. */
 const STOP_LIMIT_MS = 5_000;
 
@@ -75,6 +74,9 @@ export interface Publishing {
   onEnded(clientId: number, ended: () => void): void;
   /** Every publish that runs now, oldest first. */
   running(): readonly RunningPublish[];
+  /** Ends every publish that is meant, also one that is being admitted: it never goes live. `description` is for the
+   *  broadcaster. False when there is none. */
+  kick(isMeant: (intent: Intent) => boolean, description: string): boolean;
   /** The broadcaster ends its WHIP publish; false when it does not run. */
   endWhip(clientId: number): boolean;
   /** Ends what a former process left open, and delivers what it owed. Call once, before the first event. */
@@ -127,6 +129,9 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const ids = createClientIds(db);
   const { admit, settled } = createAdmission({ ...deps, ids, names, webhook, outbox });
   const running = new Map<number, Running>();
+  /** From before the customer is asked until the media core has it: those that are to be stopped, with what the
+   *  broadcaster is told. */
+  const asking = new Map<number, { readonly intent: Intent; stopped: string | null }>();
   metrics.watchPublishing({
     load: webhook.load,
     outbox: outbox.depth,
@@ -167,17 +172,17 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       }
     },
     async openWhip(request, open) {
-      const admission = stopping ? denied("stopping") : await admit(request);
+      const admission = stopping ? denied("stopping") : await admitted(request);
       if (admission.outcome === "denied") {
-        tellDenied(admission, request.address);
+        tellDenied(admission, request.address, "whip");
         return admission;
       }
       const { clientId } = admission;
       let answer = "";
-      const opened = await begin(admission, "whip", () => {
+      const refusal = await begin(admission, "whip", () => {
         answer = open(admission);
       });
-      return opened ? { outcome: "opened", clientId, answer } : denied("internal_error");
+      return refusal ?? { outcome: "opened", clientId, answer };
     },
     onEnded(clientId, ended) {
       const publish = running.get(clientId);
@@ -185,6 +190,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       else publish.ended.push(ended);
     },
     running: () => [...running.values()],
+    kick,
     endWhip(clientId) {
       if (!running.has(clientId)) return false;
       deps.media().end(clientId, "unpublished", "");
@@ -201,23 +207,29 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     async drain(limitMs) {
       stopping = true;
       if (running.size === 0) return;
-      await within(
-        limitMs,
-        new Promise<void>((resolve) => {
-          onEmpty = resolve;
-        }),
-      );
+      const empty = new Promise<void>((resolve) => {
+        onEmpty = resolve;
+      });
+      await inTime(limitMs, empty, undefined);
     },
     async stop() {
       stopping = true;
       clearInterval(persisting);
       const stopped = [...running.values()].map((publish) => publish.updates?.stop());
-      await within(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay, settled()]));
+      await inTime(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay, settled()]), null);
       await outbox.stop(STOP_LIMIT_MS);
       await webhook.close();
       await deliveries.stop();
     },
   };
+
+  function kick(isMeant: (intent: Intent) => boolean, description: string): boolean {
+    const meant = [...asking.values()].filter(({ intent }) => isMeant(intent));
+    for (const publish of meant) publish.stopped = description;
+    const live = [...running.values()].filter(({ intent }) => isMeant(intent));
+    for (const { clientId } of live) deps.media().end(clientId, "kicked", description);
+    return meant.length + live.length > 0;
+  }
 
   /** Remembers work so that `stop` can wait for it; whatever fails in it is logged, never thrown. */
   function track(work: Promise<void>): void {
@@ -227,44 +239,69 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     underWay.add(settled);
   }
 
+  async function admitted(request: PublishRequest): Promise<Admission> {
+    let told: number | null = null;
+    const admission = await admit(request, (intent) => {
+      told = intent.clientId;
+      asking.set(intent.clientId, { intent, stopped: null });
+    });
+    if (admission.outcome === "denied" && told !== null) asking.delete(told);
+    return admission;
+  }
+
   async function decide(event: PublishRequested): Promise<void> {
     const media = deps.media();
     if (stopping) {
       media.deny(event.request, { code: "denied", description: "Service is stopping" });
       return;
     }
-    const admission = await admit(event);
+    const admission = await admitted(event);
     if (admission.outcome === "denied") {
-      tellDenied(admission, event.address);
+      tellDenied(admission, event.address, "rtmp");
       media.deny(event.request, admission);
       return;
     }
     const { clientId, upstreams } = admission;
-    await begin(admission, "rtmp", () => media.allow(event.request, { clientId, upstreams }));
+    const refusal = await begin(admission, "rtmp", () => media.allow(event.request, { clientId, upstreams }));
+    if (refusal !== null) media.deny(event.request, refusal);
   }
 
-  /** The publish is live from here on; false when the core would not have it, and then it has ended. */
-  async function begin(admission: Allowed, protocol: RunningPublish["protocol"], start: () => void): Promise<boolean> {
+  /** The publish is live from here on; a refusal when it was stopped meanwhile or the core would not have it, and then
+   *  it has ended. */
+  async function begin(
+    admission: Allowed,
+    protocol: RunningPublish["protocol"],
+    start: () => void,
+  ): Promise<Denied | null> {
     const { clientId, intent } = admission;
+    const { stopped = null } = asking.get(clientId) ?? {};
+    asking.delete(clientId);
+    if (stopped !== null) {
+      names.end(intent.name, clientId);
+      // Accepted and ended at once: publish_done follows.
+      await recordEnded({ clientId, reason: "kicked", bytesIn: 0, bytesOut: 0 });
+      outbox.wake();
+      const refusal = denied("stopped", stopped);
+      const about = { clientId, organisation: intent.organisationId, stream: intent.streamId };
+      tellDenied({ ...refusal, about }, intent.address, protocol);
+      return refusal;
+    }
     // Known before the core is told: the end may come in the same turn (W12a).
     metrics.countStart(protocol);
     running.set(clientId, { ...admission, protocol, updates: updatesOf(admission), ended: [] });
-    log.info(
-      { clientId, organisation: intent.organisationId, stream: intent.streamId, address: intent.address },
-      "publish started",
-    );
+    log.info({ ...identityOf(intent), protocol, address: intent.address }, "publish started");
     try {
       start();
-      return true;
+      return null;
     } catch (err) {
       log.error({ err, clientId }, "media core refused an allowed publish");
       await end({ kind: "publish_ended", clientId, reason: "internal_error", bytesIn: 0, bytesOut: 0 });
-      return false;
+      return denied("internal_error");
     }
   }
 
-  function tellDenied({ cause }: Denied, address: string): void {
-    log.info({ cause, address }, "publish denied");
+  function tellDenied({ cause, about }: Denied, address: string, protocol: RunningPublish["protocol"]): void {
+    log.info({ cause, ...about, protocol, address }, "publish denied");
     metrics.countDenial(cause);
   }
 
@@ -290,7 +327,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const { clientId, bytesIn, bytesOut } = event;
     const reason = reasonOf(event);
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
-    log.info({ clientId, reason, seconds, bytesIn, bytesOut }, "publish ended");
+    const who = publish === undefined ? { clientId } : { ...identityOf(publish.intent), protocol: publish.protocol };
+    log.info({ ...who, reason, seconds, bytesIn, bytesOut }, "publish ended");
     metrics.countEnd(reason, { bytesIn, bytesOut });
     outbox.hold(clientId);
     ending.add(clientId);
@@ -330,26 +368,30 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       .filter((snapshot) => snapshot !== null);
     warnOfTranscoders(snapshots);
     await recordBytes(db, snapshots, clock.now());
+    await endDisabled();
+  }
+
+  /** An organisation that is disabled, or whose trial is over, goes off the air. */
+  async function endDisabled(): Promise<void> {
+    const organisations = new Set([...running.values()].map(({ intent }) => intent.organisationId));
+    for (const id of await disabledOf(db, [...organisations], clock.now())) {
+      log.warn({ organisation: id }, "organisation is not enabled any more: its publishes end");
+      kick((intent) => intent.organisationId === id, "Organisation is not enabled");
+    }
   }
 
   async function answerAddress(event: AddressWanted): Promise<void> {
-    // A customer's upstream is not exempt because the operator has one on the same host.
-    const isOperators = event.source === "deployment" && isConfiguredUpstream(settings.upstreamPush, event.host);
-    const exempt = settings.dev || isOperators;
-    const owner = isOperators ? OPERATOR : (running.get(event.clientId)?.intent.organisationId ?? event.host);
-    const addresses = await resolveUpstream(event.host, { exempt, owner });
-    if (addresses.length === 0)
-      log.warn({ clientId: event.clientId, host: event.host }, "upstream has no usable address");
-    deps.media().dial(event.push, addresses);
+    const { clientId, host, push } = event;
+    const organisation = running.get(clientId)?.intent.organisationId ?? null;
+    const addresses = await addressesToDial(event, organisation, settings);
+    if (addresses.length === 0) log.warn({ clientId, host }, "upstream has no usable address");
+    deps.media().dial(push, addresses);
   }
 }
 
-/** Waits for `work`, at most `limitMs`. */
-async function within(limitMs: number, work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, limitMs);
-  });
-  await Promise.race([work, limit]);
-  clearTimeout(timer);
-}
+/** Of a publish, as every line about it in the log names it. The stream by its id: names are secrets. */
+const identityOf = ({ clientId, organisationId, streamId }: Intent) => ({
+  clientId,
+  organisation: organisationId,
+  stream: streamId,
+});

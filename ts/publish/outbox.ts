@@ -1,17 +1,21 @@
 // Delivers the events that must arrive (W17): reads them from the store, posts them, and retries until an answer ends
 // it. Rows outlive the process; the id and the body never change. Not the place where events are written: record.ts.
 // Invariant: a client id has at most one row (its publish_done), so order within a client id needs no more than `hold`.
-import type { Kysely, Selectable } from "kysely";
+import { type Kysely, type Selectable, sql } from "kysely";
 import type { Logger } from "pino";
+import { inTime } from "../in-time.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { OutboxTable, Schema } from "../store/schema.ts";
+import { PROBE_EVERY_MS } from "./customer-gate.ts";
 import { judgeDelivery, wasTried } from "./retry-schedule.ts";
 import type { Webhook } from "./webhook.ts";
 import type { WebhookAnswer } from "./webhook-answer.ts";
 
-/** Deliveries in flight: more wait in the store, and one organisation's slow customer cannot take all places. */
+/** Deliveries in flight: more wait in the store. One organisation's slow customer cannot take all places, and however
+ *  many are slow, each organisation has these few of its own. */
 const IN_FLIGHT_LIMIT = 256;
 const IN_FLIGHT_PER_ORGANISATION_LIMIT = 32;
+const OWN_PLACES = 2;
 /** Longest sleep between two looks into the store, ms. */
 const SLEEP_LIMIT_MS = 60_000;
 /** Pause after the store failed, ms. */
@@ -31,7 +35,7 @@ export interface Outbox {
 
 export interface OutboxDeps {
   readonly db: Kysely<Schema>;
-  readonly webhook: Pick<Webhook, "post">;
+  readonly webhook: Pick<Webhook, "post" | "load">;
   readonly customers: Pick<Customers, "of">;
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -46,6 +50,13 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   const held = new Set<number>();
   /** Event id → organisation and the delivery's promise (which never rejects). */
   const inFlight = new Map<string, { readonly organisation: string; readonly done: Promise<void> }>();
+  const inFlightOf = new Map<string, number>();
+  /** Organisations to look at; null: all that wait. */
+  let wanted: Set<string> | null = new Set();
+  /** Organisations that had to leave places to others. */
+  const crowdedOut = new Set<string>();
+  /** When an organisation whose customer only times out was last tried, epoch ms. */
+  const probed = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> | null = null;
   let lookAgain = false;
@@ -58,20 +69,15 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     },
     release(clientId) {
       held.delete(clientId);
-      void look();
+      void lookAtAll();
     },
     wake() {
-      void look();
+      void lookAtAll();
     },
     async stop(limitMs) {
       stopped = true;
       clearTimeout(timer);
-      let late: NodeJS.Timeout | undefined;
-      const limit = new Promise<void>((resolve) => {
-        late = setTimeout(resolve, limitMs);
-      });
-      await Promise.race([flush(), limit]);
-      clearTimeout(late);
+      await inTime(limitMs, flush(), undefined);
       closed = true;
     },
     async depth() {
@@ -87,9 +93,25 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 
   async function flush(): Promise<void> {
     do {
-      await look();
+      await lookAtAll();
       await Promise.all([...inFlight.values()].map((delivery) => delivery.done));
     } while (!closed && (looking !== null || inFlight.size > 0));
+  }
+
+  function lookAtAll(): Promise<void> {
+    wanted = null;
+    return look();
+  }
+
+  /** A place is free: for the organisation that had it, and for one that had to wait. */
+  function lookAfter(organisation: string): void {
+    wanted?.add(organisation);
+    const [next] = crowdedOut;
+    if (next !== undefined) {
+      crowdedOut.delete(next);
+      wanted?.add(next);
+    }
+    void look();
   }
 
   /** One look at a time; a wish for another during one is remembered. Never rejects. */
@@ -110,7 +132,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       } while (lookAgain);
       looking = null;
       clearTimeout(timer);
-      if (!stopped) timer = setTimeout(() => void look(), pause);
+      if (!stopped) timer = setTimeout(() => void lookAtAll(), pause);
     })();
     return looking;
   }
@@ -118,15 +140,14 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   /** Starts every delivery that is due and has a place; returns ms until the next one is due. */
   async function startDue(): Promise<number> {
     const now = clock.now();
-    for (const row of await due(now)) {
-      if (inFlight.size >= IN_FLIGHT_LIMIT) break;
-      if (held.has(Number(row.client_id)) || placesTaken(row.organisation_id) >= IN_FLIGHT_PER_ORGANISATION_LIMIT)
-        continue;
-      const done = deliver(row, now).finally(() => {
-        inFlight.delete(row.id);
-        void look();
-      });
-      inFlight.set(row.id, { organisation: row.organisation_id, done });
+    const named = wanted;
+    wanted = new Set();
+    const organisations = named === null ? await waiting(now) : [...named];
+    const slow = new Set(deps.webhook.load().open);
+    for (const id of probed.keys()) if (!slow.has(id)) probed.delete(id);
+    for (const organisation of organisations) {
+      const places = placesOf(organisation, slow.has(organisation), now);
+      for (const row of places > 0 ? await due(organisation, now, places) : []) start(row, now);
     }
     const next = await db
       .selectFrom("outbox")
@@ -135,31 +156,74 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       .where("given_up_at", "is", null)
       .where("next_attempt_at", ">", now)
       .executeTakeFirst();
-    const wait = next?.at == null ? SLEEP_LIMIT_MS : Number(next.at) - now;
+    const untilNext = next?.at == null ? SLEEP_LIMIT_MS : Number(next.at) - now;
+    const wait = probed.size > 0 ? Math.min(untilNext, PROBE_EVERY_MS) : untilNext;
     return Math.min(Math.max(wait, 1), SLEEP_LIMIT_MS);
   }
 
-  async function due(now: number): Promise<readonly Row[]> {
+  function start(row: Row, now: number): void {
+    const organisation = row.organisation_id;
+    const done = deliver(row, now).finally(() => {
+      inFlight.delete(row.id);
+      const left = (inFlightOf.get(organisation) ?? 1) - 1;
+      if (left > 0) inFlightOf.set(organisation, left);
+      else inFlightOf.delete(organisation);
+      lookAfter(organisation);
+    });
+    inFlight.set(row.id, { organisation, done });
+    inFlightOf.set(organisation, (inFlightOf.get(organisation) ?? 0) + 1);
+  }
+
+  /** How many more deliveries the organisation may have in flight. */
+  function placesOf(organisation: string, isSlow: boolean, now: number): number {
+    const taken = inFlightOf.get(organisation) ?? 0;
+    if (isSlow) {
+      // What its gate would turn away need not be read, claimed and put back.
+      if (taken > 0 || now < (probed.get(organisation) ?? 0) + PROBE_EVERY_MS) return 0;
+      probed.set(organisation, now);
+      return 1;
+    }
+    const shared = Math.min(IN_FLIGHT_PER_ORGANISATION_LIMIT - taken, IN_FLIGHT_LIMIT - inFlight.size);
+    const places = Math.max(shared, OWN_PLACES - taken);
+    if (places <= 0 && taken < IN_FLIGHT_PER_ORGANISATION_LIMIT) crowdedOut.add(organisation);
+    return places;
+  }
+
+  /** The organisations with events that are due: from one to the next in the index, however many events each has. */
+  async function waiting(now: number): Promise<readonly string[]> {
+    const { rows } = await sql<{ id: string }>`
+      with recursive waiting(id) as (
+        select min(organisation_id) from outbox where delivered_at is null and given_up_at is null
+        union all
+        select (
+          select min(organisation_id) from outbox
+          where delivered_at is null and given_up_at is null and organisation_id > waiting.id
+        ) from waiting where waiting.id is not null
+      )
+      select id from waiting where id is not null and exists (
+        select 1 from outbox
+        where organisation_id = waiting.id and delivered_at is null and given_up_at is null
+          and next_attempt_at <= cast(${now} as bigint)
+      )
+    `.execute(db);
+    return rows.map(({ id }) => id);
+  }
+
+  async function due(organisation: string, now: number, places: number): Promise<readonly Row[]> {
+    const taken = [...inFlight].filter(([, delivery]) => delivery.organisation === organisation).map(([id]) => id);
     let query = db
       .selectFrom("outbox")
       .selectAll()
+      .where("organisation_id", "=", organisation)
       .where("delivered_at", "is", null)
       .where("given_up_at", "is", null)
       .where("next_attempt_at", "<=", now)
       .orderBy("next_attempt_at")
       .orderBy("client_id")
-      .limit(IN_FLIGHT_LIMIT + held.size);
-    const ids = [...inFlight.keys()];
-    if (ids.length > 0) query = query.where("id", "not in", ids);
-    const full = [...new Set([...inFlight.values()].map((delivery) => delivery.organisation))].filter(
-      (organisation) => placesTaken(organisation) >= IN_FLIGHT_PER_ORGANISATION_LIMIT,
-    );
-    if (full.length > 0) query = query.where("organisation_id", "not in", full);
-    return await query.execute();
-  }
-
-  function placesTaken(organisation: string): number {
-    return [...inFlight.values()].filter((delivery) => delivery.organisation === organisation).length;
+      .limit(places + held.size);
+    if (taken.length > 0) query = query.where("id", "not in", taken);
+    const rows = await query.execute();
+    return rows.filter((row) => !held.has(Number(row.client_id))).slice(0, places);
   }
 
   async function deliver(row: Row, now: number): Promise<void> {
@@ -192,8 +256,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     const verdict = judgeDelivery(answer, { attempts, createdAt: Number(row.created_at) }, now, Math.random());
     const last_status = answer.outcome === "answered" ? answer.status : null;
     if (verdict.next !== "delivered") {
-      const cause = answer.outcome === "answered" ? undefined : answer.cause;
-      log.warn({ clientId, attempts, status: last_status, cause, next: verdict.next }, "publish_done not delivered");
+      const why = answer.outcome === "answered" ? {} : { cause: answer.cause, detail: answer.detail };
+      log.warn({ clientId, attempts, status: last_status, ...why, next: verdict.next }, "publish_done not delivered");
     }
     await db
       .updateTable("outbox")

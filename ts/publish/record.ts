@@ -56,13 +56,15 @@ export async function recordDenied(db: Kysely<Schema>, clientIds: readonly numbe
     .execute();
 }
 
-/** The answer was yes: publish and stream become live. False when the stream was locked or deleted meanwhile. */
+/** The answer was yes: publish and stream become live. False when the stream was locked or deleted meanwhile, or its
+ *  organisation may do nothing any more. */
 export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {
   const stream = db
     .updateTable("stream")
     .set({ state: "live", updated_at: now })
     .where("id", "=", intent.streamId)
-    .where("state", "not in", ["locked", "deleted"]);
+    .where("state", "not in", ["locked", "deleted"])
+    .where((eb) => eb.exists(isEnabledAt(eb, intent.organisationId, now)));
   const publish = db
     .updateTable("publish")
     .set({ state: "live", accepted_at: now })
@@ -71,6 +73,22 @@ export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number
     .where((eb) => eb.exists(isLive(eb, intent.streamId)));
   const [streams] = await together(db, [stream.compile(), publish.compile()]);
   return streams === 1;
+}
+
+/** As `isEnabled` decides, in SQL. */
+function isEnabledAt(eb: ExpressionBuilder<Schema, "stream">, organisationId: string, now: number) {
+  return eb
+    .selectFrom("organisation")
+    .select("organisation.id")
+    .where("organisation.id", "=", organisationId)
+    .where("organisation.enabled", "=", 1)
+    .where((of) =>
+      of.or([
+        of("organisation.plan", "=", "paid"),
+        of("organisation.trial_ends_at", "is", null),
+        of("organisation.trial_ends_at", ">", now),
+      ]),
+    );
 }
 
 function isLive(eb: ExpressionBuilder<Schema, "publish">, streamId: string) {

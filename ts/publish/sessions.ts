@@ -73,10 +73,10 @@ export interface LiveSessions {
 }
 
 export function createLiveSessions(deps: {
-  readonly publishing: Pick<Publishing, "running">;
+  readonly publishing: Pick<Publishing, "running" | "kick">;
   readonly media: () => Pick<
     Media,
-    "snapshot" | "players" | "whipDiagnostics" | "end" | "addUpstream" | "removeUpstream" | "limitWhipBitrate"
+    "snapshot" | "players" | "whipDiagnostics" | "addUpstream" | "removeUpstream" | "limitWhipBitrate"
   >;
   /** Allows private addresses for upstreams. */
   readonly dev: boolean;
@@ -92,8 +92,10 @@ export function createLiveSessions(deps: {
       return publish && show(publish);
     },
     players: ({ clientId }) => media().players(clientId),
-    kick: (organisationId, clientId, description) => kick(find(organisationId, clientId), description),
-    kickStream: (organisationId, streamId, description) => kick(findStream(organisationId, streamId), description),
+    kick: (organisationId, clientId, description) =>
+      publishing.kick((of) => of.organisationId === organisationId && of.clientId === clientId, description),
+    kickStream: (organisationId, streamId, description) =>
+      publishing.kick((of) => of.organisationId === organisationId && of.streamId === streamId, description),
     async addUpstream(organisationId, clientId, url) {
       if (find(organisationId, clientId) === undefined) return false;
       const refusal = await checkUpstreamUrl(url, { dev, owner: organisationId });
@@ -138,12 +140,6 @@ export function createLiveSessions(deps: {
   function findStream(organisationId: string, streamId: string): RunningPublish | undefined {
     const ofStream = publishing.running().filter(({ intent }) => intent.streamId === streamId);
     return ofStream.filter(isOf(organisationId)).at(-1);
-  }
-
-  function kick(publish: RunningPublish | undefined, description: string): boolean {
-    if (publish === undefined) return false;
-    media().end(publish.clientId, "kicked", description);
-    return true;
   }
 
   function limitOf(publish: RunningPublish): number {

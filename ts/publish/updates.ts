@@ -102,7 +102,10 @@ export function createUpdate(
   ): "continue" | "stop" {
     if (answer.outcome === "unreachable") {
       unreachable += 1;
-      log.warn({ clientId, cause: answer.cause, inARow: unreachable }, "update_publish had no answer");
+      log.warn(
+        { clientId, cause: answer.cause, detail: answer.detail, inARow: unreachable },
+        "update_publish had no answer",
+      );
       const limit = settings.update_max_unreachable;
       if (limit === 0 || unreachable < limit) return "continue"; // W16: the next tick tries again
       deps.end("customer_unreachable", "The customer could not be reached");

@@ -1,6 +1,9 @@
 // The upstreams the operator configured for every publish, as complete RTMP URLs (R4).
-import { withoutBrackets } from "./address-guard.ts";
+import { resolveUpstream, withoutBrackets } from "./address-guard.ts";
 import { utf8 } from "./stream-name.ts";
+
+/** Whose turn it is when the name of an upstream is resolved that the operator configured. */
+const OPERATOR = "operator";
 
 /** Fills `{name}` and `{args}` into each template; the arguments verbatim, and without arguments a trailing `?`
  *  disappears. Null when a template wants arguments that are not UTF-8: text could only carry them altered (W2). */
@@ -26,4 +29,16 @@ export function isConfiguredUpstream(templates: readonly string[], host: string)
     const configured = authority.replace(/^.*@/, "").replace(/:\d+$/, "");
     return withoutBrackets(configured).toLowerCase() === withoutBrackets(host).toLowerCase();
   });
+}
+
+/** Where to dial an upstream of a publish of `organisation`, null when it has ended; empty when its host cannot or may
+ *  not be dialled. A customer's upstream is not exempt from the guard because the operator has one on the same host. */
+export async function addressesToDial(
+  { source, host }: { readonly source: string; readonly host: string },
+  organisation: string | null,
+  settings: { readonly dev: boolean; readonly upstreamPush: readonly string[] },
+): Promise<readonly string[]> {
+  const isOperators = source === "deployment" && isConfiguredUpstream(settings.upstreamPush, host);
+  const owner = isOperators ? OPERATOR : (organisation ?? host);
+  return await resolveUpstream(host, { exempt: settings.dev || isOperators, owner });
 }

@@ -1,7 +1,19 @@
 // What a webhook call came to.
 
-/** `breaker_open`, `no_place`: the customer was not even tried (W25). */
-export type UnreachableCause = "deadline" | "connection" | "address_refused" | "breaker_open" | "no_place";
+/** Every reason for having no answer. `connection`: it was lost, or never came about for a reason that has no name here;
+ *  `breaker_open`, `no_place`: the customer was not even tried (W25). */
+export const UNREACHABLE_CAUSES = [
+  "deadline",
+  "name_not_resolved",
+  "connection_refused",
+  "certificate",
+  "tls",
+  "connection",
+  "address_refused",
+  "breaker_open",
+  "no_place",
+] as const;
+export type UnreachableCause = (typeof UNREACHABLE_CAUSES)[number];
 
 /** A customer's answer, or why there is none. */
 export type WebhookAnswer =
@@ -14,4 +26,9 @@ export type WebhookAnswer =
       /** The Retry-After header as it came, or null. */
       readonly retryAfter: string | null;
     }
-  | { readonly outcome: "unreachable"; readonly cause: UnreachableCause };
+  | {
+      readonly outcome: "unreachable";
+      readonly cause: UnreachableCause;
+      /** What the platform says of it, or how far the call came, at most 200 characters. */
+      readonly detail: string;
+    };

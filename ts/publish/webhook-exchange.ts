@@ -1,10 +1,10 @@
 // One POST on one connection: from the dispatched request to the status, the reason, and the end of the answer's body.
 // It follows no redirect, decompresses nothing and keeps no more of a body than W10 and W26 allow.
 import type { Dispatcher } from "undici";
-import { AddressRefused } from "./address-guard.ts";
 import type { Deadline } from "./deadline.ts";
 import type { WebhookAnswer } from "./webhook-answer.ts";
 import { NotConnected } from "./webhook-connections.ts";
+import { failureOf } from "./webhook-failure.ts";
 
 /** Most body bytes read from an answer before its connection is dropped (W10). */
 const ANSWER_BODY_LIMIT_BYTES = 64 * 1024;
@@ -23,12 +23,19 @@ export interface Request {
   readonly body: Uint8Array;
 }
 
-/** Begins at once. `answer` is known as soon as it can be; `ended` when the connection is free or gone. Neither
+/** What it came to. */
+export interface Exchanged {
+  readonly answer: WebhookAnswer;
+  /** Not one byte was written, and another attempt may succeed. */
+  readonly mayRetry: boolean;
+}
+
+/** Begins at once. `exchanged` is known as soon as it can be; `ended` when the connection is free or gone. Neither
  *  rejects, and both have happened when `deadline` is over. */
 export class Exchange implements Dispatcher.DispatchHandler {
-  readonly answer: Promise<WebhookAnswer | "not_connected">;
+  readonly exchanged: Promise<Exchanged>;
   readonly ended: Promise<void>;
-  #answer!: (answer: WebhookAnswer | "not_connected") => void;
+  #exchanged!: (exchanged: Exchanged) => void;
   #end!: () => void;
   readonly #deadline: Deadline;
   #controller: Dispatcher.DispatchController | null = null;
@@ -39,8 +46,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #bytes = 0;
 
   constructor(dispatcher: Dispatcher, request: Request, deadline: Deadline) {
-    this.answer = new Promise((resolve) => {
-      this.#answer = resolve;
+    this.exchanged = new Promise((resolve) => {
+      this.#exchanged = resolve;
     });
     this.ended = new Promise((resolve) => {
       this.#end = resolve;
@@ -87,12 +94,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: unknown, error: Error): void {
-    if (this.#status === null) this.#answer(this.#deadline.over ? LATE : failureOf(error));
+    if (this.#status === null) this.#fail(error);
     this.#finish();
   }
 
   readonly #late = (): void => {
-    if (this.#status === null) this.#answer(LATE);
+    if (this.#status === null) this.#answer(this.#tooLate());
     this.#controller?.abort(new Error("too late"));
     this.#finish();
   };
@@ -100,7 +107,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** A body cut short does not change the status; what came of its first line is used. */
   #settle(): void {
     if (this.#status === null) {
-      this.#answer({ outcome: "unreachable", cause: "connection" });
+      this.#answer({ outcome: "unreachable", cause: "connection", detail: "the connection ended without an answer" });
       return;
     }
     const reason =
@@ -109,19 +116,31 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#answer({ outcome: "answered", status: this.#status, reason, retryAfter: this.#retryAfter });
   }
 
+  #fail(error: Error): void {
+    if (this.#deadline.over) {
+      this.#answer(this.#tooLate());
+      return;
+    }
+    const isConnected = !(error instanceof NotConnected);
+    const { cause, detail } = failureOf(isConnected ? error : error.cause);
+    const mayRetry = !isConnected && cause !== "address_refused";
+    this.#exchanged({ answer: { outcome: "unreachable", cause, detail }, mayRetry });
+  }
+
+  #tooLate(): WebhookAnswer {
+    const detail = this.#controller === null ? "no connection in time" : "connected, but no answer in time";
+    return { outcome: "unreachable", cause: "deadline", detail };
+  }
+
+  #answer(answer: WebhookAnswer): void {
+    this.#exchanged({ answer, mayRetry: false });
+  }
+
   #finish(): void {
     this.#settle();
     this.#deadline.forget(this.#late);
     this.#end();
   }
-}
-
-const LATE: WebhookAnswer = { outcome: "unreachable", cause: "deadline" };
-
-function failureOf(error: Error): WebhookAnswer | "not_connected" {
-  if (!(error instanceof NotConnected)) return { outcome: "unreachable", cause: "connection" };
-  if (error.cause instanceof AddressRefused) return { outcome: "unreachable", cause: "address_refused" };
-  return "not_connected";
 }
 
 function firstLine(body: Buffer): string | null {

@@ -1,7 +1,7 @@
 // Posts one event to a customer's webhook and says what came back. Knows deadlines, signatures, the gate of each
 // customer and the one retry; not what an answer means for a publish.
 import type { Logger } from "pino";
-import { CustomerGate } from "./customer-gate.ts";
+import { CustomerGate, type Entry } from "./customer-gate.ts";
 import { Deadline } from "./deadline.ts";
 import type { Resolve } from "./resolver.ts";
 import type { WebhookAnswer } from "./webhook-answer.ts";
@@ -98,25 +98,24 @@ export function createWebhook(options: {
     if (entry !== "entered") {
       deadline.clear();
       forget(key, gate);
-      return { outcome: "unreachable", cause: entry };
+      return { outcome: "unreachable", cause: entry, detail: NOT_TRIED[entry] };
     }
     call.begun?.();
     let exchange = new Exchange(agent, requestOf(call, url, clock.now()), deadline);
-    let answer = await exchange.answer;
-    if (answer === "not_connected" && call.retryConnection) {
+    let { answer, mayRetry } = await exchange.exchanged;
+    if (mayRetry && call.retryConnection) {
       await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
-      if (deadline.over) answer = { outcome: "unreachable", cause: "deadline" };
-      else {
+      // Too late for another: what the first one came to says more than that.
+      if (!deadline.over) {
         exchange = new Exchange(agent, requestOf(call, url, clock.now()), deadline);
-        answer = await exchange.answer;
+        ({ answer } = await exchange.exchanged);
       }
     }
-    const known: WebhookAnswer = answer === "not_connected" ? { outcome: "unreachable", cause: "connection" } : answer;
     void exchange.ended.then(() => {
       deadline.clear();
-      leave(key, gate, known, url);
+      leave(key, gate, answer, url);
     });
-    return known;
+    return answer;
   }
 
   function gateOf(key: string, organisationId: string) {
@@ -139,6 +138,13 @@ export function createWebhook(options: {
     if (gate.isIdle) gates.delete(key);
   }
 }
+
+/** Why the gate let nothing out. */
+const NOT_TRIED: Readonly<Record<Exclude<Entry, "entered">, string>> = {
+  deadline: "as many calls as may be in flight did not end in time",
+  breaker_open: "not tried: the last calls had no answer in time",
+  no_place: "not tried: too many calls wait already",
+};
 
 /** What goes over the wire (W9). */
 function requestOf(call: WebhookCall, url: URL, now: number): ConstructorParameters<typeof Exchange>[1] {

@@ -3,7 +3,7 @@ import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { managementTables } from "./management-tables.ts";
 import { revocationOrder, tokenTables } from "./token-tables.ts";
-import { webhookTables } from "./webhook-tables.ts";
+import { outboxTurns, webhookTables } from "./webhook-tables.ts";
 
 export interface Migration {
   readonly name: string;
@@ -17,6 +17,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0004-tokens", up: tokenTables },
   { name: "0005-stream-upstreams", up: streamUpstreams },
   { name: "0006-revocation-order", up: revocationOrder },
+  { name: "0007-outbox-turns", up: outboxTurns },
 ];
 
 /** The bookkeeping table, not part of the schema the service works with. */

@@ -45,3 +45,11 @@ export async function webhookTables(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex("delivery_of_publish").on("delivery").columns(["client_id", "call"]).execute();
   await db.schema.createIndex("delivery_oldest").on("delivery").columns(["last_at", "bytes"]).execute();
 }
+
+/** Events are delivered organisation by organisation, so that none takes the others' turns. */
+export async function outboxTurns(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create index outbox_turn on outbox (organisation_id, next_attempt_at, client_id)
+    where delivered_at is null and given_up_at is null
+  `.execute(db);
+}

@@ -1,0 +1,76 @@
+// Many customers that hang, each with many events waiting, do not keep a healthy one waiting.
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { until } from "./support/child.ts";
+import { type Customer, startCustomer } from "./support/customer.ts";
+import { openStage, type Stage } from "./support/publishing.ts";
+
+const HANGING = 50;
+/** Each; the measurement takes 10,000. */
+const EVENTS = Number(process.env.OUTBOX_EVENTS ?? 100);
+/** Wide: the goal is a second. */
+const SOON_MS = 4_000;
+const ROWS_AT_A_TIME = 50;
+
+let hanging: Customer;
+let healthy: Customer;
+let stage: Stage;
+
+beforeEach(async () => {
+  hanging = await startCustomer();
+  hanging.answer("hang");
+  healthy = await startCustomer();
+  // Both have certificates of one authority.
+  stage = await openStage({ webhook: healthy.url, ca: `${healthy.ca}\n${hanging.ca}` });
+});
+afterEach(async () => {
+  await stage.close();
+  await hanging.close();
+  await healthy.close();
+});
+
+async function addOrganisation(id: string, url: string): Promise<void> {
+  const [now, common] = [stage.clock.ms, { plan: "paid", enabled: 1 } as const];
+  const values = { id, hash: id, name: id, webhook: url, created_at: now, updated_at: now, ...common };
+  await stage.db.insertInto("organisation").values(values).execute();
+}
+
+async function addEvents(organisation: string, url: string, from: number, count: number): Promise<void> {
+  for (let at = 0; at < count; at += ROWS_AT_A_TIME) {
+    const rows = Array.from({ length: Math.min(ROWS_AT_A_TIME, count - at) }, (_, n) => ({
+      id: `msg_${from + at + n}`,
+      organisation_id: organisation,
+      client_id: from + at + n,
+      url,
+      body: `call=publish_done&name=Ab1Cd-x&clientid=${from + at + n}`,
+      next_attempt_at: stage.clock.ms,
+      created_at: stage.clock.ms,
+    }));
+    await stage.db.insertInto("outbox").values(rows).execute();
+  }
+}
+
+test(
+  "a healthy customer hears of its end while fifty others hang",
+  async () => {
+    for (let n = 0; n < HANGING; n += 1) {
+      await addOrganisation(`hang${n}`, hanging.url);
+      await addEvents(`hang${n}`, hanging.url, 1_000_000 * (n + 1), EVENTS);
+    }
+    await stage.publishing.recover();
+    await until("the slow ones hold their places", () => hanging.calls("publish_done").length >= 256, 30_000);
+    const delays: number[] = [];
+    for (let round = 0; round < 5; round += 1) {
+      const id = 500 + round;
+      await addEvents("org1", healthy.url, id, 1);
+      const started = performance.now();
+      await stage.publishing.recover();
+      await until("it is delivered", () =>
+        healthy.calls("publish_done").some(({ body }) => body.endsWith(`clientid=${id}`)),
+      );
+      delays.push(Math.round(performance.now() - started));
+    }
+    console.log(`outbox ${JSON.stringify({ hanging: HANGING, events: EVENTS, delays })}`);
+    expect(Math.max(...delays)).toBeLessThan(SOON_MS);
+  },
+  120_000 + EVENTS * 20,
+);

@@ -1,0 +1,84 @@
+// Stop, lock and delete of a stream, and disabling an organisation, while a publish of it is being admitted: whichever
+// comes first, it is never on the air afterwards, and the customer hears of as many ends as it allowed publishes.
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { deleteStream, findStream, lockStream } from "../ts/organisation/streams.ts";
+import { createLiveSessions } from "../ts/publish/sessions.ts";
+import { until } from "./support/child.ts";
+import { type Customer, startCustomer } from "./support/customer.ts";
+import { addStream, openStage, STREAM, type Stage } from "./support/publishing.ts";
+
+/** Of each command; the measurement takes 200. */
+const ROUNDS = Number(process.env.STOPPED_ROUNDS ?? 15);
+/** About what an admission takes here. */
+const ADMISSION_MS = 30;
+
+let customer: Customer;
+let stage: Stage;
+
+beforeEach(async () => {
+  customer = await startCustomer();
+  stage = await openStage({ webhook: customer.url, ca: customer.ca });
+});
+afterEach(async () => {
+  await stage.close();
+  await customer.close();
+});
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const stateOf = async (name: string) =>
+  (await stage.db.selectFrom("publish").select("state").where("name", "=", name).execute()).map(({ state }) => state);
+
+test.each([
+  // `stop` locks as well (M11).
+  ["stop or lock", lockStream],
+  ["delete", deleteStream],
+])(
+  "%s misses no publish that is being admitted",
+  async (_, move) => {
+    const { publishing, db, media, clock } = stage;
+    const sessions = createLiveSessions({ publishing, media: () => media, dev: true });
+    let stopped = 0;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const name = `Ab1Cd-round${round}`;
+      await addStream(db, name, "created");
+      const stream = await findStream(db, "org1", `stream ${name}`);
+      const request = stage.ask(name);
+      await pause((round / ROUNDS) * ADMISSION_MS);
+      await db.transaction().execute((trx) => move(trx, stream, clock.ms));
+      sessions.kickStream("org1", stream.id, "Stopped");
+      const answer = await stage.answered(request);
+      const isOver = () => publishing.running().every(({ intent }) => intent.name !== name);
+      if (answer.told === "allow") {
+        const { clientId } = answer;
+        await until("it is told to end", () =>
+          media.told.some((each) => each.told === "end" && each.clientId === clientId),
+        );
+        stage.end(clientId, "kicked");
+      } else stopped += 1;
+      await until("it is over", async () => isOver() && !(await stateOf(name)).includes("live"));
+    }
+    console.log(`stopped ${JSON.stringify({ rounds: ROUNDS, beforeTheyWereLive: stopped })}`);
+    const ended = async () =>
+      (await db.selectFrom("publish").select("client_id").where("state", "=", "ended").execute()).length;
+    await until("as many ends as were accepted", async () => customer.calls("publish_done").length === (await ended()));
+  },
+  60_000 + ROUNDS * 500,
+);
+
+test("an organisation that is disabled goes off the air, and nothing of it goes on any more", async () => {
+  const clientId = await stage.allowed(STREAM);
+  await addStream(stage.db, "Ab1Cd-other", "created");
+  customer.answer(async () => {
+    await pause(200);
+    return { status: 200 };
+  });
+  const request = stage.ask("Ab1Cd-other");
+  await until("the customer is asked", () => customer.calls("publish").length === 2);
+  await stage.db.updateTable("organisation").set({ enabled: 0 }).execute();
+  expect(await stage.answered(request)).toMatchObject({ told: "deny" });
+  await until(
+    "the running one ends",
+    () => stage.media.told.some((each) => each.told === "end" && each.clientId === clientId),
+    20_000,
+  );
+}, 40_000);

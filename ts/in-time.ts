@@ -1,0 +1,15 @@
+// Waiting that ends.
+
+/** What `work` comes to, or `late` when it takes longer than `limitMs`. Rejects as `work` does; what it comes to after
+ *  that is nobody's business any more. */
+export async function inTime<T, L>(limitMs: number, work: Promise<T>, late: L): Promise<T | L> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<L>((resolve) => {
+    timer = setTimeout(() => resolve(late), limitMs);
+  });
+  try {
+    return await Promise.race([work, limit]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
