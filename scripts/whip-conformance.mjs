@@ -1,18 +1,20 @@
-// `npm run whip-conformance -- URL [--token TOKEN] [--slow] [--flood] [--json]`: RFC 9725 row by row against any WHIP
-// URL. The stream must be free: every row publishes to it and ends what it began. Prints a table, or lines of JSON;
-// ends with 1 when a MUST is unmet, 2 when nothing could be asked.
+// `npm run whip-conformance -- URL [--token TOKEN] [--slow] [--flood] [--json] [--only ID] [--times N]`: RFC 9725 row by
+// row against any WHIP URL, or one row, once or more often. The stream must be free: every row publishes to it and ends
+// what it began. Prints a table, or lines of JSON; ends with 1 when a MUST is unmet, 2 when nothing could be asked.
 import { parseArgs } from "node:util";
 import { Client, NotApplicable, Unmet } from "./whip-conformance/client.mjs";
 import { endpointRows, wholeRunRows } from "./whip-conformance/endpoint.mjs";
 import { headerRows } from "./whip-conformance/headers.mjs";
 import { sessionRows } from "./whip-conformance/session.mjs";
 
-const USAGE = "npm run whip-conformance -- URL [--token TOKEN] [--slow] [--flood] [--json]";
+const USAGE = "npm run whip-conformance -- URL [--token TOKEN] [--slow] [--flood] [--json] [--only ID] [--times N]";
 
 const { values, positionals } = arguments_();
 const client = new Client({ url: positionals[0], token: values.token, slow: values.slow, flood: values.flood });
 const results = [];
-for (const row of [...endpointRows, ...sessionRows, ...headerRows, ...wholeRunRows]) {
+const rows = [...endpointRows, ...sessionRows, ...headerRows, ...wholeRunRows];
+const wanted = values.only === undefined ? rows : rows.filter(({ id }) => id === values.only);
+for (const row of Array.from({ length: Number(values.times) }, () => wanted).flat()) {
   const result = { id: row.id, level: row.level, section: row.section, ...(await outcomeOf(row)), says: row.says };
   results.push(result);
   console.log(values.json ? JSON.stringify(result) : lineOf(result));
@@ -29,9 +31,12 @@ process.exit(unmet === 0 ? 0 : 1);
 function arguments_() {
   try {
     const flag = /** @type {const} */ ({ type: "boolean", default: false });
-    const options = { token: { type: "string" }, slow: flag, flood: flag, json: flag };
+    const text = /** @type {const} */ ({ type: "string" });
+    const times = /** @type {const} */ ({ type: "string", default: "1" });
+    const options = { token: text, slow: flag, flood: flag, json: flag, only: text, times };
     const parsed = parseArgs({ options, allowPositionals: true });
-    if (parsed.positionals.length === 1 && URL.canParse(parsed.positionals[0])) return parsed;
+    const isMeant = /^[1-9]\d{0,5}$/.test(parsed.values.times);
+    if (isMeant && parsed.positionals.length === 1 && URL.canParse(parsed.positionals[0])) return parsed;
   } catch {
     // Says the same as too few arguments.
   }

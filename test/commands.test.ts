@@ -12,6 +12,7 @@ const env = (dataDir: string) => ({
   HEADGATE_DATA_DIR: dataDir,
   HEADGATE_HTTP_PORT: "0",
   HEADGATE_RTMP_PORT: "0",
+  HEADGATE_MEDIA_PORT: "0",
   HEADGATE_METRICS_PORT: "0",
   HEADGATE_DRAIN_S: "0",
 });
@@ -79,8 +80,14 @@ test("a second start on the same ports says which one is taken and exits with 3"
   });
   expect(await late.exit).toBe(3);
   expect(late.stderr()).toContain("(rtmp.port): it is in use by another program");
+  expect(late.stderr()).not.toMatch(/hg_\w+/);
   running.kill("SIGTERM");
   expect(await running.exit).toBe(0);
+  // The first start that succeeds shows what opens the new store.
+  const again = start(process.execPath, ["scripts/headgate.mjs"], { env: env(second) });
+  await until("it runs and has shown both", () => /hg_\w+[^]*signs in as admin/.test(again.stderr()) && again.stdout());
+  again.kill("SIGTERM");
+  expect(await again.exit).toBe(0);
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 

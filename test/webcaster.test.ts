@@ -63,7 +63,7 @@ describe("a new token", () => {
     expect(header).toStrictEqual({ alg: "ES256", typ: "JWT", kid: gateway.tokenKeys.active.kid });
     const jti = expect.stringMatching(UUID);
     const times = { iat: NOW, nbf: NOW, exp: NOW + WEEK_S };
-    expect(claims).toStrictEqual({ ...SUBJECT, ...times, iss: "headgate", jti });
+    expect(claims).toStrictEqual({ ...SUBJECT, ...times, iss: "headgate", jti, org: gateway.organisation.hash });
   });
 
   test.each([

@@ -80,6 +80,7 @@ describe("a session", () => {
       ingesturl,
       exp: null,
       nbf: null,
+      org: null,
     });
     const authorization = `Bearer ${token}`;
     const { session, clientId } = await gateway.opened("trace=query-marker", { headers: { authorization } });

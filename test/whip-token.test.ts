@@ -14,8 +14,8 @@ beforeEach(async () => {
 });
 afterEach(() => gateway.close());
 
-const issue = (streamname: string, ingesturl = INGEST, nbf: number | null = null) =>
-  gateway.tokens.issue({ streamname, ingesturl, exp: null, nbf });
+const issue = (streamname: string, ingesturl = INGEST, nbf: number | null = null, org: string | null = "Ab1Cd") =>
+  gateway.tokens.issue({ streamname, ingesturl, exp: null, nbf, org });
 const offer = (token: string, query: string) => gateway.offer(query, { headers: { authorization: `Bearer ${token}` } });
 const bodies = () => gateway.customer.requests.map(({ body }) => body);
 
@@ -48,6 +48,17 @@ describe("a token of ours", () => {
     const answer = await offer(await issue(`${STREAM}?passcode=s3cret`), query);
     expectProblem(answer, 403, "token_mismatch", "Token of another stream", "The token is for another stream");
     expect(bodies()).toStrictEqual([]);
+  });
+
+  test("opens no stream of another organisation, whatever its name", async () => {
+    const answer = await offer(await issue(STREAM, INGEST, null, "Zz9Yy"), "");
+    const detail = "The token is of another organisation than the stream";
+    expectProblem(answer, 403, "token_mismatch", "Token of another stream", detail);
+    expect(bodies()).toStrictEqual([]);
+  });
+
+  test("of the operator, or from before tokens named their organisation, opens any", async () => {
+    await gateway.opened("", { headers: { authorization: `Bearer ${await issue(STREAM, INGEST, null, null)}` } });
   });
 
   test("gives no right to a URL that is not allowed", async () => {

@@ -73,11 +73,6 @@ export async function serve(
     const folder = config.databaseUrl === null ? config.dataDir : null;
     const storeHealth = watchStore({ db: store.db, folder, log });
     started.push(async () => storeHealth.stop());
-    const first = await ensureFirstOrganisation(store.db, config.bootstrap.apiKey, clock.now());
-    if (first.outcome === "bootstrap_key_unused") {
-      log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
-    }
-    const password = await ensureFirstPerson(store.db, config.bootstrap.adminPassword, clock.now());
     const { alg, issuer, rotateDays } = config.token;
     const box = openSecretBox(config.dataDir);
     const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: box });
@@ -170,8 +165,13 @@ export async function serve(
     started.push(() => http.stop());
     if (tls !== null) started.push(reloading(tls, "http", http.setCertificate, log));
 
-    // Last: whoever starts a new store sees the key only when everything runs.
+    // Last: a start that fails before has made no key, so that the one that succeeds makes and shows it.
+    const first = await ensureFirstOrganisation(store.db, config.bootstrap.apiKey, clock.now());
+    if (first.outcome === "bootstrap_key_unused") {
+      log.warn("bootstrap.api_key is none of this store's keys and opens nothing");
+    }
     if (first.outcome === "created" && first.key !== null) terminal.announceKey(first.key);
+    const password = await ensureFirstPerson(store.db, config.bootstrap.adminPassword, clock.now());
     if (password !== null) terminal.announcePassword(password);
     ready = true;
     log.info("ready");

@@ -112,7 +112,7 @@ export async function runToken(words: readonly string[], flags: GivenFlags): Pro
         const tokens = await tokensOf(at);
         const streamname = wanted(word, "the stream name");
         const ingesturl = wanted(typeof flags.ingestUrl === "string" ? flags.ingestUrl : undefined, "--ingest-url");
-        const token = await tokens.issue({ streamname, ingesturl, exp: null, nbf: null });
+        const token = await tokens.issue({ streamname, ingesturl, exp: null, nbf: null, org: null });
         return print(flags, { token }, [token]);
       }
       case "verify": {

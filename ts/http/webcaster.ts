@@ -34,8 +34,9 @@ export function webcasterRoutes(deps: { readonly authorise: Authorise; readonly 
       bodyRequired: true,
       answer: Token,
     },
-    async (c) => {
-      const token = await tokens.issue(subjectOf(await readJson(c), tokens.now()));
+    async (c, { organisation }) => {
+      const subject = subjectOf(await readJson(c), tokens.now());
+      const token = await tokens.issue({ ...subject, org: organisation.hash });
       return c.json({ success: true, data: { token } });
     },
   );

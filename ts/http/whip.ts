@@ -8,7 +8,7 @@ import { readJsonObject } from "../publish/amf0.ts";
 import type { Whip, WhipOutcome, WhipRequest } from "../publish/whip.ts";
 import { baseUrlOf, type ClientAddress, hasLeft, outgoingOf } from "../request.ts";
 import type { TokenBroadcasts } from "../token/broadcasts.ts";
-import type { TokenClaims, Tokens } from "../token/tokens.ts";
+import { opensStreamsOf, type TokenClaims, type Tokens } from "../token/tokens.ts";
 
 const METHODS = "POST, PATCH, DELETE, GET, OPTIONS";
 const ALLOW_HEADERS = "Authorization, Content-Type, If-Match, ETag";
@@ -155,6 +155,9 @@ function targetOf(
     const differs = (given: string | undefined, claimed: string) => given !== undefined && given !== claimed;
     if (differs(name?.toString(), claims.streamname) || differs(url, claims.ingesturl)) {
       throw WhipProblem.fault("token_mismatch", "The token is for another stream");
+    }
+    if (!opensStreamsOf(claims, claims.streamname)) {
+      throw WhipProblem.fault("token_mismatch", "The token is of another organisation than the stream");
     }
     return { streamName: Buffer.from(claims.streamname), streamUrl: claims.ingesturl };
   }

@@ -28,6 +28,14 @@ export interface TokenClaims {
   readonly jti: string;
   /** How often the tokens of the stream had been revoked before; 0 when the token says nothing. */
   readonly revision: number;
+  /** Hash of the organisation that issued it: it opens no other's streams (T6). Null: the operator's, or issued before
+   *  tokens said so. */
+  readonly org: string | null;
+}
+
+/** Whether a token may open streams of this name: they begin with the hash of their organisation. */
+export function opensStreamsOf({ org }: TokenClaims, streamname: string): boolean {
+  return org === null || streamname.split("-", 1)[0] === org;
 }
 
 export interface Tokens {
@@ -39,6 +47,8 @@ export interface Tokens {
     readonly ingesturl: string;
     readonly exp: number | null;
     readonly nbf: number | null;
+    /** Hash of the organisation that asks; null for the operator. */
+    readonly org: string | null;
   }): Promise<string>;
   /** The claims of a token of ours that holds now. Throws `BadToken`. */
   verify(token: string): Promise<TokenClaims>;
@@ -59,11 +69,12 @@ export function createTokens(deps: {
   const now = () => Math.floor(clock.now() / 1000);
   return {
     now,
-    async issue({ streamname, ingesturl, exp, nbf }) {
+    async issue({ streamname, ingesturl, exp, nbf, org }) {
       const iat = now();
       const { kid, alg, privateKey } = keys.active;
       const revision = revocations?.revisionOf(streamname) ?? 0;
-      return await new SignJWT({ ingesturl, streamname, ...(revision === 0 ? {} : { revision }) })
+      const more = { ...(revision === 0 ? {} : { revision }), ...(org === null ? {} : { org }) };
+      return await new SignJWT({ ingesturl, streamname, ...more })
         .setProtectedHeader({ alg, typ: "JWT", kid })
         .setIssuer(issuer)
         .setIssuedAt(iat)
@@ -137,11 +148,12 @@ function faultOf(error: unknown): TokenFault {
   return unsigned ? "invalid signature" : "jwt malformed";
 }
 
-function claimsOf({ streamname, ingesturl, exp, nbf, iat, iss, jti, revision = 0 }: JWTPayload): TokenClaims {
+function claimsOf(payload: JWTPayload): TokenClaims {
+  const { streamname, ingesturl, exp, nbf, iat, iss, jti, revision = 0, org = null } = payload;
   if (typeof streamname !== "string" || typeof ingesturl !== "string") throw new BadToken("jwt malformed");
   if (exp === undefined || nbf === undefined || iat === undefined || iss === undefined || jti === undefined) {
     throw new BadToken("jwt malformed");
   }
-  if (typeof revision !== "number") throw new BadToken("jwt malformed");
-  return { streamname, ingesturl, exp, nbf, iat, iss, jti, revision };
+  if (typeof revision !== "number" || (org !== null && typeof org !== "string")) throw new BadToken("jwt malformed");
+  return { streamname, ingesturl, exp, nbf, iat, iss, jti, revision, org };
 }
