@@ -24,6 +24,7 @@ const stores = [
   "token-{rotation,revocation,vectors}",
   "publish-{lifecycle,admission,sessions,stopped}",
   "outbox-turns",
+  "retention",
   "webhook-{management,settings}",
   "whip-{denials,token}",
 ];

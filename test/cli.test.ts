@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parse as parseToml } from "smol-toml";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openStore } from "../ts/store/open.ts";
 import { start, until } from "./support/child.ts";
@@ -119,6 +120,10 @@ describe("without a running service", () => {
   test("config is checked, printed and described", async () => {
     expect((await headgate(["config", "check"])).code).toBe(0);
     const printed = await json<{ key: string }[]>(["config", "print"]);
+    const secrets = { HEADGATE_UPSTREAM_PUSH: "rtmp://up.example/live/stream-key", HEADGATE_ICE_TURN_SECRET: "s3cret" };
+    const { out } = await headgate(["config", "print"], secrets);
+    expect(parseToml(out)).toMatchObject({ http: { port: 8080 }, media: { port: 0 } });
+    expect(out).not.toMatch(/stream-key|s3cret/);
     const schema = await json<{ key: string; environment: string }[]>(["config", "schema"]);
     expect(schema.map(({ key }) => key)).toEqual(printed.map(({ key }) => key));
   }, 60_000);
@@ -177,6 +182,7 @@ describe.each(["the embedded store", "PostgreSQL"])("beside a running service on
   test("organisations, users and streams are made and listed", async () => {
     const name = `Other ${randomBytes(3).toString("hex")}`;
     const { id } = await json<{ id: string }>(["organisation", "create", name], own);
+    expect((await headgate(["organisation", "create", name], own)).code).not.toBe(0);
     const there = ["--organisation", name];
     const user = await json<{ password: string }>(["user", "create", "A@Example.com", "--role", "user", ...there], own);
     expect(user.password).toHaveLength(24);

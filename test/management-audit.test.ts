@@ -173,7 +173,21 @@ test("bytes are told by stream and day, and sum up to what publish_done says", a
   ];
   days.sort((a, b) => a.day.localeCompare(b.day) || (a.stream < b.stream ? -1 : 1));
   const span = { from: "2025-12-04", to: "2026-01-02" };
-  expect(await usage()).toStrictEqual({ ...span, total: { bytes_in: 1_107, bytes_out: 600 }, days });
+  const total = { bytes_in: 1_107, bytes_out: 600 };
+  expect(await usage()).toStrictEqual({ ...span, total, days, next: null });
+  // The same by pages.
+  const pages: unknown[] = [];
+  for (let next: string | null = ""; next !== null; ) {
+    const page = (await usage(`?quantity=2${next === "" ? "" : `&after=${next}`}`)) as {
+      readonly total: object;
+      readonly days: readonly object[];
+      readonly next: string | null;
+    };
+    expect(page.total).toEqual(total);
+    pages.push(...page.days);
+    next = page.next;
+  }
+  expect(pages).toEqual(days);
 
   const done = await db.selectFrom("outbox").select("body").orderBy("client_id").execute();
   const told = done.map(({ body }) => new URLSearchParams(body));
@@ -188,7 +202,7 @@ test("bytes are told by stream and day, and sum up to what publish_done says", a
   const seen = (await gateway.call("GET", "/organisation/usage", { key })).body;
   expect(seen).toMatchObject({ total: { bytes_in: 1_100, bytes_out: 600 } });
   const other = (await gateway.newOrganisation("Second")).keys.readonly;
-  const nothing = { ...span, total: { bytes_in: 0, bytes_out: 0 }, days: [] };
+  const nothing = { ...span, total: { bytes_in: 0, bytes_out: 0 }, days: [], next: null };
   expect((await gateway.call("GET", "/organisation/usage", { key: other })).body).toStrictEqual(nothing);
 });
 

@@ -104,6 +104,22 @@ test("a revoked key opens nothing at once; other organisations' keys are unknown
   expect(await gateway.call("DELETE", `/organisation/key/${mine.id}`)).toMatchObject(unknown);
 });
 
+test("the last administrator key of an organisation cannot be revoked, and one of two can", async () => {
+  const { keys } = await gateway.newOrganisation("Third");
+  const key = keys.administrator;
+  const list = async () =>
+    (await gateway.call("GET", "/organisation/key", { key })).body as { id: string; role: string }[];
+  const administrators = async () => (await list()).filter(({ role }) => role === "administrator").map(({ id }) => id);
+  const [first = ""] = await administrators();
+  const limited = { role: "administrator", scope_tag: "studio" };
+  expect((await gateway.call("POST", "/organisation/key", { key, body: limited })).status).toBe(200);
+  const refused = await gateway.call("DELETE", `/organisation/key/${first}`, { key });
+  expect(refused).toMatchObject({ status: 400, body: { error: { code: 9002 } } });
+  const other = await gateway.call("POST", "/organisation/key", { key, body: { role: "administrator" } });
+  expect(other.status).toBe(200);
+  expect((await gateway.call("DELETE", `/organisation/key/${first}`, { key })).status).toBe(200);
+});
+
 test("a key that is limited to a tag sees, makes and steers only streams with it", async () => {
   const { key } = await newKey({ role: "administrator", scope_tag: "studio" });
   const foreign = (await gateway.call("POST", "/stream", { body: { tags: ["other"] } })).body as { id: string };

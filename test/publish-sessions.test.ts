@@ -18,6 +18,7 @@ afterEach(() => stage.close());
 
 const told = (what: string) => stage.media.told.filter((each) => each.told === what);
 
+const ALL = { after: 0, quantity: 1_000, isMeant: () => true };
 /** As a snapshot shows it: two of one host and app look the same. */
 const upstream = (id: string, source: UpstreamStatus["source"]): UpstreamStatus => ({
   id,
@@ -36,7 +37,11 @@ describe("a running publish", () => {
     await addStream(stage.db, "Ab1Cd-other", "created");
     const [first, second] = [await stage.allowed(STREAM), await stage.allowed("Ab1Cd-other")];
     stage.media.measure(first, { bytesIn: 5, timestampMs: 40 });
-    expect(sessions.list("org1").map(({ clientId }) => clientId)).toEqual([first, second]);
+    expect(sessions.list("org1", ALL).map(({ clientId }) => clientId)).toEqual([first, second]);
+    const one = { ...ALL, quantity: 1 };
+    expect(sessions.list("org1", one).map(({ clientId }) => clientId)).toEqual([first]);
+    expect(sessions.list("org1", { ...one, after: first }).map(({ clientId }) => clientId)).toEqual([second]);
+    expect(sessions.list("org1", { ...ALL, isMeant: () => false })).toEqual([]);
     expect(sessions.show("org1", first)).toEqual({
       clientId: first,
       organisationId: "org1",
@@ -56,7 +61,7 @@ describe("a running publish", () => {
       transcoderError: null,
     });
     stage.end(first);
-    await expect.poll(() => sessions.list("org1")).toHaveLength(1);
+    await expect.poll(() => sessions.list("org1", ALL)).toHaveLength(1);
     expect(sessions.show("org1", first)).toBeUndefined();
   });
 
@@ -105,7 +110,7 @@ describe("a running publish", () => {
 
   test("is nobody else's: another organisation neither sees nor steers it", async () => {
     const clientId = await stage.allowed(STREAM);
-    expect(sessions.list("org2")).toEqual([]);
+    expect(sessions.list("org2", ALL)).toEqual([]);
     expect(sessions.show("org2", clientId)).toBeUndefined();
     expect(sessions.kick("org2", clientId, "")).toBe(false);
     expect(sessions.kickStream("org2", STREAM_ID, "")).toBe(false);

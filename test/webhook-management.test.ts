@@ -94,6 +94,7 @@ describe("the settings", () => {
   const defaults = {
     publish_on_hook_unreachable: "deny",
     strict_arguments: false,
+    require_token: false,
     update_reject_after: 1,
     update_max_unreachable: 0,
     reason_to_broadcaster: true,

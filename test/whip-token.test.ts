@@ -61,6 +61,14 @@ describe("a token of ours", () => {
     await gateway.opened("", { headers: { authorization: `Bearer ${await issue(STREAM, INGEST, null, null)}` } });
   });
 
+  test("is all that opens a stream whose organisation requires one", async () => {
+    await gateway.change({ require_token: true });
+    const without = await gateway.offer(TO_STREAM);
+    expectProblem(without, 401, "token_required", "Token required", "A web token for this stream is required");
+    expect(bodies()).toStrictEqual([]);
+    await gateway.opened("", { headers: { authorization: `Bearer ${await issue(STREAM)}` } });
+  });
+
   test("gives no right to a URL that is not allowed", async () => {
     const answer = await offer(await issue(STREAM, "rtmp://other.example/live"), "");
     expectProblem(answer, 400, "bad_stream_url", "Invalid stream_url", "It must be rtmp://<an allowed host>/live");

@@ -8,6 +8,7 @@ import { ConfigInvalid } from "./errors.ts";
 import { keyChecksumHolds } from "./organisation/key-text.ts";
 import type { BitrateLimits } from "./publish/bitrate-limit.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, type SettingValue, settingOf } from "./settings.ts";
+import type { RetentionDays } from "./store/retention.ts";
 
 export interface Config {
   /** Absolute path. */
@@ -64,6 +65,7 @@ export interface Config {
     /** Age at which the signing key is replaced; 0: never by itself. */
     readonly rotateDays: number;
   };
+  readonly retention: RetentionDays;
   readonly limits: {
     /** Per API key (M13); 0: no limit. */
     readonly apiRequestsPerSecond: number;
@@ -207,6 +209,12 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
     },
     publish: { duplicate: value("publish.duplicate") },
     token: { alg: value("token.alg"), issuer: value("token.issuer"), rotateDays: value("token.rotate_days") },
+    retention: {
+      publishes: value("retention.publishes_days"),
+      denied: value("retention.denied_days"),
+      deliveries: value("retention.deliveries_days"),
+      audit: value("retention.audit_days"),
+    },
     limits: {
       apiRequestsPerSecond: value("limits.api_requests_per_second"),
       apiBurst: value("limits.api_burst"),

@@ -24,9 +24,11 @@ import { checkUpstreamUrl } from "./publish/upstream-url.ts";
 import { createWhip } from "./publish/whip.ts";
 import { watchStore } from "./store/health.ts";
 import { openStore } from "./store/open.ts";
+import { keepPruned } from "./store/retention.ts";
 import { openSecretBox } from "./store/secret-box.ts";
 import { createTokenBroadcasts } from "./token/broadcasts.ts";
 import { keepTokenKeys, loadTokenKeys } from "./token/keys.ts";
+import { requiredToken } from "./token/required-token.ts";
 import { openRevocations } from "./token/revocations.ts";
 import { createTokens } from "./token/tokens.ts";
 
@@ -78,10 +80,12 @@ export async function serve(
     const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: box });
     const keys = await loadTokenKeys(store.db, box, { alg, rotateDays, now: clock.now() });
     started.push(keepTokenKeys(keys, { clock, log }));
+    started.push(keepPruned({ db: store.db, days: config.retention, clock, log }));
     const revocations = await openRevocations({ db: store.db, clock, log });
     started.push(async () => revocations.stop());
     const secrets = createWebhookSecrets({ db: store.db, box, clock });
     const customers = createCustomers({ db: store.db, secrets, clock });
+    const tokens = createTokens({ keys, issuer, clock, revocations });
     const metrics = createMetrics();
 
     let media: Media | null = null;
@@ -97,6 +101,7 @@ export async function serve(
       clock,
       log,
       customers,
+      holdsToken: requiredToken(tokens),
       metrics,
       settings: {
         deadlineMs: config.webhook.deadlineMs,
@@ -127,7 +132,7 @@ export async function serve(
       config,
       clock,
       log,
-      tokens: createTokens({ keys, issuer, clock, revocations }),
+      tokens,
       revocations,
       tokenBroadcasts: createTokenBroadcasts({
         revocations,

@@ -11,7 +11,7 @@ import {
   type WhipReport,
 } from "#native";
 
-/** A broadcaster reached `publish` and waits. Answer with `allow` or `deny`; no answer in 10 s is a denial. */
+/** A broadcaster reached `publish` and waits. Answer with `allow` or `deny`; no answer in 12 s is a denial. */
 export interface PublishRequested {
   readonly kind: "publish_requested";
   /** The core's own handle of this question; never shown to a customer. */

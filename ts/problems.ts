@@ -46,6 +46,7 @@ const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = 
   locked_stream: [403, "Stream is locked"],
   already_live: [409, "Stream is already live"],
   organisation_disabled: [403, "Organisation is not enabled"],
+  token_required: [401, "Token required"],
   rejected_by_customer: [403, "Publish denied"],
   customer_unreachable: [504, "Publish could not be authorised"],
   stopped: [403, "Publish was ended by the operator"],

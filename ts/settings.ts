@@ -18,6 +18,8 @@ export interface Setting<T> extends Kind<T> {
   readonly meaning: string;
   /** Never printed, never a flag; may also be given as the path of a file, under the name with `_file`. */
   readonly secret?: true;
+  /** Its values hold secrets: they are not printed. */
+  readonly hidden?: true;
 }
 
 const text: Kind<string> = textWhere("text", (value) => value !== "");
@@ -33,6 +35,12 @@ const hosts = list("host names or addresses", (value) => /^[^\s/@?#]+$/.test(val
 const addresses = list("IP addresses", (value) => isIP(value) !== 0);
 const networks = list("IP addresses or networks such as 10.0.0.0/8", isNetwork);
 const iceServers = list("stun:, turn: or turns: URIs", (value) => /^(stuns?|turns?):[^\s<>,;"]+$/.test(value));
+const kept = (kind: string, days: number, what: string) => ({
+  ...integer(0, 36_500, "days from 0 to 36500 (0: for ever)"),
+  env: `HEADGATE_RETENTION_${kind}_DAYS`,
+  fallback: days,
+  meaning: `days that ${what} are kept; 0: for ever`,
+});
 const perSecond = integer(0, 1_000_000, "a number from 0 to 1000000 (0: no limit)");
 const rtmpUrls = list("RTMP URLs (rtmp:// or rtmps://)", (value) => /^rtmps?:\/\/[^\s/]+\/\S+$/.test(value));
 const webUrl: Kind<string | null> = textWhere("an http or https URL without path", (value) =>
@@ -223,6 +231,10 @@ export const SETTINGS = {
     fallback: 90,
     meaning: "age at which the key that signs web tokens is replaced; 0: never by itself",
   },
+  "retention.publishes_days": kept("PUBLISHES", 90, "ended publishes"),
+  "retention.denied_days": kept("DENIED", 7, "addresses and custom arguments of denied publishes"),
+  "retention.deliveries_days": kept("DELIVERIES", 30, "webhook calls with their bodies"),
+  "retention.audit_days": kept("AUDIT", 400, "entries of the audit log"),
   "limits.api_requests_per_second": {
     ...integer(0, 100_000, "requests per second from 0 to 100000 (0: no limit)"),
     env: "HEADGATE_LIMITS_API_REQUESTS_PER_SECOND",
@@ -265,6 +277,7 @@ export const SETTINGS = {
     env: "HEADGATE_UPSTREAM_PUSH",
     fallback: [],
     meaning: "RTMP URLs every stream is pushed to; {name} and {args} are replaced",
+    hidden: true,
   },
   "webhook.deadline_ms": {
     ...integer(500, 10_000, "milliseconds from 500 to 10000"),

@@ -18,7 +18,11 @@ export function createRecordedSessions(): RecordedSessions {
     live,
     calls,
     sessions: {
-      list: (organisationId) => live.filter((session) => session.organisationId === organisationId),
+      list: (organisationId, { after, quantity, isMeant }) =>
+        live
+          .filter((session) => session.organisationId === organisationId && session.clientId > after)
+          .filter(({ streamId }) => isMeant(streamId))
+          .slice(0, quantity),
       show: find,
       players: () => [{ address: "192.0.2.7", since: 0, bytesOut: 20, droppedFrames: 1 }],
       kick(organisationId, clientId, description) {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { pino } from "pino";
+import { BadToken } from "../../ts/errors.ts";
 import type {
   EndReason,
   EndRequest,
@@ -25,6 +26,8 @@ import { createWebhookSecrets, type WebhookSecrets } from "../../ts/organisation
 import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
+import { requiredToken } from "../../ts/token/required-token.ts";
+import type { Tokens } from "../../ts/token/tokens.ts";
 import { openTestStore } from "./stores.ts";
 
 /** How long a wait lasts before it fails the test, ms. */
@@ -160,6 +163,8 @@ export interface Stage {
   readonly media: RecordingMedia;
   readonly publishing: Publishing;
   readonly streamUpstreams: StreamUpstreams;
+  /** Verifies what an organisation may require; refuses everything until a test puts another there. */
+  readonly tokens: { verify: Tokens["verify"] };
   readonly secrets: WebhookSecrets;
   readonly metrics: Metrics;
   /** Changes switches of the organisation. */
@@ -230,6 +235,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
   const box = openSecretBox(folder);
   const secrets = createWebhookSecrets({ db: store.db, box, clock: now });
   const customers = createCustomers({ db: store.db, secrets, clock: now });
+  const tokens = { verify: () => Promise.reject(new BadToken("jwt malformed")) };
   const metrics = createMetrics();
   const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: box });
   const publishing = createPublishing({
@@ -237,6 +243,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     media: () => media,
     streamUpstreams: streamUpstreams.of,
     customers,
+    holdsToken: (asked, name) => requiredToken(tokens)(asked, name),
     metrics,
     clock: now,
     log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
@@ -257,6 +264,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     media,
     publishing,
     streamUpstreams,
+    tokens,
     secrets,
     metrics,
     async change(settings) {

@@ -57,7 +57,7 @@ export interface WhipGatewayOptions {
   readonly settings?: StageOptions["settings"];
 }
 
-export interface WhipGateway extends Pick<Stage, "db" | "media" | "publishing" | "clock" | "end"> {
+export interface WhipGateway extends Pick<Stage, "db" | "media" | "publishing" | "clock" | "end" | "change"> {
   readonly customer: Customer;
   readonly tokens: Tokens;
   /** Everything logged so far, as text. */
@@ -135,6 +135,7 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
     publishing: stage.publishing,
     clock: stage.clock,
     end: stage.end,
+    change: stage.change,
     customer,
     tokens,
     log: () => stage.log() + lines.join(""),

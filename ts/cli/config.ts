@@ -1,6 +1,6 @@
 // `headgate config check`, `headgate config print` and `headgate config schema`.
 import { loadConfig } from "../config.ts";
-import { flagOf, SETTING_KEYS, settingOf } from "../settings.ts";
+import { flagOf, SETTING_KEYS, type SettingKey, settingOf } from "../settings.ts";
 import { unknownVerb } from "./at-store.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 import { print } from "./output.ts";
@@ -27,15 +27,25 @@ function checkConfig(flags: GivenFlags): void {
   print(flags, { good: true, file }, [`The configuration is good${file === null ? "" : ` (${file})`}.`]);
 }
 
-/** Prints every setting with its value and who said it; secrets are masked. */
+/** Prints every setting with its value and who said it, as TOML that can be read again; secrets are masked, and they and
+ *  what is not set are comments. */
 function printConfig(flags: GivenFlags): void {
   const shown = [...loadConfig(readFlags(flags)).origin].map(([key, { value, source }]) => {
-    return { key, value: settingOf(key).secret && value !== null ? "(secret)" : value, source };
+    return { key, value: isMasked(key, value) ? MASK : value, source };
   });
   const lines = shown.map(({ key, value, source }) => {
-    return `${key} = ${value === "(secret)" ? value : JSON.stringify(value)}  # ${source}`;
+    if (value === null) return `# ${key} is not set  # ${source}`;
+    return value === MASK ? `# ${key} = ${MASK}  # ${source}` : `${key} = ${JSON.stringify(value)}  # ${source}`;
   });
   print(flags, shown, lines);
+}
+
+const MASK = "(secret)";
+
+function isMasked(key: SettingKey, value: unknown): boolean {
+  const { secret = false, hidden = false } = settingOf(key);
+  const isSet = value !== null && !(Array.isArray(value) && value.length === 0);
+  return (secret || hidden) && isSet;
 }
 
 /** Prints what settings there are: their names in the file, in the environment and as flags, defaults and meanings. */

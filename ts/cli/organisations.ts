@@ -1,4 +1,5 @@
 // `headgate init`, `headgate organisation …` and `headgate user …`: who may work with this deployment.
+import { NotUnique } from "../errors.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
 import { randomText } from "../organisation/key-text.ts";
 import { addOrganisation, ensureFirstOrganisation, ensureFirstPerson } from "../organisation/organisations.ts";
@@ -52,6 +53,8 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
       case "create": {
         const called = wanted(name, "its name");
         const made = await at.db.transaction().execute(async (trx) => {
+          const same = await trx.selectFrom("organisation").select("id").where("name", "=", called).executeTakeFirst();
+          if (same !== undefined) throw new NotUnique("name");
           const organisation = await addOrganisation(trx, called, at.now);
           const change = { action: "organisation.create", subject: organisation.id };
           await recordChange(trx, operator(organisation), at.now, change);

@@ -12,7 +12,12 @@ export async function runSessions(words: readonly string[], flags: GivenFlags): 
   const path = () => `/session/${encodeURIComponent(wanted(clientId, "the client id"))}`;
   switch (verb) {
     case "ls": {
-      const sessions = (await ask(flags, "GET", "/session")) as readonly Readonly<Record<string, unknown>>[];
+      const sessions: Readonly<Record<string, unknown>>[] = [];
+      for (let after: unknown = 0; after !== undefined; ) {
+        const page = (await ask(flags, "GET", `/session?after=${after}`)) as typeof sessions;
+        sessions.push(...page);
+        after = page.at(-1)?.client_id;
+      }
       const columns = Object.keys(sessions[0] ?? {}).filter((name) => typeof sessions[0]?.[name] !== "object");
       const rows = sessions.map((session) => columns.map((name) => String(session[name])));
       return print(flags, sessions, table([columns, ...rows]));

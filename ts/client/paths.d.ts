@@ -63,6 +63,8 @@ export interface components {
       update_max_unreachable: number;
       /** Show the first line of a 403's text to the broadcaster (W26) */
       reason_to_broadcaster: boolean;
+      /** Every publish needs a web token for its stream: a WHIP bearer, or token= in the arguments (W22) */
+      require_token: boolean;
       /** What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own */
       max_bitrate_kbps: number;
       /** Fields that update_publish carries in addition, after the documented ones */
@@ -270,6 +272,8 @@ export interface components {
         /** The same measure, handed to upstreams and players */
         bytes_out: number;
       }[];
+      /** `after` of the next page; null when there is none */
+      next: (string | null);
     };
     Me: {
       kind: "key" | "user";
@@ -461,6 +465,8 @@ export interface paths {
           update_max_unreachable?: number;
           /** Show the first line of a 403's text to the broadcaster (W26) */
           reason_to_broadcaster?: boolean;
+          /** Every publish needs a web token for its stream: a WHIP bearer, or token= in the arguments (W22) */
+          require_token?: boolean;
           /** What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own */
           max_bitrate_kbps?: number;
           /** Fields that update_publish carries in addition, after the documented ones */
@@ -620,9 +626,15 @@ export interface paths {
   };
   "/session": {
     get: {
-      parameters: {};
+      parameters: {
+        query?: {
+          quantity?: (number | null);
+          after?: (number | null);
+        };
+      };
       responses: {
         200: { content: { "application/json": components["schemas"]["Session"][] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -893,6 +905,8 @@ export interface paths {
           /** A day in UTC */
           to?: string;
           stream?: string;
+          quantity?: (number | null);
+          after?: string;
         };
       };
       responses: {

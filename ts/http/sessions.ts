@@ -1,4 +1,5 @@
 // /session: publishes that run now, in this process: list, show, kick, upstreams for as long as they run.
+import type { Context } from "hono";
 import type { Kysely } from "kysely";
 import {
   InvalidValue,
@@ -14,10 +15,12 @@ import type { Authorise, Caller } from "../organisation/callers.ts";
 import { BITRATE_LIMIT_KBPS } from "../organisation/settings.ts";
 import { streamsWithTag } from "../organisation/streams.ts";
 import type { LiveSession, LiveSessions } from "../publish/sessions.ts";
-import { optionalText, readJson } from "../request.ts";
+import { optionalText, quantityOf, readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type Routes, Time, z } from "./openapi.ts";
 
+/** Of one page. */
+const QUANTITY = { standard: 1_000, most: 1_000 } as const;
 /** Longest reason for the broadcaster, characters, and what it is without one. */
 const REASON_LIMIT = 200;
 const REASON = "Publish was ended by the operator";
@@ -87,10 +90,16 @@ export function sessionRoutes(deps: {
 
   routes.guarded(
     "GET /session",
-    { tag: "Sessions", summary: "Publishes that run now, oldest first", answer: z.array(Session) },
+    {
+      tag: "Sessions",
+      summary: "Publishes that run now, oldest first",
+      description: `At most ${QUANTITY.most}; \`after\` is the client_id of the last one of the page before.`,
+      query: z.object({ quantity: z.coerce.number().int().optional(), after: z.coerce.number().int().optional() }),
+      answer: z.array(Session),
+    },
     async (c, caller) => {
-      const inScope = await scopeOf(caller);
-      return c.json(sessions.list(caller.organisation.id).filter(inScope).map(sessionRecord));
+      const page = { after: afterOf(c), quantity: quantityOf(c, QUANTITY), isMeant: await scopeOf(caller) };
+      return c.json(sessions.list(caller.organisation.id, page).map(sessionRecord));
     },
   );
 
@@ -197,19 +206,25 @@ export function sessionRoutes(deps: {
 
   async function find(caller: Caller, id: string): Promise<LiveSession> {
     const session = /^\d{1,16}$/.test(id) ? sessions.show(caller.organisation.id, Number(id)) : undefined;
-    if (session === undefined || !(await scopeOf(caller))(session)) throw new UnknownRecord("session");
+    if (session === undefined || !(await scopeOf(caller))(session.streamId)) throw new UnknownRecord("session");
     return session;
   }
 
-  async function scopeOf({ organisation, scopeTag }: Caller): Promise<(session: LiveSession) => boolean> {
+  async function scopeOf({ organisation, scopeTag }: Caller): Promise<(streamId: string) => boolean> {
     if (scopeTag === null) return () => true;
     const streams = await streamsWithTag(db, organisation.id, scopeTag);
-    return ({ streamId }) => streams.has(streamId);
+    return (streamId) => streams.has(streamId);
   }
 
   async function record(actor: Actor, change: Change): Promise<void> {
     await recordChange(db, actor, clock.now(), change);
   }
+}
+
+function afterOf(c: Context): number {
+  const after = c.req.query("after") ?? "0";
+  if (!/^\d{1,16}$/.test(after)) throw new WrongDataType("after", "client_id");
+  return Number(after);
 }
 
 const detailOf = ({ clientId, name }: LiveSession) => ({ client_id: clientId, name });

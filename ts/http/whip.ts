@@ -65,6 +65,7 @@ export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version, cli
     const opened = opening(
       await whip.open({
         ...targetOf(query, claims),
+        claims,
         offer,
         address,
         requestHost: new URL(c.req.url).hostname,

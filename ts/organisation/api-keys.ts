@@ -174,20 +174,30 @@ export async function rotateApiKey(
   return { key, row, former };
 }
 
-/** Ends a key at once. Rejects with `UnknownRecord`. */
+/** Ends a key at once. Rejects with `UnknownRecord`, or with `InvalidValue` when nobody could administrate by a key
+ *  afterwards. */
 export async function revokeApiKey(
   db: Kysely<Schema>,
   organisationId: string,
   id: string,
   now: number,
 ): Promise<ApiKeyTable> {
-  await findApiKey(db, organisationId, id, now);
+  const key = await findApiKey(db, organisationId, id, now);
+  const others = (await listApiKeys(db, organisationId, now)).filter(
+    (other) => other.id !== id && administrates(other),
+  );
+  if (administrates(key) && others.length === 0) throw new InvalidValue("id", "is the last administrator key");
   return await db
     .updateTable("api_key")
     .set({ revoked_at: now })
     .where("id", "=", id)
     .returningAll()
     .executeTakeFirstOrThrow();
+}
+
+/** Of the whole organisation, and not for a while only. */
+function administrates(key: Pick<ApiKeyTable, "role" | "scope_tag" | "expires_at">): boolean {
+  return key.role === "administrator" && key.scope_tag === null && key.expires_at === null;
 }
 
 async function findApiKey(db: Kysely<Schema>, organisationId: string, id: string, now: number): Promise<ApiKeyTable> {

@@ -29,6 +29,9 @@ const SWITCHES = {
     .max(ROW_LIMIT)
     .describe("How many unanswered update_publish in a row end the publish; 0: none (W16)"),
   reason_to_broadcaster: z.boolean().describe("Show the first line of a 403's text to the broadcaster (W26)"),
+  require_token: z
+    .boolean()
+    .describe("Every publish needs a web token for its stream: a WHIP bearer, or token= in the arguments (W22)"),
   max_bitrate_kbps: z
     .int()
     .min(0)
@@ -52,6 +55,7 @@ export const DEFAULT_SETTINGS: OrganisationSettings = {
   update_reject_after: 1,
   update_max_unreachable: 0,
   reason_to_broadcaster: true,
+  require_token: false,
   max_bitrate_kbps: 0,
   update_fields: [],
 };

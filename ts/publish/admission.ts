@@ -7,6 +7,8 @@ import type { Media, Upstream } from "../media.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
+import type { HoldsToken } from "../token/required-token.ts";
+import type { TokenClaims } from "../token/tokens.ts";
 import { type BitrateLimits, bitrateLimitOf } from "./bitrate-limit.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
@@ -34,6 +36,8 @@ export interface PublishRequest {
   readonly arguments: Uint8Array | null;
   /** IP address of the broadcaster. */
   readonly address: string;
+  /** Of the web token that came beside it; absent or null when there was none. */
+  readonly claims?: TokenClaims | null;
 }
 
 export type Admission =
@@ -59,6 +63,8 @@ export interface AdmissionDeps {
   readonly names: NamesInUse;
   readonly webhook: Webhook;
   readonly customers: Pick<Customers, "of">;
+  /** Judges what an organisation may require. */
+  readonly holdsToken: HoldsToken;
   readonly outbox: Outbox;
   readonly media: () => Media;
   /** Where a stream is pushed to: its upstreams' ids and complete URLs. */
@@ -116,6 +122,11 @@ export function createAdmission(deps: AdmissionDeps): {
     const customer = await deps.customers.of(found.organisation_id);
     const field = alsoReservedField(request.arguments, customer.settings);
     if (field !== null) return denied("reserved_field", `Custom arguments must not contain ${field}`);
+
+    if (customer.settings.require_token) {
+      const { claims = null, arguments: custom } = request;
+      if (!(await deps.holdsToken({ claims, arguments: custom }, check.name))) return denied("token_required");
+    }
 
     const limit = customer.settings.max_bitrate_kbps;
     const maxBitrateKbps = bitrateLimitOf(settings.maxBitrateKbps, found.plan, limit);

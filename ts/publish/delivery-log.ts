@@ -9,10 +9,9 @@ import { wasTried } from "./retry-schedule.ts";
 import type { WebhookCall } from "./webhook.ts";
 import type { WebhookAnswer } from "./webhook-answer.ts";
 
-/** How long rows are kept, ms, and what they may take together, bytes. */
-export const DELIVERY_AGE_LIMIT_MS = 30 * 24 * 3_600_000;
+/** What the rows may take together, bytes; how long they are kept is the retention's (store/retention.ts). */
 export const DELIVERY_SIZE_LIMIT_BYTES = 1_000_000_000;
-/** Pause between two writes, and between two looks for what is too old or too much, ms. */
+/** Pause between two writes, and between two looks for what is too much, ms. */
 const WRITE_INTERVAL_MS = 1_000;
 const PRUNE_INTERVAL_MS = 3_600_000;
 /** Entries that wait for the next write; further ones are dropped and counted. */
@@ -31,7 +30,7 @@ export interface DeliveryLog {
   note(call: WebhookCall, answer: WebhookAnswer, tookMs: number): void;
   /** Writes what waits. Rejects when the store fails; nothing is lost then. */
   flush(): Promise<void>;
-  /** Removes what is too old or too much. */
+  /** Removes what is too much. */
   prune(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -103,11 +102,6 @@ export function createDeliveryLog(deps: {
   }
 
   async function prune(): Promise<void> {
-    const old = clock.now() - DELIVERY_AGE_LIMIT_MS;
-    await db.deleteFrom("delivery").where("last_at", "<", old).execute();
-    // The outbox keeps what was delivered or given up no longer than the log can show it.
-    await db.deleteFrom("outbox").where("delivered_at", "<", old).execute();
-    await db.deleteFrom("outbox").where("given_up_at", "<", old).execute();
     for (;;) {
       const { rows, bytes } = await db
         .selectFrom("delivery")

@@ -7,6 +7,7 @@ export type DenialCause =
   | "locked_stream"
   | "already_live"
   | "organisation_disabled"
+  | "token_required"
   | "rejected_by_customer"
   | "customer_unreachable"
   | "stopped"
@@ -43,6 +44,7 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   locked_stream: ["bad_name", "Stream is locked"],
   already_live: ["bad_name", "Stream is already live"],
   organisation_disabled: ["denied", "Organisation is not enabled"],
+  token_required: ["denied", "A web token for this stream is required"],
   rejected_by_customer: ["denied", "Publish denied"],
   customer_unreachable: ["denied", "Publish could not be authorised"],
   stopped: ["denied", "Publish was ended by the operator"],

@@ -8,6 +8,7 @@ import type { Metrics } from "../metrics.ts";
 import type { Customers } from "../organisation/customers.ts";
 import { disabledOf } from "../store/enabled.ts";
 import type { Schema } from "../store/schema.ts";
+import type { HoldsToken } from "../token/required-token.ts";
 import { type Admission, createAdmission, type PublishRequest } from "./admission.ts";
 import type { BitrateLimits } from "./bitrate-limit.ts";
 import { createClientIds } from "./client-ids.ts";
@@ -42,6 +43,8 @@ export interface PublishingDeps {
   readonly log: Logger;
   /** Keys and switches of the organisations. */
   readonly customers: Pick<Customers, "of">;
+  /** Whether a publish brings the web token that its organisation may require. */
+  readonly holdsToken: HoldsToken;
   readonly metrics: Pick<
     Metrics,
     "observeWebhook" | "countDenial" | "countStart" | "countEnd" | "countUpstreamLost" | "watchPublishing"

@@ -47,8 +47,12 @@ export interface LiveSession {
 }
 
 export interface LiveSessions {
-  /** Oldest first. */
-  list(organisationId: string): LiveSession[];
+  /** At most `quantity` of those that run, by client id, behind `after`; of these alone the counters are read.
+   *  `isMeant`: which streams. */
+  list(
+    organisationId: string,
+    page: { readonly after: number; readonly quantity: number; readonly isMeant: (streamId: string) => boolean },
+  ): LiveSession[];
   /** Who plays it, the oldest first, the first thousand. */
   players(session: LiveSession): readonly PlayerStatus[];
   /** Undefined when no such publish runs, also for another organisation's. */
@@ -86,7 +90,17 @@ export function createLiveSessions(deps: {
   const limits = new WeakMap<RunningPublish, number>();
 
   return {
-    list: (organisationId) => publishing.running().filter(isOf(organisationId)).map(show),
+    list(organisationId, { after, quantity, isMeant }) {
+      const mine = publishing
+        .running()
+        .filter(isOf(organisationId))
+        .filter((of) => of.clientId > after);
+      const meant = mine.filter(({ intent }) => isMeant(intent.streamId));
+      return meant
+        .sort((a, b) => a.clientId - b.clientId)
+        .slice(0, quantity)
+        .map(show);
+    },
     show(organisationId, clientId) {
       const publish = find(organisationId, clientId);
       return publish && show(publish);

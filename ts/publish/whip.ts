@@ -2,6 +2,7 @@
 // HTTP type.
 import { randomUUID } from "node:crypto";
 import type { SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../media.ts";
+import type { TokenClaims } from "../token/tokens.ts";
 import { resolveUpstream, withoutBrackets } from "./address-guard.ts";
 import { type Json, writeAmf0 } from "./amf0.ts";
 import { type Denied, denied } from "./denials.ts";
@@ -30,6 +31,8 @@ export interface WhipRequest {
   readonly audioBitrate: number;
   /** Joins the connect command to a foreign stream_url (P11); null for none. */
   readonly connectInfo: { readonly [key: string]: Json } | null;
+  /** Of a web token of ours that came along; null when there was none. */
+  readonly claims: TokenClaims | null;
 }
 
 export type WhipOutcome =
@@ -111,7 +114,8 @@ export function createWhip(deps: WhipDeps): Whip {
       if (addresses.length === 0) return { outcome: "bad_stream_url" };
       ownUpstream = foreignUrl(target, text, argumentsText);
     }
-    const asked = { app: APP, name, arguments: customArguments, address: request.address };
+    const { address, claims } = request;
+    const asked = { app: APP, name, arguments: customArguments, address, claims };
     const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams, maxBitrateKbps }) =>
       media().openWhip({
         clientId,

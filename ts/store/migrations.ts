@@ -2,6 +2,7 @@
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { managementTables } from "./management-tables.ts";
+import { retentionIndexes } from "./retention.ts";
 import { revocationOrder, tokenTables } from "./token-tables.ts";
 import { outboxTurns, webhookTables } from "./webhook-tables.ts";
 
@@ -18,6 +19,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0005-stream-upstreams", up: streamUpstreams },
   { name: "0006-revocation-order", up: revocationOrder },
   { name: "0007-outbox-turns", up: outboxTurns },
+  { name: "0008-retention", up: retentionIndexes },
 ];
 
 /** The bookkeeping table, not part of the schema the service works with. */

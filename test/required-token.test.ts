@@ -1,0 +1,47 @@
+// Organisations that let nobody publish without a web token (W22): by RTMP it is an argument, forwarded like any other.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type Customer, startCustomer } from "./support/customer.ts";
+import { openStage, STREAM, type Stage } from "./support/publishing.ts";
+
+let customer: Customer;
+let stage: Stage;
+
+beforeEach(async () => {
+  customer = await startCustomer();
+  stage = await openStage({ webhook: customer.url, ca: customer.ca });
+  await stage.change({ require_token: true });
+});
+afterEach(async () => {
+  await stage.close();
+  await customer.close();
+});
+
+describe("an organisation that requires tokens", () => {
+  const claims = { streamname: STREAM, ingesturl: "", exp: 0, nbf: 0, iat: 0, iss: "", jti: "", revision: 0 };
+
+  test.each([
+    ["of the stream", { ...claims, org: "Ab1Cd" }, "allow"],
+    ["of the stream with arguments", { ...claims, streamname: `${STREAM}?a=b`, org: "Ab1Cd" }, "allow"],
+    ["of another stream", { ...claims, streamname: "Ab1Cd-other", org: "Ab1Cd" }, "deny"],
+    ["of another organisation", { ...claims, org: "Zz9Yy" }, "deny"],
+  ])("takes by RTMP a token %s as it should", async (_, held, told) => {
+    stage.tokens.verify = async (token) => {
+      expect(token).toBe("a.b.c");
+      return held;
+    };
+    expect(await stage.request(STREAM, { arguments: "x=1&token=a.b.c" })).toMatchObject({ told });
+    // Forwarded like any other argument.
+    if (told === "allow") expect(customer.requests[0]?.body).toMatch(/^x=1&token=a\.b\.c&call=publish&/);
+    else expect(customer.requests).toHaveLength(0);
+  });
+
+  test("lets nobody in without one, or with one that does not hold", async () => {
+    for (const custom of [null, "token=", "token=a.b.c", "Token=a"]) {
+      expect(await stage.request(STREAM, { arguments: custom })).toMatchObject({
+        told: "deny",
+        description: "A web token for this stream is required",
+      });
+    }
+    expect(customer.requests).toHaveLength(0);
+  });
+});

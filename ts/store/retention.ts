@@ -1,0 +1,141 @@
+// What is old goes: publishes, what denied ones tell of people, deliveries, the audit log. In portions by index, with pauses,
+// so that whoever wants to publish never waits for it.
+import { type CompiledQuery, type Kysely, sql } from "kysely";
+import type { Logger } from "pino";
+import type { Schema } from "./schema.ts";
+
+/** Rows of one statement. */
+const PORTION = 200;
+/** Pause between two statements, and between two passes, ms. */
+const PAUSE_MS = 50;
+const PASS_EVERY_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+
+/** How long each kind is kept, days; 0: for ever. */
+export interface RetentionDays {
+  readonly publishes: number;
+  readonly audit: number;
+  /** Bodies of webhook calls, and what the outbox has delivered or given up. */
+  readonly deliveries: number;
+  /** Addresses and custom arguments of denied publishes, which may hold pass codes. */
+  readonly denied: number;
+}
+
+/** One kind: the statement that takes a portion of what is older than `before`, epoch ms. */
+interface Kind {
+  readonly name: string;
+  readonly days: keyof RetentionDays;
+  portion(db: Kysely<Schema>, before: number): CompiledQuery;
+}
+
+/** Every statement with the index it walks (migration 0008). */
+export const KINDS: readonly Kind[] = [
+  { name: "details of denied publishes", days: "denied", portion: deniedDetails },
+  { name: "publishes", days: "publishes", portion: publishes },
+  { name: "deliveries", days: "deliveries", portion: deliveries },
+  { name: "delivered events", days: "deliveries", portion: (db, before) => events(db, "delivered_at", before) },
+  { name: "given up events", days: "deliveries", portion: (db, before) => events(db, "given_up_at", before) },
+  { name: "audit entries", days: "audit", portion: audit },
+];
+
+function publishes(db: Kysely<Schema>, before: number): CompiledQuery {
+  const old = db
+    .selectFrom("publish")
+    .select("client_id")
+    .where("ended_at", "<", before)
+    .orderBy("ended_at")
+    .limit(PORTION);
+  return db.deleteFrom("publish").where("client_id", "in", old).compile();
+}
+
+function deniedDetails(db: Kysely<Schema>, before: number): CompiledQuery {
+  const old = db
+    .selectFrom("publish")
+    .select("client_id")
+    .where("state", "=", "denied")
+    .where("address", "<>", "")
+    .where("ended_at", "<", before)
+    .orderBy("ended_at")
+    .limit(PORTION);
+  return db.updateTable("publish").set({ address: "", arguments: null }).where("client_id", "in", old).compile();
+}
+
+function deliveries(db: Kysely<Schema>, before: number): CompiledQuery {
+  const old = db.selectFrom("delivery").select("id").where("last_at", "<", before).orderBy("last_at").limit(PORTION);
+  return db.deleteFrom("delivery").where("id", "in", old).compile();
+}
+
+function events(db: Kysely<Schema>, done: "delivered_at" | "given_up_at", before: number): CompiledQuery {
+  const old = db.selectFrom("outbox").select("id").where(done, "<", before).orderBy(done).limit(PORTION);
+  return db.deleteFrom("outbox").where("id", "in", old).compile();
+}
+
+/** Ids ascend with time. */
+function audit(db: Kysely<Schema>, before: number): CompiledQuery {
+  const first = String(before).padStart(14, "0");
+  const old = db.selectFrom("audit").select("id").where("id", "<", first).orderBy("id").limit(PORTION);
+  return db.deleteFrom("audit").where("id", "in", old).compile();
+}
+
+/** Migration 0008: what the statements above walk. */
+export async function retentionIndexes(db: Kysely<unknown>): Promise<void> {
+  for (const index of [
+    sql`create index publish_ended on publish (ended_at) where ended_at is not null`,
+    sql`create index publish_denied on publish (ended_at) where state = 'denied' and address <> ''`,
+    sql`create index outbox_delivered on outbox (delivered_at) where delivered_at is not null`,
+    sql`create index outbox_given_up on outbox (given_up_at) where given_up_at is not null`,
+  ]) {
+    await index.execute(db);
+  }
+}
+
+/** One pass over everything; resolves with how many rows it changed. `isStopped` ends it between two statements. */
+export async function prune(
+  db: Kysely<Schema>,
+  days: RetentionDays,
+  now: number,
+  isStopped: () => boolean = () => false,
+): Promise<number> {
+  let changed = 0;
+  for (const kind of KINDS) {
+    const keep = days[kind.days];
+    if (keep === 0) continue;
+    const statement = kind.portion(db, now - keep * DAY_MS);
+    for (let taken = PORTION; taken === PORTION && !isStopped(); ) {
+      taken = Number((await db.executeQuery(statement)).numAffectedRows ?? 0);
+      changed += taken;
+      if (taken > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    }
+  }
+  return changed;
+}
+
+/** Prunes now and then until what it returns is called. */
+export function keepPruned(deps: {
+  readonly db: Kysely<Schema>;
+  readonly days: RetentionDays;
+  readonly clock: { now(): number };
+  readonly log: Logger;
+}): () => Promise<void> {
+  const { db, days, clock, log } = deps;
+  let stopped = false;
+  let running: Promise<void> | null = null;
+  const pass = () => {
+    running ??= prune(db, days, clock.now(), () => stopped)
+      .then((rows) => {
+        if (rows > 0) log.info({ rows }, "old records removed");
+      })
+      .catch((err: unknown) => log.warn({ err }, "old records could not be removed"))
+      .finally(() => {
+        running = null;
+      });
+  };
+  pass();
+  const timer = setInterval(pass, PASS_EVERY_MS);
+  timer.unref();
+  return async () => {
+    stopped = true;
+    clearInterval(timer);
+    await running;
+  };
+}
