@@ -49,7 +49,9 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
     {
       tag: "Streams",
       summary: "Create a stream",
-      description: "No body is needed. Members that are not known are ignored.",
+      description:
+        "No body is needed. Members that are not known are ignored. Without a webhook, and without require_token in " +
+        "/organisation/settings, whoever knows the name publishes; whoever knows it plays.",
       body: z.object({ tags: Tags.optional() }),
       answer: Stream,
     },

@@ -2,7 +2,7 @@
 // process and cannot be stopped, so that a few names whose servers hang would stop everybody's. Here every look-up waits
 // on a socket, ends in time, and counts for its organisation. Not a guard: which addresses may be called is decided
 // where they are used.
-import { NODATA, NOTFOUND, TIMEOUT } from "node:dns";
+import { CANCELLED, NODATA, NOTFOUND, TIMEOUT } from "node:dns";
 import { Resolver as Channel } from "node:dns/promises";
 import { isIP } from "node:net";
 import { createHostFiles, type HostFiles } from "./host-files.ts";
@@ -72,7 +72,8 @@ export function createResolver(
       remember(name, addresses, Math.min(Math.max(ttl, TTL_LEAST_S), TTL_MOST_S) * 1_000);
       return addresses;
     } catch (error) {
-      const { code = TIMEOUT } = error as NodeJS.ErrnoException;
+      const { code: told = TIMEOUT } = error as NodeJS.ErrnoException;
+      const code = told === CANCELLED ? TIMEOUT : told;
       const isMissing = code === NOTFOUND || code === NODATA;
       const stale = cache.get(name);
       if (!isMissing && stale !== undefined && stale.addresses.length > 0 && now() < stale.until + STALE_MS) {
@@ -111,10 +112,15 @@ async function ask(
 ): Promise<{ readonly addresses: readonly string[]; readonly ttl: number }> {
   const channel = new Channel({ timeout: TRY_MS, tries: TRIES });
   if (servers !== undefined) channel.setServers(servers);
-  const timer = setTimeout(() => channel.cancel(), LOOK_UP_LIMIT_MS);
+  let isOver = false;
+  const timer = setTimeout(() => {
+    isOver = true;
+    channel.cancel();
+  }, LOOK_UP_LIMIT_MS);
   let failure: unknown = Object.assign(new Error("no name"), { code: NOTFOUND });
   try {
     for (const name of names) {
+      if (isOver) break;
       const answers = await Promise.allSettled([
         channel.resolve4(name, { ttl: true }),
         channel.resolve6(name, { ttl: true }),
