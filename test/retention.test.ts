@@ -76,6 +76,28 @@ test("events go 30 days after they were delivered or given up, and those that wa
   expect(left.map(({ id }) => id)).toEqual(["fresh", "waiting"]);
 });
 
+test("webhook calls with their bodies go after 30 days", async () => {
+  for (const daysAgo of [31, 29]) {
+    const at = now - daysAgo * DAY_MS;
+    const call = { call: "publish", name: STREAM, url: "https://a.example/", body: "call=publish" } as const;
+    const told = { outcome: "answered", status: 200, reason: null, latency_ms: 1, attempts: 1, bytes: 400 };
+    await db
+      .insertInto("delivery")
+      .values({
+        id: `msg_${daysAgo}`,
+        organisation_id: "org1",
+        client_id: 1,
+        ...call,
+        ...told,
+        first_at: at,
+        last_at: at,
+      })
+      .execute();
+  }
+  await prune(db, DAYS, now);
+  expect(await db.selectFrom("delivery").select("id").execute()).toEqual([{ id: "msg_29" }]);
+});
+
 test("the audit log goes after 400 days", async () => {
   for (const daysAgo of [401, 399]) {
     const at = now - daysAgo * DAY_MS;

@@ -145,18 +145,6 @@ describe("the delivery log", () => {
     expect(JSON.stringify(found)).not.toContain("s3cret");
   });
 
-  test("forgets what is older than 30 days", async () => {
-    await open({});
-    await stage.publishing.workbench.test("org1", null);
-    expect(await stage.publishing.workbench.list("org1", everything)).toHaveLength(1);
-    stage = await stage.crash();
-    stage.clock.ms += 31 * 24 * 3_600_000;
-    await stage.publishing.recover();
-    expect(await until(async () => (await stage.publishing.workbench.list("org1", everything)).length === 0)).toBe(
-      true,
-    );
-  });
-
   test("shows a publish_done that a replay delivered as delivered", async () => {
     await open({});
     customer.answer((request) => ({ status: request.call === "publish_done" ? 503 : 200 }));
