@@ -46,7 +46,7 @@ function* gateway(files) {
     const room = roomOf(name);
     const below = [];
     for (const [, target] of text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*["'`]([^"'`]+)["'`]/g)) {
-      if (isNative(target) && name !== "ts/media.ts") yield `${name}: only ts/media.ts imports #native`;
+      if (isNative(target) && room !== "media") yield `${name}: only media imports #native`;
       if (/^(@hono\/|hono(\/|$))/.test(target) && NO_HONO.has(room)) yield `${name}: ${room} knows no Hono`;
       if (!target.startsWith(".") || isNative(target)) continue;
       const file = normalize(join(dirname(name), target));

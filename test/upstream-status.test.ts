@@ -1,7 +1,8 @@
 // What is seen of each upstream of a running publish, through core, bridge and ts/media.ts: ffmpeg broadcasts,
 // nginx-rtmp records behind a proxy that can lose its connections, and one upstream is not there at all.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Media, type MediaEvent, type PublishEnded, startMedia, type UpstreamStatus } from "../ts/media.ts";
+import type { MediaEvent, PublishEnded } from "../ts/media/events.ts";
+import { type Media, startMedia, type UpstreamStatus } from "../ts/media.ts";
 import { until } from "./support/child.ts";
 import { broadcast, decodeComplaints, packetsOf } from "./support/ffmpeg.ts";
 import { isMonotonic, ofTrack, payloadBytes, startsAtKeyframe } from "./support/judge.ts";

@@ -58,6 +58,8 @@ export interface Config {
     readonly gopCache: boolean;
     readonly pushSilence: boolean;
   };
+  /** Networks that may play RTMP; empty for all. */
+  readonly play: { readonly allow: readonly string[] };
   readonly publish: { readonly duplicate: SettingValue<"publish.duplicate"> };
   readonly token: {
     readonly alg: SettingValue<"token.alg">;
@@ -207,6 +209,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       gopCache: value("media.gop_cache"),
       pushSilence: value("media.push_silence") === "auto",
     },
+    play: { allow: value("play.allow") },
     publish: { duplicate: value("publish.duplicate") },
     token: { alg: value("token.alg"), issuer: value("token.issuer"), rotateDays: value("token.rotate_days") },
     retention: {

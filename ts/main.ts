@@ -28,6 +28,7 @@ import { keepPruned } from "./store/retention.ts";
 import { openSecretBox } from "./store/secret-box.ts";
 import { createTokenBroadcasts } from "./token/broadcasts.ts";
 import { keepTokenKeys, loadTokenKeys } from "./token/keys.ts";
+import { playToken } from "./token/play-token.ts";
 import { requiredToken } from "./token/required-token.ts";
 import { openRevocations } from "./token/revocations.ts";
 import { createTokens } from "./token/tokens.ts";
@@ -102,6 +103,7 @@ export async function serve(
       log,
       customers,
       holdsToken: requiredToken(tokens),
+      holdsPlayToken: playToken(tokens),
       metrics,
       settings: {
         deadlineMs: config.webhook.deadlineMs,
@@ -109,6 +111,7 @@ export async function serve(
         webhookCa: config.webhook.ca,
         dev: config.dev,
         upstreamPush: config.upstream.push,
+        playAllow: config.play.allow,
         maxBitrateKbps: config.whip.maxBitrateKbps,
         duplicate: config.publish.duplicate,
       },

@@ -1,7 +1,6 @@
 // The typed face of the media core. Only this file imports #native; everyone else takes a `Media`.
 // Shapes and names mirror crates/bridge; `null` is "none".
 import {
-  type MailboxItem,
   type PublishCounters,
   parseOffer,
   refuseFragment,
@@ -10,75 +9,7 @@ import {
   WhipOffer,
   type WhipReport,
 } from "#native";
-
-/** A broadcaster reached `publish` and waits. Answer with `allow` or `deny`; no answer in 12 s is a denial. */
-export interface PublishRequested {
-  readonly kind: "publish_requested";
-  /** The core's own handle of this question; never shown to a customer. */
-  readonly request: number;
-  /** First segment of the RTMP path, `live`. */
-  readonly app: string;
-  /** Stream name as sent, without arguments. */
-  readonly name: Uint8Array;
-  /** Bytes after the first `?` of the name, untouched; null when there was no `?`. */
-  readonly arguments: Uint8Array | null;
-  /** IP address of the broadcaster. */
-  readonly address: string;
-}
-
-/** Why a publish session ended: the stable codes of `EndReason` in crates/ingest/src/publish/end_reason.rs. */
-export type EndReason =
-  | "unpublished"
-  | "broadcaster_left"
-  | "silent"
-  | "protocol_error"
-  | "limit_exceeded"
-  | "replaced"
-  | "rejected_by_customer"
-  | "kicked"
-  | "shutdown"
-  | "handshake_failed"
-  | "no_media"
-  | "upstream_refused"
-  | "internal_error";
-
-/** Why the gateway ends a publish. */
-export type EndRequest = "rejected_by_customer" | "kicked" | "replaced" | "unpublished";
-
-/** Exactly one comes for every `allow`, whatever happened to the session. */
-export interface PublishEnded {
-  readonly kind: "publish_ended";
-  readonly clientId: number;
-  readonly reason: EndReason;
-  /** Audio and video payload bytes from the broadcaster (no RTMP, no FLV bytes). */
-  readonly bytesIn: number;
-  /** The same measure, handed to all upstreams and players. */
-  readonly bytesOut: number;
-}
-
-/** A push is about to dial; answer with `dial`. Asked again before every reconnect. */
-export interface AddressWanted {
-  readonly kind: "address_wanted";
-  readonly push: number;
-  readonly clientId: number;
-  readonly host: string;
-  readonly port: number;
-  /** Who wants the upstream: not everybody may go everywhere. */
-  readonly source: UpstreamSource;
-}
-
-/** What a push did, for the operator. */
-export interface UpstreamChanged {
-  readonly kind: "upstream_changed";
-  readonly clientId: number;
-  /** Host and port; the rest of the URL is secret. */
-  readonly upstream: string;
-  readonly sending: boolean;
-  /** Why it stopped; empty when it sends. */
-  readonly detail: string;
-}
-
-export type MediaEvent = PublishRequested | PublishEnded | AddressWanted | UpstreamChanged;
+import { type EndRequest, type MediaEvent, readEvent, type UpstreamSource } from "./media/events.ts";
 
 /** How to start the media core. */
 export interface MediaOptions {
@@ -118,10 +49,6 @@ export class MediaStartError extends Error {
     this.code = code;
   }
 }
-
-/** Who wants an upstream: the operator for every publish, the stream, someone for this publish alone, or the publish's
- *  own stream_url. */
-export type UpstreamSource = "deployment" | "stream" | "session" | "own";
 
 /** Where a publish is to be pushed. */
 export interface Upstream {
@@ -277,9 +204,12 @@ export interface Media extends WhipMedia {
   kernelDrops(): number | null;
   /** Bytes that the kernel buffers on each media port, when it grants fewer than `RECEIVE_BUFFER_BYTES`; else null. */
   readonly smallReceiveBuffer: number | null;
+  /** Lets a player read. A `PlayEnded` follows in any case, also when the player is gone. */
+  allowPlay(request: number): void;
   /** Lets the publish go live under `clientId`, pushed to each of `upstreams`.
    *  A `PublishEnded` follows in any case, also when the broadcaster is gone. */
   allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly Upstream[] }): void;
+  /** Refuses a publish or a play. */
   deny(request: number, refusal: { readonly code: "denied" | "bad_name"; readonly description: string }): void;
   /** Resolved addresses for a push; an empty list means "cannot be resolved, try later". */
   dial(push: number, addresses: readonly string[]): void;
@@ -355,6 +285,7 @@ export function startMedia(
     kernelDrops: () => core.kernelDrops(),
     smallReceiveBuffer: core.smallReceiveBuffer,
     allow: (request, { clientId, upstreams }) => core.allow(request, clientId, [...upstreams]),
+    allowPlay: (request) => core.allowPlay(request),
     deny: (request, { code, description }) => core.deny(request, code, description),
     dial: (push, addresses) => core.dial(push, [...addresses]),
     end: (clientId, reason, description) => core.end(clientId, reason, description),
@@ -416,52 +347,4 @@ function readSnapshot({ video, audio, upstreams, transcoderError, ...counters }:
     })),
     transcoderError: transcoderError ?? null,
   };
-}
-
-function readEvent(item: MailboxItem): MediaEvent {
-  switch (item.kind) {
-    case "publish_requested":
-      return {
-        kind: item.kind,
-        request: there(item.request),
-        app: there(item.app),
-        name: there(item.name),
-        arguments: item.arguments ?? null,
-        address: there(item.address),
-      };
-    case "publish_ended":
-      return {
-        kind: item.kind,
-        clientId: there(item.clientId),
-        // The core's table of endings has exactly these codes.
-        reason: there(item.reason) as EndReason,
-        bytesIn: there(item.bytesIn),
-        bytesOut: there(item.bytesOut),
-      };
-    case "address_wanted":
-      return {
-        kind: item.kind,
-        push: there(item.push),
-        clientId: there(item.clientId),
-        host: there(item.host),
-        port: there(item.port),
-        source: there(item.source) as UpstreamSource,
-      };
-    case "upstream_changed":
-      return {
-        kind: item.kind,
-        clientId: there(item.clientId),
-        upstream: there(item.upstream),
-        sending: there(item.sending),
-        detail: there(item.detail),
-      };
-    default:
-      throw new Error(`the media core says ${item.kind}, which this gateway does not know`);
-  }
-}
-
-/** A member that its kind always has. */
-function there<T>(member: T | undefined): T {
-  if (member === undefined) throw new Error("a member of a media event is missing");
-  return member;
 }

@@ -1,5 +1,34 @@
-// Whom an address stands for when something is counted by address.
-import { isIPv6 } from "node:net";
+// IP addresses and networks: which belong to which, and whom an address stands for when something is counted by it.
+import { BlockList, isIP, isIPv6 } from "node:net";
+
+/** Whether this is an IP address, or a network such as `10.0.0.0/8`. */
+export function isNetwork(value: string): boolean {
+  const [address = "", prefix, ...rest] = value.split("/");
+  const bits = isIP(address) === 4 ? 32 : 128;
+  if (isIP(address) === 0 || rest.length > 0) return false;
+  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits);
+}
+
+/** Tells whether an IP address belongs to one of these addresses and networks. */
+export function networkList(networks: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = "", prefix] = network.split("/");
+    if (prefix === undefined) list.addAddress(address, familyOf(address));
+    else list.addSubnet(address, Number(prefix), familyOf(address));
+  }
+  return (address) => {
+    const plain = withoutMapping(address);
+    return isIP(plain) !== 0 && list.check(plain, familyOf(plain));
+  };
+}
+
+/** An IPv4 peer of a dual-stack socket, told as IPv4. */
+export function withoutMapping(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "");
+}
+
+const familyOf = (address: string) => (isIP(address) === 6 ? "ipv6" : "ipv4");
 
 /** An IPv6 client has a whole /64 to call from. */
 export function networkOf(address: string): string {

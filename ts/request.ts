@@ -1,12 +1,13 @@
 // What every resource reads from a request: the JSON body, the API key, the address we were called at.
 import type { ServerResponse } from "node:http";
-import { BlockList, isIP } from "node:net";
+import { isIP } from "node:net";
 import { getConnInfo } from "@hono/node-server/conninfo";
 import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { getCookie } from "hono/cookie";
 import type { Config } from "./config.ts";
 import { BodyTooLarge, InvalidValue, MalformedJson, ParameterRequired, WrongDataType } from "./errors.ts";
+import { networkList, withoutMapping } from "./network.ts";
 import type { Credentials } from "./organisation/callers.ts";
 import type { Role } from "./store/schema.ts";
 
@@ -146,28 +147,17 @@ export type ClientAddress = (c: Context) => string;
 
 /** `trustedProxies`: networks whose word about the client counts, `10.0.0.0/8` or `2001:db8::1`. */
 export function clientAddresses(trustedProxies: readonly string[]): ClientAddress {
-  const trusted = trustedNetworks(trustedProxies);
-  return (c) => clientAddressOf(c, trusted);
-}
-
-function trustedNetworks(networks: readonly string[]): BlockList {
-  const trusted = new BlockList();
-  for (const network of networks) {
-    const [address = "", prefix] = network.split("/");
-    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
-    if (prefix === undefined) trusted.addAddress(address, family);
-    else trusted.addSubnet(address, Number(prefix), family);
-  }
-  return trusted;
+  const isTrusted = networkList(trustedProxies);
+  return (c) => clientAddressOf(c, isTrusted);
 }
 
 /** IP address of the client (W5): the peer, or behind trusted proxies the last hop that is none of them. What a client
  *  writes into X-Forwarded-For itself stands before that and is not believed. */
-function clientAddressOf(c: Context, trusted: BlockList): string {
+function clientAddressOf(c: Context, isTrusted: (address: string) => boolean): string {
   let client = peerAddressOf(c);
   const hops = (c.req.header("x-forwarded-for") ?? "").split(",").reverse();
   for (const hop of hops) {
-    if (isIP(client) === 0 || !trusted.check(client, isIP(client) === 6 ? "ipv6" : "ipv4")) return client;
+    if (!isTrusted(client)) return client;
     const address = withoutMapping(withoutPort(hop.trim()));
     if (isIP(address) === 0) return client;
     client = address;
@@ -178,8 +168,4 @@ function clientAddressOf(c: Context, trusted: BlockList): string {
 /** `1.2.3.4:5`, `[2001:db8::1]:5` and `[2001:db8::1]` → the address. */
 function withoutPort(hop: string): string {
   return /^\[([^\]]+)\](?::\d+)?$/.exec(hop)?.[1] ?? hop.replace(/^([\d.]+):\d+$/, "$1");
-}
-
-function withoutMapping(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "");
 }

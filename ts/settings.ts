@@ -2,6 +2,7 @@
 // the file, the environment, the flags, `--help` and `config print` all read this table.
 import { isIP } from "node:net";
 import { availableParallelism } from "node:os";
+import { isNetwork } from "./network.ts";
 
 /** How a value is read. Both readers return undefined for what is not `wanted`. */
 interface Kind<T> {
@@ -212,6 +213,12 @@ export const SETTINGS = {
     fallback: "auto",
     meaning: "silence for upstreams whose stream has no sound: auto or off",
   },
+  "play.allow": {
+    ...networks,
+    env: "HEADGATE_PLAY_ALLOW",
+    fallback: [],
+    meaning: "addresses and networks that may play RTMP; default: all",
+  },
   "publish.duplicate": {
     ...oneOf("reject_if_active", "replace"),
     env: "HEADGATE_PUBLISH_DUPLICATE",
@@ -378,9 +385,3 @@ function list(wanted: string, accepts: (value: string) => boolean): Kind<readonl
 }
 
 /** An address, or one with a prefix length. */
-function isNetwork(value: string): boolean {
-  const [address = "", prefix, ...rest] = value.split("/");
-  const bits = isIP(address) === 4 ? 32 : 128;
-  if (isIP(address) === 0 || rest.length > 0) return false;
-  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits);
-}

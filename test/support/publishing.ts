@@ -5,9 +5,8 @@ import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { pino } from "pino";
 import { BadToken } from "../../ts/errors.ts";
+import type { EndReason, EndRequest } from "../../ts/media/events.ts";
 import type {
-  EndReason,
-  EndRequest,
   Media,
   ParsedOffer,
   PlayerStatus,
@@ -26,6 +25,7 @@ import { createWebhookSecrets, type WebhookSecrets } from "../../ts/organisation
 import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
+import { playToken } from "../../ts/token/play-token.ts";
 import { requiredToken } from "../../ts/token/required-token.ts";
 import type { Tokens } from "../../ts/token/tokens.ts";
 import { openTestStore } from "./stores.ts";
@@ -40,6 +40,7 @@ type Told =
       readonly clientId: number;
       readonly upstreams: readonly Upstream[];
     }
+  | { readonly told: "allow_play"; readonly request: number }
   | { readonly told: "deny"; readonly request: number; readonly code: string; readonly description: string }
   | ({ readonly told: "open_whip" } & WhipPublish)
   | ({ readonly told: "add_upstream"; readonly clientId: number } & Upstream)
@@ -63,6 +64,9 @@ export class RecordingMedia implements Media {
     if (this.allowThrows) throw new Error("media core is gone");
     this.told.push({ told: "allow", request, ...publish });
     this.measure(publish.clientId, {});
+  }
+  allowPlay(request: number): void {
+    this.told.push({ told: "allow_play", request });
   }
   deny(request: number, refusal: { readonly code: "denied" | "bad_name"; readonly description: string }): void {
     this.told.push({ told: "deny", request, code: refusal.code, description: refusal.description });
@@ -164,7 +168,7 @@ export interface Stage {
   readonly publishing: Publishing;
   readonly streamUpstreams: StreamUpstreams;
   /** Verifies what an organisation may require; refuses everything until a test puts another there. */
-  readonly tokens: { verify: Tokens["verify"] };
+  readonly tokens: { verify: Tokens["verify"]; verifyForPlay: Tokens["verifyForPlay"] };
   readonly secrets: WebhookSecrets;
   readonly metrics: Metrics;
   /** Changes switches of the organisation. */
@@ -235,7 +239,8 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
   const box = openSecretBox(folder);
   const secrets = createWebhookSecrets({ db: store.db, box, clock: now });
   const customers = createCustomers({ db: store.db, secrets, clock: now });
-  const tokens = { verify: () => Promise.reject(new BadToken("jwt malformed")) };
+  const refuse = () => Promise.reject(new BadToken("jwt malformed"));
+  const tokens = { verify: refuse, verifyForPlay: refuse };
   const metrics = createMetrics();
   const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: box });
   const publishing = createPublishing({
@@ -244,6 +249,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     streamUpstreams: streamUpstreams.of,
     customers,
     holdsToken: (asked, name) => requiredToken(tokens)(asked, name),
+    holdsPlayToken: (custom, name) => playToken(tokens)(custom, name),
     metrics,
     clock: now,
     log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
@@ -253,6 +259,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
       webhookCa: options.ca,
       dev: true,
       upstreamPush: [],
+      playAllow: [],
       maxBitrateKbps: { all: 6_000, trial: 0 },
       duplicate: "reject_if_active",
       ...options.settings,

@@ -65,6 +65,10 @@ export interface components {
       reason_to_broadcaster: boolean;
       /** Every publish needs a web token for its stream: a WHIP bearer, or token= in the arguments (W22) */
       require_token: boolean;
+      /** Who may play by RTMP: whoever knows the name, whoever brings a play token (POST /stream/{id}/play-token) as token= behind it, or the addresses of play_addresses. Players that play already go on */
+      play: "open" | "token" | "addresses";
+      /** IP addresses and networks that may play where play is addresses */
+      play_addresses: string[];
       /** What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own */
       max_bitrate_kbps: number;
       /** Fields that update_publish carries in addition, after the documented ones */
@@ -467,6 +471,10 @@ export interface paths {
           reason_to_broadcaster?: boolean;
           /** Every publish needs a web token for its stream: a WHIP bearer, or token= in the arguments (W22) */
           require_token?: boolean;
+          /** Who may play by RTMP: whoever knows the name, whoever brings a play token (POST /stream/{id}/play-token) as token= behind it, or the addresses of play_addresses. Players that play already go on */
+          play?: "open" | "token" | "addresses";
+          /** IP addresses and networks that may play where play is addresses */
+          play_addresses?: string[];
           /** What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own */
           max_bitrate_kbps?: number;
           /** Fields that update_publish carries in addition, after the documented ones */
@@ -1078,6 +1086,33 @@ export interface paths {
         } } };
         400: { content: { "application/json": components["schemas"]["TokenError"] } };
         403: { content: { "application/json": components["schemas"]["TokenError"] } };
+        413: { content: { "application/json": components["schemas"]["TokenError"] } };
+        429: { content: { "application/json": components["schemas"]["TokenError"] } };
+        500: { content: { "application/json": components["schemas"]["TokenError"] } };
+        503: { content: { "application/json": components["schemas"]["TokenError"] } };
+      };
+    };
+  };
+  "/stream/{id}/play-token": {
+    post: {
+      parameters: {
+        path: {
+          id: string;
+        };
+      };
+      requestBody?: { content: { "application/json": {
+          exp?: (number | null);
+        } } };
+      responses: {
+        200: { content: { "application/json": {
+          token: string;
+          exp: number;
+          /** What the player asks for, behind a url of the stream's playout */
+          streamname: string;
+        } } };
+        400: { content: { "application/json": components["schemas"]["TokenError"] } };
+        403: { content: { "application/json": components["schemas"]["TokenError"] } };
+        404: { content: { "application/json": components["schemas"]["TokenError"] } };
         413: { content: { "application/json": components["schemas"]["TokenError"] } };
         429: { content: { "application/json": components["schemas"]["TokenError"] } };
         500: { content: { "application/json": components["schemas"]["TokenError"] } };

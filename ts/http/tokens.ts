@@ -1,12 +1,15 @@
-// /webcaster/revoke: web tokens that must hold no more, and the broadcasts they opened (T7).
+// /stream/{id}/play-token: tokens for players (R3). /webcaster/revoke: tokens that must hold no more, and the broadcasts
+// they opened (T7).
 import type { Kysely } from "kysely";
 import { InvalidValue, ParameterRequired, UnknownStream, WrongDataType } from "../errors.ts";
 import { changed } from "../organisation/audit.ts";
 import type { Authorise } from "../organisation/callers.ts";
+import { findStream } from "../organisation/streams.ts";
 import { readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
+import { expiryOf } from "../token/expiry.ts";
 import { jtiWithin, type Revocations, revokeStream, revokeToken } from "../token/revocations.ts";
-import type { Tokens } from "../token/tokens.ts";
+import { PLAY_VALIDITY_DEFAULT_S, type Tokens } from "../token/tokens.ts";
 import { newRoutes, type Routes, z } from "./openapi.ts";
 
 /** Names of which a request gives exactly one. */
@@ -27,10 +30,38 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
   const routes = newRoutes(deps.authorise);
 
   routes.guarded(
+    "POST /stream/{id}/play-token",
+    {
+      tag: "Tokens",
+      summary: "Create a token that opens a stream to players",
+      description:
+        "Wanted by RTMP players where play is token in /organisation/settings. exp is in Unix seconds: a day from now " +
+        "without it, at most 365 days. Who plays already goes on when the token expires or is revoked.",
+      body: z.object({ exp: z.int().min(0).nullable().optional() }),
+      answer: z.object({
+        token: z.string(),
+        exp: z.int(),
+        streamname: z.string().openapi({
+          description: "What the player asks for, behind a url of the stream's playout",
+          example: "Ab1Cd-9XyZ0?token=eyJhbGciOi…",
+        }),
+      }),
+      errors: [404],
+    },
+    async (c, { organisation, scopeTag }) => {
+      const { name } = await findStream(db, organisation.id, c.req.param("id"), scopeTag);
+      const now = tokens.now();
+      const exp = expiryOf(await readJson(c), now) ?? now + PLAY_VALIDITY_DEFAULT_S;
+      const token = await tokens.issueForPlay({ streamname: name, exp, org: organisation.hash });
+      return c.json({ token, exp, streamname: `${name}?token=${token}` });
+    },
+  );
+
+  routes.guarded(
     "POST /webcaster/revoke",
     {
       tag: "Tokens",
-      summary: "Revoke web tokens",
+      summary: "Revoke web tokens and play tokens",
       description:
         "Exactly one of token, jti and streamname. A token or its jti: that one never holds again. A stream name " +
         "(without arguments) of your organisation: every token issued for it so far; later ones hold. Running " +
@@ -64,7 +95,7 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
         await changed(db, caller, now, change, (trx) => revokeStream(trx, text, now));
         data = { streamname: text };
       } else {
-        const { jti, exp } = way === "jti" ? { jti: text, exp: null } : await tokens.verify(text);
+        const { jti, exp } = way === "jti" ? { jti: text, exp: null } : await tokens.verifyAny(text);
         const change = { action: "token.revoke", subject: jti };
         await changed(db, caller, now, change, (trx) => revokeToken(trx, jtiWithin(organisation.hash, jti), exp, now));
         data = { jti };

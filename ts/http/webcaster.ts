@@ -3,7 +3,8 @@ import { cors } from "hono/cors";
 import { InvalidValue, ParameterRequired, WrongDataType } from "../errors.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import { readJson } from "../request.ts";
-import { type Tokens, VALIDITY_DEFAULT_S, VALIDITY_LIMIT_S } from "../token/tokens.ts";
+import { expiryOf, unixTimeOf } from "../token/expiry.ts";
+import { type Tokens, VALIDITY_DEFAULT_S } from "../token/tokens.ts";
 import { newRoutes, type Routes, z } from "./openapi.ts";
 
 /** Longest stream name and ingest URL in a token (T2), bytes. */
@@ -77,10 +78,8 @@ export function webcasterRoutes(deps: { readonly authorise: Authorise; readonly 
 function subjectOf(body: Readonly<Record<string, unknown>>, now: number) {
   const streamname = claimText(body, "streamname");
   const ingesturl = claimText(body, "ingesturl");
-  const exp = optionalTime(body, "exp");
-  const nbf = optionalTime(body, "nbf");
-  if (exp !== null && exp <= now) throw new InvalidValue("exp", "must be in the future");
-  if (exp !== null && exp > now + VALIDITY_LIMIT_S) throw new InvalidValue("exp", "must be within 365 days");
+  const exp = expiryOf(body, now);
+  const nbf = unixTimeOf(body, "nbf");
   if (nbf !== null && nbf >= (exp ?? now + VALIDITY_DEFAULT_S)) throw new InvalidValue("nbf", "must be before exp");
   return { streamname, ingesturl, exp, nbf };
 }
@@ -98,13 +97,5 @@ function requiredText(body: Readonly<Record<string, unknown>>, name: string): st
   const value = body[name];
   if (value === undefined || value === null || value === "") throw new ParameterRequired(name);
   if (typeof value !== "string") throw new WrongDataType(name, "string");
-  return value;
-}
-
-/** Integer Unix seconds, or null when absent. */
-function optionalTime(body: Readonly<Record<string, unknown>>, name: string): number | null {
-  const value = body[name];
-  if (value === undefined || value === null) return null;
-  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0) throw new WrongDataType(name, "integer");
   return value;
 }

@@ -45,7 +45,9 @@ export declare class MediaCore {
   drain(): Array<MailboxItem>
   /** Answers a publish request: it goes live. A publish_ended follows in any case. */
   allow(request: number, clientId: number, upstreams: Array<UpstreamOptions>): void
-  /** Answers a publish request: it is refused. `bad_name` or `denied`. */
+  /** Answers a play request: the player reads. A play_ended follows in any case. */
+  allowPlay(request: number): void
+  /** Answers a publish or play request: it is refused. `bad_name` or `denied`. */
   deny(request: number, code: string, description: string): void
   /** Answers address_wanted; no address means "not now". What is not an address is left out. */
   dial(push: number, addresses: Array<string>): void
@@ -91,7 +93,10 @@ export interface FragmentAnswer {
 
 /** One mailbox item, flat: `kind` tells which members are there. */
 export interface MailboxItem {
-  /** publish_requested, publish_ended, address_wanted or upstream_changed. */
+  /**
+   * publish_requested, publish_ended, play_requested, play_ended, connection_refused, address_wanted or
+   * upstream_changed.
+   */
   kind: string
   request?: number
   app?: string
@@ -102,6 +107,9 @@ export interface MailboxItem {
   reason?: string
   bytesIn?: number
   bytesOut?: number
+  player?: number
+  droppedFrames?: number
+  code?: string
   push?: number
   host?: string
   port?: number

@@ -80,6 +80,8 @@ export const ROUTES = {
   "POST /stream/{id}/upstream": "change_upstreams",
   "DELETE /stream/{id}/upstream/{upstream_id}": "change_upstreams",
 
+  "POST /stream/{id}/play-token": "create_token",
+
   "POST /webcaster": "create_token",
   "POST /webcaster/verify": "anyone",
   "POST /webcaster/revoke": "revoke_token",

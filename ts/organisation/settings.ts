@@ -2,6 +2,7 @@
 import type { Kysely } from "kysely";
 import { z } from "zod";
 import { InvalidValue, WrongDataType } from "../errors.ts";
+import { isNetwork } from "../network.ts";
 import type { Schema } from "../store/schema.ts";
 
 /** What update_publish may tell beside the fields of the specification. */
@@ -10,6 +11,8 @@ export type UpdateField = (typeof UPDATE_FIELDS)[number];
 
 /** Highest number of rejected or unanswered updates in a row that can be asked for. */
 const ROW_LIMIT = 1_000;
+/** Networks that may play an organisation's streams. */
+const NETWORKS_LIMIT = 100;
 /** Highest bitrate limit that can be asked for, kbit/s. */
 export const BITRATE_LIMIT_KBPS = 100_000;
 
@@ -32,6 +35,16 @@ const SWITCHES = {
   require_token: z
     .boolean()
     .describe("Every publish needs a web token for its stream: a WHIP bearer, or token= in the arguments (W22)"),
+  play: z
+    .enum(["open", "token", "addresses"])
+    .describe(
+      "Who may play by RTMP: whoever knows the name, whoever brings a play token (POST /stream/{id}/play-token) as " +
+        "token= behind it, or the addresses of play_addresses. Players that play already go on",
+    ),
+  play_addresses: z
+    .array(z.string().refine(isNetwork, "must be an IP address, or a network such as 10.0.0.0/8"))
+    .max(NETWORKS_LIMIT)
+    .describe("IP addresses and networks that may play where play is addresses"),
   max_bitrate_kbps: z
     .int()
     .min(0)
@@ -56,6 +69,8 @@ export const DEFAULT_SETTINGS: OrganisationSettings = {
   update_max_unreachable: 0,
   reason_to_broadcaster: true,
   require_token: false,
+  play: "open",
+  play_addresses: [],
   max_bitrate_kbps: 0,
   update_fields: [],
 };

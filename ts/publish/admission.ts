@@ -4,6 +4,7 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { StoreFailed } from "../errors.ts";
 import type { Media, Upstream } from "../media.ts";
+import { withoutMapping } from "../network.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
@@ -257,11 +258,6 @@ function refusalOf(answer: WebhookAnswer, settings: Customer["settings"]): Denie
   }
   if (answer.status === 200) return null;
   return denied("rejected_by_customer", settings.reason_to_broadcaster ? answer.reason : null);
-}
-
-/** An IPv4 broadcaster on a dual-stack socket is told as IPv4 (W5). */
-function withoutMapping(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, "");
 }
 
 interface FoundStream extends Pick<StreamTable, "id" | "organisation_id" | "state"> {

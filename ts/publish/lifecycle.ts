@@ -3,11 +3,13 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { inTime } from "../in-time.ts";
-import type { AddressWanted, Media, MediaEvent, PublishEnded, PublishRequested, Upstream } from "../media.ts";
+import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
+import type { Media, Upstream } from "../media.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Customers } from "../organisation/customers.ts";
 import { disabledOf } from "../store/enabled.ts";
 import type { Schema } from "../store/schema.ts";
+import type { HoldsPlayToken } from "../token/play-token.ts";
 import type { HoldsToken } from "../token/required-token.ts";
 import { type Admission, createAdmission, type PublishRequest } from "./admission.ts";
 import type { BitrateLimits } from "./bitrate-limit.ts";
@@ -17,10 +19,12 @@ import { type Denied, denied } from "./denials.ts";
 import { liveNumbers } from "./live-numbers.ts";
 import { NamesInUse } from "./names-in-use.ts";
 import { createOutbox } from "./outbox.ts";
-import { type Intent, openPublishes, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
+import { createPlayers } from "./players.ts";
+import { type Intent, identityOf, openPublishes, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
+import { createRefusedConnections } from "./refused-connections.ts";
 import { createTranscoderWarnings } from "./transcoder-error.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
-import { addressesToDial } from "./upstreams.ts";
+import { createUpstreamEvents } from "./upstream-events.ts";
 import { createWebhook } from "./webhook.ts";
 import { createWorkbench, type Workbench } from "./workbench.ts";
 
@@ -45,6 +49,8 @@ export interface PublishingDeps {
   readonly customers: Pick<Customers, "of">;
   /** Whether a publish brings the web token that its organisation may require. */
   readonly holdsToken: HoldsToken;
+  /** Whether a player brings the token that the organisation may require. */
+  readonly holdsPlayToken: HoldsPlayToken;
   readonly metrics: Pick<
     Metrics,
     "observeWebhook" | "countDenial" | "countStart" | "countEnd" | "countUpstreamLost" | "watchPublishing"
@@ -61,6 +67,8 @@ export interface PublishingDeps {
     /** RTMP URLs with `{name}` and `{args}` that every publish is pushed to (R4). */
     readonly upstreamPush: readonly string[];
     readonly maxBitrateKbps: BitrateLimits;
+    /** Networks that may play; empty for all. */
+    readonly playAllow: readonly string[];
     /** What happens to a publish of a live name (W20). */
     readonly duplicate: "reject_if_active" | "replace";
   };
@@ -149,6 +157,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const underWay = new Set<Promise<void>>();
   const warnOfTranscoders = createTranscoderWarnings(log);
   const persisting = setInterval(() => track(persist()), PERSIST_INTERVAL_MS);
+  const publishOf = (clientId: number) => running.get(clientId)?.intent ?? null;
+  const players = createPlayers({ ...deps, ...settings, publishOf });
+  const upstreams = createUpstreamEvents({ ...deps, publishOf });
+  const refusedConnections = createRefusedConnections(deps);
   let stopping = false;
   /** Called when the last publish has ended. */
   let onEmpty: (() => void) | null = null;
@@ -161,17 +173,16 @@ export function createPublishing(deps: PublishingDeps): Publishing {
           return track(decide(event));
         case "publish_ended":
           return track(end(event));
+        case "play_requested":
+          return track(players.ask(event));
+        case "play_ended":
+          return players.end(event);
+        case "connection_refused":
+          return refusedConnections.note(event);
         case "address_wanted":
-          return track(answerAddress(event));
-        case "upstream_changed": {
-          const { clientId, upstream, detail } = event;
-          if (event.sending) log.info({ clientId, upstream }, "upstream sending");
-          else {
-            log.warn({ clientId, upstream, detail }, "upstream lost");
-            metrics.countUpstreamLost();
-          }
-          return;
-        }
+          return track(upstreams.answer(event));
+        case "upstream_changed":
+          return upstreams.note(event);
       }
     },
     async openWhip(request, open) {
@@ -264,8 +275,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       media.deny(event.request, admission);
       return;
     }
-    const { clientId, upstreams } = admission;
-    const refusal = await begin(admission, "rtmp", () => media.allow(event.request, { clientId, upstreams }));
+    const refusal = await begin(admission, "rtmp", () => media.allow(event.request, admission));
     if (refusal !== null) media.deny(event.request, refusal);
   }
 
@@ -382,19 +392,4 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       kick((intent) => intent.organisationId === id, "Organisation is not enabled");
     }
   }
-
-  async function answerAddress(event: AddressWanted): Promise<void> {
-    const { clientId, host, push } = event;
-    const organisation = running.get(clientId)?.intent.organisationId ?? null;
-    const addresses = await addressesToDial(event, organisation, settings);
-    if (addresses.length === 0) log.warn({ clientId, host }, "upstream has no usable address");
-    deps.media().dial(push, addresses);
-  }
 }
-
-/** Of a publish, as every line about it in the log names it. The stream by its id: names are secrets. */
-const identityOf = ({ clientId, organisationId, streamId }: Intent) => ({
-  clientId,
-  organisation: organisationId,
-  stream: streamId,
-});

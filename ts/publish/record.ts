@@ -1,6 +1,6 @@
 // What the store remembers of a publish, from intent to end. Each function is one transaction; none talks to anybody.
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql } from "kysely";
-import type { EndReason } from "../media.ts";
+import type { EndReason } from "../media/events.ts";
 import type { Schema } from "../store/schema.ts";
 import { together } from "../store/together.ts";
 import { addUsage } from "./usage.ts";
@@ -194,3 +194,10 @@ export async function openPublishes(db: Kysely<Schema>): Promise<readonly number
     .execute();
   return rows.map((row) => Number(row.client_id));
 }
+
+/** Of a publish, as every line about it in the log names it. The stream by its id: names are secrets. */
+export const identityOf = ({ clientId, organisationId, streamId }: Intent) => ({
+  clientId,
+  organisation: organisationId,
+  stream: streamId,
+});

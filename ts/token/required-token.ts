@@ -1,6 +1,7 @@
 // Whether a publish brings a web token that opens its stream (W22): a WHIP bearer, or the custom argument `token`.
 import { BadToken } from "../errors.ts";
 import { withoutArguments } from "./revocations.ts";
+import { tokenIn } from "./token-argument.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens } from "./tokens.ts";
 
 /** Whether a publish of stream `name` brings one. `claims`: of a bearer that was verified, or null. */
@@ -24,7 +25,7 @@ async function holdsToken(
 }
 
 async function claimsIn(tokens: Pick<Tokens, "verify">, custom: Uint8Array | null): Promise<TokenClaims | null> {
-  const token = new URLSearchParams(Buffer.from(custom ?? []).toString("latin1")).get("token");
+  const token = tokenIn(custom);
   if (token === null) return null;
   try {
     return await tokens.verify(token);

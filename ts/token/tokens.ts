@@ -7,9 +7,8 @@ import { TOKEN_ALGORITHMS } from "./algorithms.ts";
 import type { TokenKeys } from "./keys.ts";
 import type { Revocations } from "./revocations.ts";
 
-/** Validity when the caller names no `exp`, and the longest there is (T1), seconds. */
+/** Validity of a web token when the caller names no `exp` (T1), seconds. */
 export const VALIDITY_DEFAULT_S = 604_800;
-export const VALIDITY_LIMIT_S = 365 * 86_400;
 /** How far our clock may be behind the issuer's, for `nbf` only (T4), seconds. */
 const NBF_LEEWAY_S = 30;
 /** Longest token that is looked at, characters: a name and a URL of 2 KiB each fit, also when JSON makes six bytes of
@@ -33,6 +32,14 @@ export interface TokenClaims {
   readonly org: string | null;
 }
 
+/** Who a play token is for, as its `aud` says (RFC 7519 4.1.3); a web token names nobody. */
+const PLAYERS = "play";
+/** Validity of a play token when the caller names no `exp`, seconds. */
+export const PLAY_VALIDITY_DEFAULT_S = 86_400;
+
+/** What a play token says. */
+export type PlayClaims = Omit<TokenClaims, "ingesturl">;
+
 /** Whether a token may open streams of this name: they begin with the hash of their organisation. */
 export function opensStreamsOf({ org }: TokenClaims, streamname: string): boolean {
   return org === null || streamname.split("-", 1)[0] === org;
@@ -50,8 +57,14 @@ export interface Tokens {
     /** Hash of the organisation that asks; null for the operator. */
     readonly org: string | null;
   }): Promise<string>;
-  /** The claims of a token of ours that holds now. Throws `BadToken`. */
+  /** A token that opens a stream to players, until `exp` (Unix seconds). */
+  issueForPlay(subject: { readonly streamname: string; readonly exp: number; readonly org: string }): Promise<string>;
+  /** The claims of a web token of ours that holds now. Throws `BadToken`. */
   verify(token: string): Promise<TokenClaims>;
+  /** The claims of a play token of ours that holds now. Throws `BadToken`. */
+  verifyForPlay(token: string): Promise<PlayClaims>;
+  /** What web and play tokens of ours have in common. Throws `BadToken`. */
+  verifyAny(token: string): Promise<PlayClaims>;
   /** Whether a text says that we issued it, whether it holds or not. */
   isOurs(token: string): boolean;
   /** The public keys, RFC 7517. */
@@ -70,27 +83,23 @@ export function createTokens(deps: {
   return {
     now,
     async issue({ streamname, ingesturl, exp, nbf, org }) {
-      const iat = now();
-      const { kid, alg, privateKey } = keys.active;
-      const revision = revocations?.revisionOf(streamname) ?? 0;
-      const more = { ...(revision === 0 ? {} : { revision }), ...(org === null ? {} : { org }) };
-      return await new SignJWT({ ingesturl, streamname, ...more })
-        .setProtectedHeader({ alg, typ: "JWT", kid })
-        .setIssuer(issuer)
-        .setIssuedAt(iat)
-        .setNotBefore(nbf ?? iat)
-        .setExpirationTime(exp ?? iat + VALIDITY_DEFAULT_S)
-        .setJti(randomUUID())
-        .sign(privateKey);
+      return await sign({ ingesturl, streamname, ...(org === null ? {} : { org }) }, { exp, nbf });
+    },
+    async issueForPlay({ streamname, exp, org }) {
+      return await sign({ streamname, org, aud: PLAYERS }, { exp, nbf: null });
     },
     async verify(token) {
-      if (token.length > TOKEN_LENGTH_LIMIT || !hasStrictSignature(token)) throw new BadToken("jwt malformed");
-      const payload = await verified(token);
-      // The leeway above is meant for nbf; exp has none.
-      if (typeof payload.exp !== "number" || payload.exp <= now()) throw new BadToken("jwt expired");
-      const claims = claimsOf(payload);
-      if (revocations?.isRevoked(claims)) throw new BadToken("jwt revoked");
-      return claims;
+      const { ingesturl, aud, ...payload } = await held(token);
+      if (typeof ingesturl !== "string" || aud !== undefined) throw new BadToken("jwt malformed");
+      return { ingesturl, ...claimsOf(payload) };
+    },
+    async verifyForPlay(token) {
+      const { aud, ...payload } = await held(token);
+      if (aud !== PLAYERS) throw new BadToken("jwt malformed");
+      return claimsOf(payload);
+    },
+    async verifyAny(token) {
+      return claimsOf(await held(token));
     },
     isOurs(token) {
       if (token.length > TOKEN_LENGTH_LIMIT) return false;
@@ -102,6 +111,33 @@ export function createTokens(deps: {
     },
     jwks: () => ({ keys: keys.published }),
   };
+
+  async function sign(
+    payload: JWTPayload & { readonly streamname: string },
+    { exp, nbf }: { readonly exp: number | null; readonly nbf: number | null },
+  ): Promise<string> {
+    const iat = now();
+    const { kid, alg, privateKey } = keys.active;
+    const revision = revocations?.revisionOf(payload.streamname) ?? 0;
+    return await new SignJWT({ ...payload, ...(revision === 0 ? {} : { revision }) })
+      .setProtectedHeader({ alg, typ: "JWT", kid })
+      .setIssuer(issuer)
+      .setIssuedAt(iat)
+      .setNotBefore(nbf ?? iat)
+      .setExpirationTime(exp ?? iat + VALIDITY_DEFAULT_S)
+      .setJti(randomUUID())
+      .sign(privateKey);
+  }
+
+  /** What a token of ours that holds now says. */
+  async function held(token: string): Promise<JWTPayload> {
+    if (token.length > TOKEN_LENGTH_LIMIT || !hasStrictSignature(token)) throw new BadToken("jwt malformed");
+    const payload = await verified(token);
+    // The leeway below is meant for nbf; exp has none.
+    if (typeof payload.exp !== "number" || payload.exp <= now()) throw new BadToken("jwt expired");
+    if (revocations?.isRevoked(claimsOf(payload))) throw new BadToken("jwt revoked");
+    return payload;
+  }
 
   async function verified(token: string): Promise<JWTPayload> {
     try {
@@ -148,12 +184,13 @@ function faultOf(error: unknown): TokenFault {
   return unsigned ? "invalid signature" : "jwt malformed";
 }
 
-function claimsOf(payload: JWTPayload): TokenClaims {
-  const { streamname, ingesturl, exp, nbf, iat, iss, jti, revision = 0, org = null } = payload;
-  if (typeof streamname !== "string" || typeof ingesturl !== "string") throw new BadToken("jwt malformed");
+/** What every token of ours says. */
+function claimsOf(payload: JWTPayload): PlayClaims {
+  const { streamname, exp, nbf, iat, iss, jti, revision = 0, org = null } = payload;
+  if (typeof streamname !== "string") throw new BadToken("jwt malformed");
   if (exp === undefined || nbf === undefined || iat === undefined || iss === undefined || jti === undefined) {
     throw new BadToken("jwt malformed");
   }
   if (typeof revision !== "number" || (org !== null && typeof org !== "string")) throw new BadToken("jwt malformed");
-  return { streamname, ingesturl, exp, nbf, iat, iss, jti, revision, org };
+  return { streamname, exp, nbf, iat, iss, jti, revision, org };
 }

@@ -65,6 +65,7 @@ impl Sink {
                     ServerEvent::PlayRequested(_)
                     | ServerEvent::PublishEnded
                     | ServerEvent::PlayEnded
+                    | ServerEvent::AppRefused
                     | ServerEvent::Close => {}
                 }
             }

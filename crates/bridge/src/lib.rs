@@ -176,7 +176,16 @@ impl MediaCore {
         Ok(())
     }
 
-    /// Answers a publish request: it is refused. `bad_name` or `denied`.
+    /// Answers a play request: the player reads. A play_ended follows in any case.
+    #[napi(catch_unwind)]
+    pub fn allow_play(&self, request: f64) -> Result<()> {
+        if let Some(ingest) = &self.ingest {
+            ingest.allow_play(whole(request)?);
+        }
+        Ok(())
+    }
+
+    /// Answers a publish or play request: it is refused. `bad_name` or `denied`.
     #[napi(catch_unwind)]
     pub fn deny(&self, request: f64, code: String, description: String) -> Result<()> {
         let denial = if code == "bad_name" { Denial::BadName } else { Denial::Denied };

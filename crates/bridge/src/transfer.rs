@@ -81,7 +81,8 @@ pub struct SdpRefusal {
 /// One mailbox item, flat: `kind` tells which members are there.
 #[napi(object)]
 pub struct MailboxItem {
-    /// publish_requested, publish_ended, address_wanted or upstream_changed.
+    /// publish_requested, publish_ended, play_requested, play_ended, connection_refused, address_wanted or
+    /// upstream_changed.
     pub kind: String,
     pub request: Option<f64>,
     pub app: Option<String>,
@@ -92,6 +93,9 @@ pub struct MailboxItem {
     pub reason: Option<String>,
     pub bytes_in: Option<f64>,
     pub bytes_out: Option<f64>,
+    pub player: Option<f64>,
+    pub dropped_frames: Option<f64>,
+    pub code: Option<String>,
     pub push: Option<f64>,
     pub host: Option<String>,
     pub port: Option<u16>,
@@ -114,6 +118,9 @@ impl MailboxItem {
             reason: None,
             bytes_in: None,
             bytes_out: None,
+            player: None,
+            dropped_frames: None,
+            code: None,
             push: None,
             host: None,
             port: None,
@@ -142,6 +149,25 @@ impl From<Event> for MailboxItem {
                 bytes_in: Some(number(ended.bytes_in)),
                 bytes_out: Some(number(ended.bytes_out)),
                 ..Self::of("publish_ended")
+            },
+            Event::PlayRequested(asked) => Self {
+                request: Some(number(asked.request)),
+                client_id: Some(number(asked.client_id)),
+                arguments: asked.arguments.map(Buffer::from),
+                address: Some(asked.address.to_string()),
+                ..Self::of("play_requested")
+            },
+            Event::PlayEnded(ended) => Self {
+                player: Some(number(ended.player)),
+                bytes_out: Some(number(ended.bytes_out)),
+                dropped_frames: Some(number(ended.dropped_frames)),
+                ..Self::of("play_ended")
+            },
+            Event::ConnectionRefused(refused) => Self {
+                address: Some(refused.address.to_string()),
+                code: Some(refused.code.into()),
+                detail: Some(refused.detail),
+                ..Self::of("connection_refused")
             },
             Event::AddressWanted(wanted) => Self {
                 push: Some(number(wanted.push)),

@@ -12,6 +12,7 @@ use headgate_whip::Identity;
 
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::{Denial, Event, Mailbox};
+use crate::publish::play_guard::PlayGuard;
 use crate::publish::players::PlayerStatus;
 use crate::publish::record::PublishSnapshot;
 use crate::publish::registry::Publishes;
@@ -149,7 +150,13 @@ impl Ingest {
         self.shared.tell(worker, Message::Allow { request, guard, upstreams });
     }
 
-    /// Answers a request: refused, with a description the broadcaster sees.
+    /// Answers a play request: the player reads. A [`crate::PlayEnded`] follows in any case, also when it did not wait.
+    pub fn allow_play(&self, request: u64) {
+        let guard = PlayGuard::new(self.shared.publishes.clone(), request);
+        self.shared.tell(self.shared.worker_of(request), Message::AllowPlay { request, guard });
+    }
+
+    /// Answers a publish or play request: refused, with a description that the peer sees.
     pub fn deny(&self, request: u64, denial: Denial, description: String) {
         let message = Message::Deny { request, denial, description };
         self.shared.tell(self.shared.worker_of(request), message);

@@ -21,7 +21,8 @@ pub use headgate_whip::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDi
 pub use ingest::{Ingest, ParsedOffer, WhipError, WhipPublish, parse_offer, validate_fragment};
 pub use publish::end_reason::EndReason;
 pub use publish::mailbox::{
-    AddressWanted, Denial, Event, PublishEnded, PublishRequested, UpstreamChanged,
+    AddressWanted, ConnectionRefused, Denial, Event, PlayEnded, PlayRequested, PublishEnded,
+    PublishRequested, UpstreamChanged,
 };
 pub use publish::players::PlayerStatus;
 pub use publish::record::PublishSnapshot;

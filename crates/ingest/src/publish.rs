@@ -4,6 +4,7 @@
 pub(crate) mod end_reason;
 mod lock;
 pub(crate) mod mailbox;
+pub(crate) mod play_guard;
 pub(crate) mod players;
 pub(crate) mod record;
 pub(crate) mod registry;

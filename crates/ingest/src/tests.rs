@@ -16,6 +16,8 @@ mod whip_wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Weak};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::{
@@ -29,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn asked(event: &Event) -> Option<PublishRequested> {
     match event {
         Event::PublishRequested(asked) => Some(asked.clone()),
-        Event::PublishEnded(_) | Event::AddressWanted(_) | Event::UpstreamChanged(_) => None,
+        _ => None,
     }
 }
 
@@ -39,10 +41,10 @@ fn upstream(url: &str) -> Upstream {
     Upstream { id, url, source: UpstreamSource::Stream }
 }
 
-/// A core with the part of the gateway played by the test.
+/// A core with the part of the gateway played by the test; every player is allowed.
 struct Core {
-    ingest: Ingest,
-    woken: Receiver<()>,
+    ingest: Arc<Ingest>,
+    events: Receiver<Event>,
     waiting: Vec<Event>,
 }
 
@@ -68,8 +70,22 @@ impl Core {
             // Nobody listens once the test is over.
             let _ = wake.send(());
         });
-        let ingest = Ingest::start(&config, wake).expect("a free port");
-        Self { ingest, woken, waiting: Vec::new() }
+        let ingest = Arc::new(Ingest::start(&config, wake).expect("a free port"));
+        let (put, events) = channel();
+        let core = Arc::downgrade(&ingest);
+        thread::spawn(move || {
+            while woken.recv().is_ok() {
+                let Some(ingest) = Weak::upgrade(&core) else { return };
+                for event in ingest.drain() {
+                    match event {
+                        Event::PlayRequested(asked) => ingest.allow_play(asked.request),
+                        // Nobody listens once the test is over.
+                        other => drop(put.send(other)),
+                    }
+                }
+            }
+        });
+        Self { ingest, events, waiting: Vec::new() }
     }
 
     fn port(&self) -> u16 {
@@ -91,13 +107,14 @@ impl Core {
                 return found;
             }
             let left = until.saturating_duration_since(Instant::now());
-            self.woken.recv_timeout(left).expect("the event comes in time");
+            let event = self.events.recv_timeout(left).expect("the event comes in time");
+            self.waiting.push(event);
         }
     }
 
     /// The first event that `pick` takes, if it is there.
     fn take<T>(&mut self, pick: impl Fn(&Event) -> Option<T>) -> Option<T> {
-        self.waiting.extend(self.ingest.drain());
+        self.waiting.extend(self.events.try_iter());
         let at = self.waiting.iter().position(|event| pick(event).is_some())?;
         pick(&self.waiting.remove(at))
     }
@@ -121,17 +138,14 @@ impl Core {
     fn ended(&mut self, client_id: u64) -> PublishEnded {
         self.wait_for(|event| match event {
             Event::PublishEnded(ended) if ended.client_id == client_id => Some(*ended),
-            Event::PublishEnded(_)
-            | Event::PublishRequested(_)
-            | Event::AddressWanted(_)
-            | Event::UpstreamChanged(_) => None,
+            _ => None,
         })
     }
 
     fn address_wanted(&mut self) -> AddressWanted {
         self.wait_for(|event| match event {
             Event::AddressWanted(wanted) => Some(wanted.clone()),
-            Event::PublishRequested(_) | Event::PublishEnded(_) | Event::UpstreamChanged(_) => None,
+            _ => None,
         })
     }
 
@@ -146,7 +160,7 @@ impl Core {
     }
 
     fn ended_count(&mut self) -> usize {
-        self.waiting.extend(self.ingest.drain());
+        self.waiting.extend(self.events.try_iter());
         self.waiting.iter().filter(|event| matches!(event, Event::PublishEnded(_))).count()
     }
 }

@@ -128,6 +128,7 @@ fn serve(
                     ServerEvent::Media(_)
                     | ServerEvent::PublishEnded
                     | ServerEvent::PlayEnded
+                    | ServerEvent::AppRefused
                     | ServerEvent::Close => {}
                 }
                 events.push(event);

@@ -249,10 +249,10 @@ impl ServerSession {
         }
     }
 
-    /// There is no such stream; [`ServerEvent::Close`] follows.
-    pub fn refuse_play(&mut self, description: &str) {
+    /// The player does not get the stream; [`ServerEvent::Close`] follows.
+    pub fn refuse_play(&mut self, refusal: Refusal, description: &str) {
         if self.state == State::PlayAsked {
-            self.close_with("NetStream.Play.StreamNotFound", description);
+            self.close_with(refusal.play_code(), description);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::jitter::HOLE_LIMIT_NACK;
+use crate::jitter::HOLE_LIMIT_MOST;
 
 /// A packet that overtook others is not missed before this.
 const REORDER_WAIT: Duration = Duration::from_millis(6);
@@ -21,8 +21,8 @@ const REQUEST_PAUSE: Duration = Duration::from_millis(5);
 const FIRST_RTT: Duration = Duration::from_millis(80);
 /// Packets requested in one go.
 const NACK_LIMIT: usize = 64;
-/// Requests for one packet.
-const TRIES_LIMIT: u8 = 12;
+/// Requests for one packet: as many as the longest wait for it has room for.
+const TRIES_LIMIT: u8 = 16;
 /// Runs of missing packets: a fifth lost of half a second at 20 Mbps. Each costs memory and a place in the search for the
 /// next request.
 const RUNS_LIMIT: usize = 256;
@@ -51,6 +51,8 @@ pub(crate) struct Holes {
     last_request: Option<Instant>,
     rtt: Duration,
     is_rtt_measured: bool,
+    /// From the first request for a packet to its answer, further requests included, on average.
+    answered_in: Option<Duration>,
 }
 
 /// The pause behind the next request for a packet that was requested `tries` times.
@@ -68,6 +70,7 @@ impl Default for Holes {
             last_request: None,
             rtt: FIRST_RTT,
             is_rtt_measured: false,
+            answered_in: None,
         }
     }
 }
@@ -104,12 +107,21 @@ impl Holes {
             self.request_at = None;
         }
         let Some(asked_at) = run.asked_at else { return false };
+        if is_repeated {
+            self.handle_answer(now, run.since);
+        }
         if run.tries == 1 && is_repeated {
             let sample = now.saturating_duration_since(asked_at);
             self.rtt = (self.rtt * 7 + sample) / 8;
             self.is_rtt_measured = true;
         }
         true
+    }
+
+    /// The answer to requests for a packet that was missing since then came.
+    pub(crate) fn handle_answer(&mut self, now: Instant, since: Instant) {
+        let sample = now.saturating_duration_since(since + REORDER_WAIT);
+        self.answered_in = Some(self.answered_in.map_or(sample, |of| (of * 7 + sample) / 8));
     }
 
     /// What was missing before `until` is not waited for any longer.
@@ -138,7 +150,7 @@ impl Holes {
         for (&first, run) in self.runs.iter_mut().filter(|(_, run)| now >= run.ask_at) {
             if run.tries >= TRIES_LIMIT {
                 // Given up before that.
-                run.ask_at = run.since + HOLE_LIMIT_NACK * 2;
+                run.ask_at = run.since + HOLE_LIMIT_MOST * 2;
                 continue;
             }
             let room = NACK_LIMIT.saturating_sub(sequences.len() - before) as u64;
@@ -187,8 +199,14 @@ impl Holes {
         self.runs.len() > RUNS_LIMIT || self.missing > MISSING_LIMIT
     }
 
-    /// Round trip by requests; `None` before one was answered.
+    /// How long the answer to a request takes, further requests included; `None` before one came.
+    pub(crate) const fn answered_in(&self) -> Option<Duration> {
+        self.answered_in
+    }
+
+    /// Round trip by requests; `None` before one was answered. Where the path is so slow that every packet is requested
+    /// more than once, it is [`Holes::answered_in`].
     pub(crate) const fn rtt(&self) -> Option<Duration> {
-        if self.is_rtt_measured { Some(self.rtt) } else { None }
+        if self.is_rtt_measured { Some(self.rtt) } else { self.answered_in }
     }
 }

@@ -3,6 +3,7 @@
 //! The cost of a packet does not depend on what waits: missing packets are kept as runs, and their deadline is cached.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -16,13 +17,20 @@ use crate::source::Source;
 const START_WAIT: Duration = Duration::from_millis(20);
 /// So far before the first one that came, an earlier packet may belong to the same beginning.
 const START_REACH: u64 = 64;
-/// How long a hole is waited for when the sender answers requests.
-pub(crate) const HOLE_LIMIT_NACK: Duration = Duration::from_millis(500);
+/// How long a hole is waited for at least when the sender answers requests.
+const HOLE_LIMIT_NACK: Duration = Duration::from_millis(500);
+/// How long at most, on a slow path.
+pub(crate) const HOLE_LIMIT_MOST: Duration = Duration::from_secs(1);
+/// Answers that a hole is waited for: libwebrtc repeats a packet once in a round trip, however often it is requested,
+/// and at 10 % loss one packet in a thousand needs a third repetition.
+const ANSWERS_WAITED_FOR: u32 = 3;
+/// What an answer may take longer than on average.
+const ANSWER_SPREAD: Duration = Duration::from_millis(60);
 /// How long a hole is waited for when nobody answers requests.
 const HOLE_LIMIT: Duration = Duration::from_millis(60);
-/// Packets that may wait behind a hole: half a second at 20 Mbps.
+/// Packets that may wait behind a hole: half a second at 20 Mbps, a second at 10.
 const WAITING_LIMIT: usize = 1024;
-/// Payload bytes that may wait behind a hole: half a second at 60 Mbps.
+/// Payload bytes that may wait behind a hole: half a second at 60 Mbps, a second at 30.
 const WAITING_LIMIT_BYTES: usize = 4 << 20;
 /// A jump past this is a new sequence, not a loss.
 const JUMP_LIMIT: u64 = 2000;
@@ -68,6 +76,9 @@ pub struct Jitter {
     waiting: BTreeMap<u64, Waiting>,
     waiting_bytes: usize,
     holes: Holes,
+    /// The packets that were given up last, and since when they had been missing: an answer that comes too late tells
+    /// how long the next one is to be waited for.
+    last_given_up: Option<(Range<u64>, Instant)>,
     /// Until then the source may turn out to begin earlier; nothing is passed on.
     starts_at: Option<Instant>,
     counters: JitterCounters,
@@ -87,6 +98,7 @@ impl Jitter {
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
             holes: Holes::default(),
+            last_given_up: None,
             starts_at: None,
             counters: JitterCounters::default(),
             counters_at_start: JitterCounters::default(),
@@ -112,6 +124,13 @@ impl Jitter {
         self.begin_earlier(now, sequence);
         if sequence < self.next || self.waiting.contains_key(&sequence) {
             self.counters.late += 1;
+            if let Some((given_up, since)) = &self.last_given_up
+                && is_repeated
+                && given_up.contains(&sequence)
+            {
+                self.holes.handle_answer(now, *since);
+                self.last_given_up = None;
+            }
             return false;
         }
         self.counters.received += 1;
@@ -190,8 +209,12 @@ impl Jitter {
         self.holes.rtt()
     }
 
-    const fn hole_limit(&self) -> Duration {
-        if self.can_ask { HOLE_LIMIT_NACK } else { HOLE_LIMIT }
+    fn hole_limit(&self) -> Duration {
+        if !self.can_ask {
+            return HOLE_LIMIT;
+        }
+        let answered_in = self.holes.answered_in().unwrap_or_default();
+        (answered_in * ANSWERS_WAITED_FOR + ANSWER_SPREAD).clamp(HOLE_LIMIT_NACK, HOLE_LIMIT_MOST)
     }
 
     fn is_overfull(&self) -> bool {
@@ -269,6 +292,7 @@ impl Jitter {
         };
         let lost = until - self.next;
         if lost > 0 {
+            self.last_given_up = self.holes.oldest().map(|since| (self.next..until, since));
             self.counters.lost += lost;
             emit(Ordered::Gap(lost));
         }

@@ -156,6 +156,29 @@ fn a_hole_is_requested_for_as_long_as_it_is_waited_for() {
 }
 
 #[test]
+fn on_a_slow_path_a_hole_is_waited_for_until_the_third_repetition_and_a_second_at_most() {
+    for (round_trip, until) in [(200, 660), (60, 500), (900, 1_000)] {
+        let mut track = Track::begun(true, 10);
+        for sequence in (12..=112).step_by(2) {
+            let at = u64::from(sequence) * 2_000;
+            track.packet(at, 1, sequence);
+            for ms in (6..6 + round_trip).step_by(10) {
+                track.wait(at + ms);
+            }
+            track.packet_or_repeat(at + 6 + round_trip, 1, sequence - 1, true);
+        }
+        track.out.clear();
+        track.packet(300_000, 1, 114);
+        track.wait(300_000 + until - 1);
+        assert!(track.out.is_empty(), "{round_trip} ms: {:?}", track.out);
+        track.wait(300_000 + until);
+        assert_eq!(track.out, [-1, 114], "{round_trip} ms");
+        let measured = track.jitter.rtt().expect("it was answered").as_millis();
+        assert!(measured.abs_diff(round_trip.into()) <= 10, "{measured} of {round_trip} ms");
+    }
+}
+
+#[test]
 fn a_hole_is_given_up_in_time() {
     for (can_ask, until) in [(true, 500), (false, 60)] {
         let mut track = Track::begun(can_ask, 10);

@@ -10,6 +10,10 @@ use super::upstreams::UpstreamSource;
 
 /// Publish requests that may wait for the gateway; the next one is denied at once.
 const REQUESTS_LIMIT: usize = 10_000;
+/// Play requests that may wait for the gateway, beside those; the next one is refused at once.
+const PLAY_REQUESTS_LIMIT: usize = 10_000;
+/// Refused connections that the gateway is told of at once; of more it does not hear.
+const REFUSALS_LIMIT: usize = 100;
 
 /// A broadcaster reached `publish` and waits for `allow` or `deny`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +30,42 @@ pub struct PublishRequested {
     pub address: IpAddr,
 }
 
-/// How a publish request is refused.
+/// A player asked for a live stream and waits for `allow_play` or `deny`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlayRequested {
+    /// The core's own handle of the question, and then of the player.
+    pub request: u64,
+    /// The publish that is live under the name it asked for.
+    pub client_id: u64,
+    /// Bytes after the first `?` of the name, as sent.
+    pub arguments: Option<Vec<u8>>,
+    /// The player.
+    pub address: IpAddr,
+}
+
+/// A player that was allowed reads no more. Exactly one comes for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlayEnded {
+    /// Handle of its request.
+    pub player: u64,
+    /// Audio and video payload handed to it.
+    pub bytes_out: u64,
+    /// Frames it lost because it was slow.
+    pub dropped_frames: u64,
+}
+
+/// An RTMP connection was refused before it asked for a publish or a play.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionRefused {
+    /// Whose it was.
+    pub address: IpAddr,
+    /// Stable name of the reason.
+    pub code: &'static str,
+    /// The reason in words.
+    pub detail: String,
+}
+
+/// How a publish or play request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
     /// The customer or a rule said no.
@@ -83,6 +122,12 @@ pub enum Event {
     PublishRequested(PublishRequested),
     /// See [`PublishEnded`].
     PublishEnded(PublishEnded),
+    /// See [`PlayRequested`].
+    PlayRequested(PlayRequested),
+    /// See [`PlayEnded`].
+    PlayEnded(PlayEnded),
+    /// See [`ConnectionRefused`].
+    ConnectionRefused(ConnectionRefused),
     /// See [`AddressWanted`].
     AddressWanted(AddressWanted),
     /// See [`UpstreamChanged`].
@@ -102,6 +147,8 @@ pub(crate) struct Mailbox {
 struct State {
     events: Vec<Event>,
     requests: usize,
+    play_requests: usize,
+    refusals: usize,
 }
 
 impl Mailbox {
@@ -114,24 +161,46 @@ impl Mailbox {
     pub(crate) fn drain(&self) -> Vec<Event> {
         self.was_woken.store(false, Ordering::Release);
         let mut state = lock(&self.state);
-        state.requests = 0;
-        std::mem::take(&mut state.events)
+        std::mem::take(&mut *state).events
     }
 
     /// Puts a request in; false when too many wait.
     pub(crate) fn put_request(&self, request: PublishRequested) -> bool {
+        let event = Event::PublishRequested(request);
+        self.put_counted(event, REQUESTS_LIMIT, |state| &mut state.requests)
+    }
+
+    /// Puts a play request in; false when too many wait.
+    pub(crate) fn put_play_request(&self, request: PlayRequested) -> bool {
+        let event = Event::PlayRequested(request);
+        self.put_counted(event, PLAY_REQUESTS_LIMIT, |state| &mut state.play_requests)
+    }
+
+    /// Reports a refused connection, unless too many are reported already.
+    pub(crate) fn put_refusal(&self, refused: ConnectionRefused) {
+        let event = Event::ConnectionRefused(refused);
+        self.put_counted(event, REFUSALS_LIMIT, |state| &mut state.refusals);
+    }
+
+    fn put_counted(
+        &self,
+        event: Event,
+        limit: usize,
+        count_of: impl Fn(&mut State) -> &mut usize,
+    ) -> bool {
         let mut state = lock(&self.state);
-        if state.requests >= REQUESTS_LIMIT {
+        let count = count_of(&mut state);
+        if *count >= limit {
             return false;
         }
-        state.requests += 1;
-        state.events.push(Event::PublishRequested(request));
+        *count += 1;
+        state.events.push(event);
         drop(state);
         self.wake();
         true
     }
 
-    /// Puts anything else in; bounded by the number of running publishes and their pushes.
+    /// Puts anything else in; bounded by the number of running publishes, their pushes and players.
     pub(crate) fn put(&self, event: Event) {
         lock(&self.state).events.push(event);
         self.wake();

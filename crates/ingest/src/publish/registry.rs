@@ -136,9 +136,7 @@ mod tests {
             .into_iter()
             .filter_map(|event| match event {
                 Event::PublishEnded(ended) => Some((ended.client_id, ended.reason)),
-                Event::PublishRequested(_)
-                | Event::AddressWanted(_)
-                | Event::UpstreamChanged(_) => None,
+                _ => None,
             })
             .collect();
         assert_eq!(reasons, [(5, EndReason::InternalError), (6, EndReason::Unpublished)]);

@@ -21,15 +21,10 @@ pub(crate) enum Effect {
     Publish(Frame),
     /// The publish is over; the connection goes on until its last words are written.
     EndPublish(EndReason),
-    /// A player wants a stream by its name. Answered by `accept_play` or `refuse_play`.
-    Play {
-        /// Stream name without arguments.
-        name: Vec<u8>,
-        /// In which form it takes Opus audio.
-        form: AudioForm,
-        /// Codecs that it does not take.
-        left_out: Vec<Codec>,
-    },
+    /// A player wants a stream: if it is live, the gateway decides. Answered by `accept_play` or `deny`.
+    AskToPlay(Target),
+    /// The connection is refused before anybody was asked for a publish or a play.
+    ReportRefusal(Refused),
     /// A push wants the frames of its stream, none up to `after` again.
     Read {
         /// In which form its upstream takes Opus audio.
@@ -71,6 +66,15 @@ pub(crate) enum Effect {
     Unroute(Path),
     /// The session is over; a publish on it ends for this reason.
     Close(EndReason),
+}
+
+/// Why a connection was refused before it asked for a publish or a play.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It asked for another app than ours.
+    App,
+    /// It broke the protocol or a limit.
+    Error(headgate_rtmp::Error),
 }
 
 /// In which form a subscriber takes the audio of a stream that comes as Opus.

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use headgate_media::{Codec, FrameKind, Track};
 use headgate_rtmp::{
-    Error, MediaMessage, Output, Refusal, ServerConfig, ServerEvent, ServerSession, Target,
+    Error, MediaMessage, Output, Refusal, ServerConfig, ServerEvent, ServerSession,
 };
 
-use super::effect::Effect;
+use super::effect::{AudioForm, Effect, Refused};
 use super::frame_writer::write_to_player;
 use super::publish_session::PublishSession;
 use super::receive_mark::ReceiveMark;
@@ -35,6 +35,11 @@ enum Role {
     Undecided,
     /// Waits for the gateway.
     Asking {
+        name: Vec<u8>,
+        until: Instant,
+    },
+    /// A player waits for the gateway.
+    AskingToPlay {
         name: Vec<u8>,
         until: Instant,
     },
@@ -112,7 +117,7 @@ impl RtmpServer {
         // Events first even when the input ends in an error: what came before it counts.
         self.handle_events(now, effects);
         if let Err(error) = outcome {
-            effects.push(Effect::Close(reason_of(&error)));
+            self.fail(error, effects);
         }
     }
 
@@ -136,10 +141,10 @@ impl RtmpServer {
         self.last_progress = now;
     }
 
-    /// Stream name of the publish that waits for its decision, without arguments.
+    /// Stream name of the publish or play that waits for its decision, without arguments.
     pub(crate) fn name(&self) -> &[u8] {
         match &self.role {
-            Role::Asking { name, .. } => name,
+            Role::Asking { name, .. } | Role::AskingToPlay { name, .. } => name,
             Role::Undecided | Role::Publishing(_) | Role::Playing { .. } | Role::Over => &[],
         }
     }
@@ -162,7 +167,7 @@ impl RtmpServer {
         effects.push(Effect::ReadSocket);
     }
 
-    /// The publish is refused.
+    /// The publish or play is refused.
     pub(crate) fn deny(
         &mut self,
         denial: Denial,
@@ -174,7 +179,11 @@ impl RtmpServer {
             Denial::Denied => Refusal::Denied,
             Denial::BadName => Refusal::BadName,
         };
-        self.session.deny(refusal, description);
+        if matches!(self.role, Role::AskingToPlay { .. }) {
+            self.session.refuse_play(refusal, description);
+        } else {
+            self.session.deny(refusal, description);
+        }
         self.role = Role::Over;
         self.handle_events(now, effects);
         effects.push(Effect::ReadSocket);
@@ -202,11 +211,10 @@ impl RtmpServer {
         self.role = Role::Playing { tracks_due: Some(now + TRACKS_LIMIT) };
     }
 
-    /// There is no such stream.
-    pub(crate) fn refuse_play(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        self.session.refuse_play("No such stream");
-        self.role = Role::Over;
-        self.handle_events(now, effects);
+    /// In which form the player takes Opus audio, and the codecs that it does not take.
+    pub(crate) fn takes(&self) -> (AudioForm, Vec<Codec>) {
+        let four_ccs = self.session.four_cc_list();
+        (audio_form(four_ccs), unlisted_video(four_ccs))
     }
 
     /// Whether the check that some track is for this player is due: the owner then says which video codec the stream
@@ -242,7 +250,7 @@ impl RtmpServer {
     /// When [`RtmpServer::handle_timeout`] has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let of_role = match &self.role {
-            Role::Asking { until, .. } => Some(*until),
+            Role::Asking { until, .. } | Role::AskingToPlay { until, .. } => Some(*until),
             Role::Publishing(publishing) => {
                 let silence = publishing.publish.silence_deadline();
                 let mark = publishing.mark.deadline().filter(|_| publishing.overdue_at.is_none());
@@ -265,11 +273,11 @@ impl RtmpServer {
             return;
         }
         if let Err(error) = self.session.handle_timeout(now) {
-            effects.push(Effect::Close(reason_of(&error)));
+            self.fail(error, effects);
             return;
         }
         match &mut self.role {
-            Role::Asking { until, .. } if now >= *until => {
+            Role::Asking { until, .. } | Role::AskingToPlay { until, .. } if now >= *until => {
                 effects.push(Effect::WithdrawQuestion);
                 self.deny(Denial::Denied, "No decision in time", now, effects);
             }
@@ -284,16 +292,18 @@ impl RtmpServer {
                     effects.push(Effect::ReadSocket);
                 }
             }
-            Role::Asking { .. } | Role::Playing { .. } | Role::Undecided | Role::Over => {}
+            Role::Asking { .. }
+            | Role::AskingToPlay { .. }
+            | Role::Playing { .. }
+            | Role::Undecided
+            | Role::Over => {}
         }
     }
 
     /// Bytes that must wait in the socket before they are worth a read.
     pub(crate) fn receive_mark(&self) -> usize {
-        match &self.role {
-            Role::Publishing(publishing) => publishing.mark.bytes(self.session.missing_bytes()),
-            Role::Undecided | Role::Asking { .. } | Role::Playing { .. } | Role::Over => 1,
-        }
+        let Role::Publishing(publishing) = &self.role else { return 1 };
+        publishing.mark.bytes(self.session.missing_bytes())
     }
 
     /// Bytes to write.
@@ -311,6 +321,14 @@ impl RtmpServer {
         self.peer
     }
 
+    /// The connection cannot go on.
+    fn fail(&self, error: Error, effects: &mut Vec<Effect>) {
+        if matches!(self.role, Role::Undecided) {
+            effects.push(Effect::ReportRefusal(Refused::Error(error)));
+        }
+        effects.push(Effect::Close(reason_of(error)));
+    }
+
     fn stall_deadline(&self) -> Option<Instant> {
         (!self.session.output().is_empty()).then(|| self.last_progress + STALL_LIMIT)
     }
@@ -323,10 +341,10 @@ impl RtmpServer {
                     self.role = Role::Asking { name, until };
                     effects.push(Effect::Ask(target));
                 }
-                ServerEvent::PlayRequested(Target { name, .. }) => {
-                    let four_ccs = self.session.four_cc_list();
-                    let (form, left_out) = (audio_form(four_ccs), unlisted_video(four_ccs));
-                    effects.push(Effect::Play { name, form, left_out });
+                ServerEvent::PlayRequested(target) => {
+                    let (name, until) = (target.name.clone(), now + DECISION_LIMIT);
+                    self.role = Role::AskingToPlay { name, until };
+                    effects.push(Effect::AskToPlay(target));
                 }
                 ServerEvent::Media(message) => self.handle_media(message, now, effects),
                 ServerEvent::PublishEnded => {
@@ -335,8 +353,10 @@ impl RtmpServer {
                 }
                 ServerEvent::PlayEnded => {
                     self.role = Role::Over;
+                    effects.push(Effect::WithdrawQuestion);
                     effects.push(Effect::StopReading);
                 }
+                ServerEvent::AppRefused => effects.push(Effect::ReportRefusal(Refused::App)),
                 ServerEvent::Close => {
                     self.closing_until.get_or_insert(now + CLOSING_LIMIT);
                 }
@@ -373,6 +393,6 @@ impl RtmpServer {
 }
 
 /// The peer's fault by its kind: past a limit, or against the protocol.
-fn reason_of(error: &Error) -> EndReason {
+const fn reason_of(error: Error) -> EndReason {
     if error.is_limit() { EndReason::LimitExceeded } else { EndReason::ProtocolError }
 }

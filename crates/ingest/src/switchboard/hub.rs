@@ -13,6 +13,7 @@ use super::keys::{SessionKey, StreamKey, SubscriberKey};
 use super::queue::SubscriberQueue;
 use super::relay::Relay;
 use super::source::Source;
+use crate::publish::play_guard::PlayGuard;
 use crate::publish::record::PublishRecord;
 use crate::publish::upstreams::Delivery;
 use crate::session::effect::AudioForm;
@@ -50,6 +51,8 @@ struct Subscriber {
     offered: u64,
     /// Where what it gets and loses is counted for it alone.
     delivery: Option<Arc<Delivery>>,
+    /// Reports its end, if it is a player.
+    player: Option<PlayGuard>,
 }
 
 /// The streams of one worker.
@@ -163,9 +166,15 @@ impl Hub {
         if live.ended {
             queue.end();
         }
-        let (offered, delivery) = (0, None);
-        let key =
-            self.subscribers.insert(Subscriber { stream, reader, form, queue, offered, delivery });
+        let key = self.subscribers.insert(Subscriber {
+            stream,
+            reader,
+            form,
+            queue,
+            offered: 0,
+            delivery: None,
+            player: None,
+        });
         live.subscribers.push(key);
         live.record.add_subscribers(1);
         Some(key)
@@ -180,6 +189,13 @@ impl Hub {
     pub(super) fn count(&mut self, key: SubscriberKey, delivery: Arc<Delivery>) {
         if let Some(subscriber) = self.subscribers.get_mut(key) {
             subscriber.delivery = Some(delivery);
+        }
+    }
+
+    /// The reader is a player: when it reads no more, its guard is dropped.
+    pub(super) fn hold(&mut self, key: SubscriberKey, player: PlayGuard) {
+        if let Some(subscriber) = self.subscribers.get_mut(key) {
+            subscriber.player = Some(player);
         }
     }
 

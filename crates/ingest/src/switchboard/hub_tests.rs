@@ -99,7 +99,9 @@ fn bytes_out_is_the_sum_over_everyone_who_read() {
     let keys = [1, 2, 3].map(|_| live.subscribe(AudioForm::Undecided, None));
     let address = IpAddr::from([192, 0, 2, 1]);
     for key in keys {
-        live.hub.count(key, live.record.players.enter(address, Instant::now()));
+        let delivery = Arc::default();
+        live.record.players.enter(address, Instant::now(), &delivery);
+        live.hub.count(key, delivery);
     }
     live.publish(&[(Configuration, 0), (Keyframe, 0), (Audio, 10)]);
     for key in keys {

@@ -10,6 +10,7 @@ use headgate_whip::WhipSession;
 use super::relay::Relay;
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::Denial;
+use crate::publish::play_guard::PlayGuard;
 use crate::publish::record::StreamId;
 use crate::publish::registry::PublishGuard;
 use crate::publish::upstreams::{Upstream, UpstreamRecord};
@@ -31,7 +32,9 @@ pub(crate) struct WhipOpening {
 pub(crate) enum Message {
     /// The gateway allowed a publish request.
     Allow { request: u64, guard: PublishGuard, upstreams: Vec<Upstream> },
-    /// The gateway denied a publish request.
+    /// The gateway allowed a play request.
+    AllowPlay { request: u64, guard: PlayGuard },
+    /// The gateway denied a publish or play request.
     Deny { request: u64, denial: Denial, description: String },
     /// The gateway's answer to a push that asked for addresses.
     Dial { push: u64, addresses: Vec<IpAddr> },
@@ -63,7 +66,8 @@ impl Message {
         match self {
             Self::Allow { mut guard, .. } => guard.set_reason(EndReason::Shutdown),
             Self::OpenWhip(mut opening) => opening.guard.set_reason(EndReason::Shutdown),
-            Self::Deny { .. }
+            Self::AllowPlay { .. }
+            | Self::Deny { .. }
             | Self::Dial { .. }
             | Self::Order { .. }
             | Self::End { .. }

@@ -21,6 +21,7 @@ impl Switchboard {
     pub(crate) fn handle_message(&mut self, message: Message) {
         match message {
             Message::Allow { request, guard, upstreams } => self.allow(request, guard, upstreams),
+            Message::AllowPlay { request, guard } => self.allow_play(request, guard),
             Message::Deny { request, denial, description } => {
                 self.deny(request, denial, &description);
             }

@@ -1,54 +1,79 @@
 //! Readers: players and pushes join streams, say in which form they take audio, and leave.
 
-use headgate_media::{Codec, Timestamp};
+use headgate_media::Timestamp;
+use headgate_rtmp::Target;
 
 use super::source::Source;
 use super::{Action, SessionKey, StreamKey, Switchboard};
-use crate::publish::record::PublishRecord;
+use crate::publish::mailbox::{ConnectionRefused, Denial, PlayRequested};
+use crate::publish::play_guard::PlayGuard;
 use crate::session::Session;
-use crate::session::effect::AudioForm;
+use crate::session::effect::{AudioForm, Refused};
 use crate::switchboard::message::Message;
 
+const NO_SUCH_STREAM: &str = "No such stream";
+
 impl Switchboard {
-    /// A player wants a live name.
-    pub(super) fn play(
-        &mut self,
-        player: SessionKey,
-        name: &[u8],
-        form: AudioForm,
-        left_out: Vec<Codec>,
-    ) {
-        let found = self.context.publishes.find_name(name);
-        let joined = found.is_some_and(|record| {
-            let stream = self.stream(record.stream).or_else(|| self.open_remote(&record));
-            stream.is_some_and(|stream| self.read(player, stream, form, None))
-                && self.count_player(player, &record, left_out)
-        });
+    /// A player wants a name: whether it may have it is for the gateway to say, while it is live.
+    pub(super) fn ask_to_play(&mut self, player: SessionKey, target: Target) {
+        let Some(Session::Server(server)) = self.session(player) else { return };
+        let address = server.peer();
+        let live = self.context.publishes.find_name(&target.name);
+        let request = self.new_question(player);
+        let Some(record) = live else {
+            self.deny(request, Denial::BadName, NO_SUCH_STREAM);
+            return;
+        };
+        let (client_id, arguments) = (record.client_id, target.arguments);
+        let question = PlayRequested { request, client_id, arguments, address };
+        if !self.context.publishes.mailbox().put_play_request(question) {
+            self.deny(request, Denial::Denied, "The service is overloaded");
+        }
+    }
+
+    /// The gateway allowed a play request.
+    pub(super) fn allow_play(&mut self, request: u64, guard: PlayGuard) {
+        let Some(player) = self.take_question(request).filter(|_| !self.is_stopping) else {
+            return;
+        };
+        let joined = self.join(player, guard).is_some();
         self.turn(player, |session, now, effects| {
             if let Session::Server(server) = session {
                 if joined {
                     server.accept_play(now);
                 } else {
-                    server.refuse_play(now, effects);
+                    server.deny(Denial::BadName, NO_SUCH_STREAM, now, effects);
                 }
             }
         });
     }
 
-    fn count_player(
-        &mut self,
-        player: SessionKey,
-        record: &PublishRecord,
-        left_out: Vec<Codec>,
-    ) -> bool {
-        let Some(entry) = self.sessions.get(player) else { return false };
-        let (Some(Session::Server(server)), Some(subscriber)) = (&entry.session, entry.reads)
-        else {
-            return false;
-        };
-        self.hub.count(subscriber, record.players.enter(server.peer(), self.now));
+    /// The player reads the stream that is live under its name by now. `None`: there is none any more.
+    fn join(&mut self, player: SessionKey, guard: PlayGuard) -> Option<()> {
+        let Some(Session::Server(server)) = self.session(player) else { return None };
+        let ((form, left_out), address) = (server.takes(), server.peer());
+        let record = self.context.publishes.find_name(server.name())?;
+        let stream = self.stream(record.stream).or_else(|| self.open_remote(&record))?;
+        if !self.read(player, stream, form, None) {
+            return None;
+        }
+        let subscriber = self.sessions.get(player)?.reads?;
+        record.players.enter(address, self.now, guard.delivery());
+        self.hub.count(subscriber, guard.delivery().clone());
+        self.hub.hold(subscriber, guard);
         self.hub.leave_out(subscriber, left_out);
-        true
+        Some(())
+    }
+
+    /// A connection that asked for nothing yet is refused.
+    pub(super) fn report_refusal(&self, key: SessionKey, refused: Refused) {
+        let Some(Session::Server(server)) = self.session(key) else { return };
+        let address = server.peer();
+        let (code, detail) = match refused {
+            Refused::App => ("app", "it asked for another app".to_owned()),
+            Refused::Error(error) => (error.code(), error.to_string()),
+        };
+        self.context.publishes.mailbox().put_refusal(ConnectionRefused { address, code, detail });
     }
 
     /// A push reads its stream.

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod panics;
+mod plays;
 mod strangers;
 mod upstreams;
 mod whip;

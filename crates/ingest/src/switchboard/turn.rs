@@ -113,7 +113,8 @@ impl Switchboard {
                 self.forget_routes(key);
                 self.end_stream_of(key, reason);
             }
-            Effect::Play { name, form, left_out } => self.play(key, &name, form, left_out),
+            Effect::AskToPlay(target) => self.ask_to_play(key, target),
+            Effect::ReportRefusal(refused) => self.report_refusal(key, refused),
             Effect::Read { form, after } => self.read_own_stream(key, form, after),
             Effect::DecideForm(form) => self.decide_form(key, form),
             Effect::StopReading => self.stop_reading(key),
@@ -160,7 +161,7 @@ impl Switchboard {
     }
 
     /// A handle for a question to the gateway; it names this worker.
-    fn new_question(&mut self, key: SessionKey) -> u64 {
+    pub(super) fn new_question(&mut self, key: SessionKey) -> u64 {
         self.drop_question(key);
         self.drawn += 1;
         let handle = self.drawn * self.context.workers as u64 + self.context.worker as u64;

@@ -94,6 +94,10 @@ impl Str0m {
     }
 
     fn write(&mut self, mid: Mid, time: MediaTime, bytes: Vec<u8>) {
+        if !self.rtc.is_alive() {
+            // The core ended the publish between two frames.
+            return;
+        }
         let writer = self.rtc.writer(mid).expect("a media that sends");
         let payload_type = writer.payload_params().next().expect("an agreed codec").pt();
         writer.write(payload_type, Instant::now(), time, bytes).expect("it can be sent");

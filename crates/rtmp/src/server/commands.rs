@@ -71,6 +71,7 @@ impl ServerSession {
             let code = "NetConnection.Connect.InvalidApp";
             let refused = status("error", code, "There is no such app");
             self.send(0, "_error", command.transaction, &[Value::Null, refused]);
+            self.events.push_back(ServerEvent::AppRefused);
             self.close();
             return;
         }

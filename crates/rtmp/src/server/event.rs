@@ -2,12 +2,12 @@
 
 use crate::{MediaMessage, Target};
 
-/// Why a publish is refused, as encoders know it.
+/// Why a publish or a play is refused, as encoders and players know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// `NetStream.Publish.Denied`.
+    /// `NetStream.Publish.Denied`, `NetStream.Play.Failed`.
     Denied,
-    /// `NetStream.Publish.BadName`.
+    /// `NetStream.Publish.BadName`, `NetStream.Play.StreamNotFound`.
     BadName,
 }
 
@@ -16,6 +16,13 @@ impl Refusal {
         match self {
             Self::Denied => "NetStream.Publish.Denied",
             Self::BadName => "NetStream.Publish.BadName",
+        }
+    }
+
+    pub(super) const fn play_code(self) -> &'static str {
+        match self {
+            Self::Denied => "NetStream.Play.Failed",
+            Self::BadName => "NetStream.Play.StreamNotFound",
         }
     }
 }
@@ -33,6 +40,8 @@ pub enum ServerEvent {
     PublishEnded,
     /// The player says that it is done.
     PlayEnded,
+    /// It asked for another app than ours and was told so.
+    AppRefused,
     /// Write the output, then close within a second.
     Close,
 }

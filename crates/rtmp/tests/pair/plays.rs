@@ -1,6 +1,6 @@
 //! Our client plays from our server.
 
-use headgate_rtmp::{ClientEvent, MediaMessage, RefusalKind, ServerEvent};
+use headgate_rtmp::{ClientEvent, MediaMessage, Refusal, RefusalKind, ServerEvent};
 
 use crate::support::Pair;
 use crate::{frames, long_times, refused};
@@ -34,7 +34,7 @@ fn a_play_is_asked_for_with_its_name() {
 fn an_unknown_stream_is_refused_to_a_player() {
     let mut pair = Pair::play();
     pair.exchange();
-    pair.server.refuse_play("No such stream");
+    pair.server.refuse_play(Refusal::BadName, "No such stream");
     pair.exchange();
     let want = refused("NetStream.Play.StreamNotFound", "No such stream", RefusalKind::Unknown);
     assert_eq!(pair.client_events(), want);

@@ -219,7 +219,7 @@ impl Encoder {
     }
 
     pub(crate) fn refuse_play(&mut self) -> Vec<Reply> {
-        self.session.refuse_play("No such stream");
+        self.session.refuse_play(Refusal::BadName, "No such stream");
         self.replies()
     }
 

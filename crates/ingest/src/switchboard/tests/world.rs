@@ -11,7 +11,8 @@ use headgate_rtmp::{
 };
 
 use super::super::*;
-use crate::publish::mailbox::{Event, Mailbox, PublishEnded};
+use crate::publish::mailbox::{Event, Mailbox, PlayEnded, PlayRequested, PublishEnded};
+use crate::publish::play_guard::PlayGuard;
 use crate::publish::upstreams::{Upstream, UpstreamSource};
 use crate::{EndReason, UpstreamUrl};
 
@@ -57,6 +58,13 @@ pub(super) struct World {
     pub(super) sent: Vec<(Path, Vec<u8>)>,
     /// Whether upstreams can be connected to, whether they accept, and what they take at each tick.
     pub(super) upstream: (bool, bool, usize),
+    /// Whether the gateway leaves plays unanswered instead of allowing them.
+    pub(super) holds_plays: bool,
+    /// Those that it left unanswered.
+    pub(super) plays: VecDeque<PlayRequested>,
+    pub(super) plays_ended: Vec<PlayEnded>,
+    /// Codes of refused connections.
+    pub(super) refused: Vec<&'static str>,
 }
 
 impl World {
@@ -88,13 +96,22 @@ impl World {
             told: Vec::new(),
             sent: Vec::new(),
             upstream: (true, true, usize::MAX),
+            holds_plays: false,
+            plays: VecDeque::new(),
+            plays_ended: Vec::new(),
+            refused: Vec::new(),
         }
     }
 
     /// A connection from a broadcaster or player of `name`.
     pub(super) fn connect(&mut self, role: ClientRole, name: &str) -> SessionKey {
+        self.connect_to("live", role, name)
+    }
+
+    /// The same, to any app.
+    pub(super) fn connect_to(&mut self, app: &str, role: ClientRole, name: &str) -> SessionKey {
         let config = ClientConfig {
-            app: "live".into(),
+            app: app.into(),
             tc_url: "rtmp://h/live".into(),
             name: name.into(),
             limits: Limits { turn_work: u32::MAX, ..Limits::default() },
@@ -191,7 +208,7 @@ impl World {
             for key in ready {
                 moved |= self.write(key, left.entry(key).or_insert(usize::MAX));
             }
-            self.drain_mailbox();
+            moved |= self.drain_mailbox();
             if !moved {
                 return;
             }
@@ -291,8 +308,10 @@ impl World {
         !bytes.is_empty()
     }
 
-    fn drain_mailbox(&mut self) {
-        for event in self.publishes.mailbox().drain() {
+    fn drain_mailbox(&mut self) -> bool {
+        let events = self.publishes.mailbox().drain();
+        let moved = !events.is_empty();
+        for event in events {
             match event {
                 Event::PublishRequested(asked) => self.asked.push_back(asked.request),
                 Event::PublishEnded(ended) => self.ended.push(ended),
@@ -301,9 +320,20 @@ impl World {
                     let addresses = vec![IpAddr::from([192, 0, 2, 9])];
                     self.switchboard.handle_message(Message::Dial { push: wanted.push, addresses });
                 }
+                Event::PlayRequested(asked) if self.holds_plays => self.plays.push_back(asked),
+                Event::PlayRequested(asked) => self.allow_play(asked.request),
+                Event::PlayEnded(ended) => self.plays_ended.push(ended),
+                Event::ConnectionRefused(refused) => self.refused.push(refused.code),
                 Event::UpstreamChanged(_) => {}
             }
         }
+        moved
+    }
+
+    /// The gateway allows a play.
+    pub(super) fn allow_play(&mut self, request: u64) {
+        let guard = PlayGuard::new(self.publishes.clone(), request);
+        self.switchboard.handle_message(Message::AllowPlay { request, guard });
     }
 
     /// The reasons of the ends so far, by client id.

@@ -1,0 +1,184 @@
+// What the media core reports to the gateway, and how that is read from its mailbox. Shapes and names mirror
+// crates/ingest/src/publish/mailbox.rs; `null` is "none".
+import type { MailboxItem } from "#native";
+
+/** A broadcaster reached `publish` and waits. Answer with `allow` or `deny`; no answer in 12 s is a denial. */
+export interface PublishRequested {
+  readonly kind: "publish_requested";
+  /** The core's own handle of this question; never shown to a customer. */
+  readonly request: number;
+  /** First segment of the RTMP path, `live`. */
+  readonly app: string;
+  /** Stream name as sent, without arguments. */
+  readonly name: Uint8Array;
+  /** Bytes after the first `?` of the name, untouched; null when there was no `?`. */
+  readonly arguments: Uint8Array | null;
+  /** IP address of the broadcaster. */
+  readonly address: string;
+}
+
+/** Why a publish session ended: the stable codes of `EndReason` in crates/ingest/src/publish/end_reason.rs. */
+export type EndReason =
+  | "unpublished"
+  | "broadcaster_left"
+  | "silent"
+  | "protocol_error"
+  | "limit_exceeded"
+  | "replaced"
+  | "rejected_by_customer"
+  | "kicked"
+  | "shutdown"
+  | "handshake_failed"
+  | "no_media"
+  | "upstream_refused"
+  | "internal_error";
+
+/** Why the gateway ends a publish. */
+export type EndRequest = "rejected_by_customer" | "kicked" | "replaced" | "unpublished";
+
+/** Exactly one comes for every `allow`, whatever happened to the session. */
+export interface PublishEnded {
+  readonly kind: "publish_ended";
+  readonly clientId: number;
+  readonly reason: EndReason;
+  /** Audio and video payload bytes from the broadcaster (no RTMP, no FLV bytes). */
+  readonly bytesIn: number;
+  /** The same measure, handed to all upstreams and players. */
+  readonly bytesOut: number;
+}
+
+/** A push is about to dial; answer with `dial`. Asked again before every reconnect. */
+export interface AddressWanted {
+  readonly kind: "address_wanted";
+  readonly push: number;
+  readonly clientId: number;
+  readonly host: string;
+  readonly port: number;
+  /** Who wants the upstream: not everybody may go everywhere. */
+  readonly source: UpstreamSource;
+}
+
+/** What a push did, for the operator. */
+export interface UpstreamChanged {
+  readonly kind: "upstream_changed";
+  readonly clientId: number;
+  /** Host and port; the rest of the URL is secret. */
+  readonly upstream: string;
+  readonly sending: boolean;
+  /** Why it stopped; empty when it sends. */
+  readonly detail: string;
+}
+
+/** A player asked for a live stream and waits. Answer with `allowPlay` or `deny`; no answer in 12 s is a refusal. */
+export interface PlayRequested {
+  readonly kind: "play_requested";
+  /** The core's own handle of this question, and then of the player. */
+  readonly request: number;
+  /** The publish that is live under the name it asked for. */
+  readonly clientId: number;
+  /** Bytes after the first `?` of the name, untouched; null when there was no `?`. */
+  readonly arguments: Uint8Array | null;
+  /** IP address of the player. */
+  readonly address: string;
+}
+
+/** Exactly one comes for every `allowPlay`, whatever happened to the player. */
+export interface PlayEnded {
+  readonly kind: "play_ended";
+  /** Handle of its request. */
+  readonly player: number;
+  /** Audio and video payload bytes handed to it. */
+  readonly bytesOut: number;
+  /** What it lost because it was slow. */
+  readonly droppedFrames: number;
+}
+
+/** An RTMP connection was refused before it asked for a publish or a play. */
+export interface ConnectionRefused {
+  readonly kind: "connection_refused";
+  /** IP address of the peer. */
+  readonly address: string;
+  /** Stable name of the reason: the codes of `Error` in crates/rtmp/src/error.rs, or `app`. */
+  readonly code: string;
+  /** The reason in words. */
+  readonly detail: string;
+}
+
+export type MediaEvent =
+  | PublishRequested
+  | PublishEnded
+  | PlayRequested
+  | PlayEnded
+  | ConnectionRefused
+  | AddressWanted
+  | UpstreamChanged;
+
+/** Who wants an upstream: the operator for every publish, the stream, someone for this publish alone, or the publish's
+ *  own stream_url. */
+export type UpstreamSource = "deployment" | "stream" | "session" | "own";
+
+/** An item of the core's mailbox. */
+export function readEvent(item: MailboxItem): MediaEvent {
+  switch (item.kind) {
+    case "publish_requested":
+      return {
+        kind: item.kind,
+        request: there(item.request),
+        app: there(item.app),
+        name: there(item.name),
+        arguments: item.arguments ?? null,
+        address: there(item.address),
+      };
+    case "publish_ended":
+      return {
+        kind: item.kind,
+        clientId: there(item.clientId),
+        // The core's table of endings has exactly these codes.
+        reason: there(item.reason) as EndReason,
+        bytesIn: there(item.bytesIn),
+        bytesOut: there(item.bytesOut),
+      };
+    case "play_requested":
+      return {
+        kind: item.kind,
+        request: there(item.request),
+        clientId: there(item.clientId),
+        arguments: item.arguments ?? null,
+        address: there(item.address),
+      };
+    case "play_ended":
+      return {
+        kind: item.kind,
+        player: there(item.player),
+        bytesOut: there(item.bytesOut),
+        droppedFrames: there(item.droppedFrames),
+      };
+    case "connection_refused":
+      return { kind: item.kind, address: there(item.address), code: there(item.code), detail: there(item.detail) };
+    case "address_wanted":
+      return {
+        kind: item.kind,
+        push: there(item.push),
+        clientId: there(item.clientId),
+        host: there(item.host),
+        port: there(item.port),
+        source: there(item.source) as UpstreamSource,
+      };
+    case "upstream_changed":
+      return {
+        kind: item.kind,
+        clientId: there(item.clientId),
+        upstream: there(item.upstream),
+        sending: there(item.sending),
+        detail: there(item.detail),
+      };
+    default:
+      throw new Error(`the media core says ${item.kind}, which this gateway does not know`);
+  }
+}
+
+/** A member that its kind always has. */
+function there<T>(member: T | undefined): T {
+  if (member === undefined) throw new Error("a member of a media event is missing");
+  return member;
+}

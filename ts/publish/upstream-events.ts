@@ -1,0 +1,41 @@
+// What the core asks and reports of upstreams: where to dial, and when one begins or stops to take a stream.
+import type { Logger } from "pino";
+import type { AddressWanted, UpstreamChanged } from "../media/events.ts";
+import type { Media } from "../media.ts";
+import type { Metrics } from "../metrics.ts";
+import { type Intent, identityOf } from "./record.ts";
+import { addressesToDial } from "./upstreams.ts";
+
+export function createUpstreamEvents(deps: {
+  readonly media: () => Pick<Media, "dial">;
+  /** The publish that runs under a client id; null when none does. */
+  readonly publishOf: (clientId: number) => Intent | null;
+  readonly metrics: Pick<Metrics, "countUpstreamLost">;
+  readonly log: Logger;
+  /** `dev` allows private addresses (W21). */
+  readonly settings: { readonly dev: boolean; readonly upstreamPush: readonly string[] };
+}): {
+  /** Resolves the host that a push asks for, and answers. */
+  answer(event: AddressWanted): Promise<void>;
+  note(event: UpstreamChanged): void;
+} {
+  const { publishOf, log, metrics, settings } = deps;
+  const identity = (clientId: number) => {
+    const publish = publishOf(clientId);
+    return publish === null ? { clientId } : identityOf(publish);
+  };
+  return {
+    async answer(event) {
+      const { clientId, host, push } = event;
+      const organisation = publishOf(clientId)?.organisationId ?? null;
+      const addresses = await addressesToDial(event, organisation, settings);
+      if (addresses.length === 0) log.warn({ ...identity(clientId), host }, "upstream has no usable address");
+      deps.media().dial(push, addresses);
+    },
+    note({ clientId, upstream, detail, sending }) {
+      if (sending) return log.info({ ...identity(clientId), upstream }, "upstream sending");
+      log.warn({ ...identity(clientId), upstream, detail }, "upstream lost");
+      metrics.countUpstreamLost();
+    },
+  };
+}

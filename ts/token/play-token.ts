@@ -1,0 +1,21 @@
+// Whether a player brings a play token for the stream it asks for: `token=` behind the stream name (R3).
+import { BadToken } from "../errors.ts";
+import { tokenIn } from "./token-argument.ts";
+import type { Tokens } from "./tokens.ts";
+
+/** Whether these arguments hold a play token for the stream `name`. */
+export type HoldsPlayToken = (custom: Uint8Array | null, name: string) => Promise<boolean>;
+
+export const playToken =
+  (tokens: Pick<Tokens, "verifyForPlay">): HoldsPlayToken =>
+  async (custom, name) => {
+    const token = tokenIn(custom);
+    if (token === null) return false;
+    try {
+      const { streamname } = await tokens.verifyForPlay(token);
+      return streamname === name;
+    } catch (error) {
+      if (error instanceof BadToken) return false;
+      throw error;
+    }
+  };
