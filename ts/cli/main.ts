@@ -92,7 +92,7 @@ function verbs(): Readonly<Record<string, Verb>> {
     },
     upstreams: {
       words: "ls CLIENT_ID | add CLIENT_ID URL | rm CLIENT_ID ID",
-      flags: askingFlags,
+      flags: { ...askingFlags, label: { type: String, description: "add: what to call it" } },
       help: "Where a running publish is pushed (asks the service, with HEADGATE_API_KEY)",
       run: runUpstreams,
     },

@@ -33,20 +33,30 @@ export async function runSessions(words: readonly string[], flags: GivenFlags): 
   }
 }
 
+/** Of the session record. */
+interface ShownUpstream {
+  readonly id: string;
+  readonly label: string | null;
+  readonly url: string;
+  readonly masked_key: string;
+  readonly source: string;
+  readonly state: string;
+  readonly last_error: string | null;
+}
+
 export async function runUpstreams(words: readonly string[], flags: GivenFlags): Promise<void> {
   const [verb, clientId, what] = words;
   const path = () => `/session/${encodeURIComponent(wanted(clientId, "the client id"))}`;
   switch (verb) {
     case "ls": {
-      const { upstreams } = (await ask(flags, "GET", path())) as { readonly upstreams?: readonly unknown[] };
-      return print(
-        flags,
-        upstreams ?? [],
-        (upstreams ?? []).map((upstream) => JSON.stringify(upstream)),
-      );
+      const { upstreams } = (await ask(flags, "GET", path())) as { readonly upstreams: readonly ShownUpstream[] };
+      const rows = upstreams.map((of) => [of.id, of.label, of.url, of.masked_key, of.source, of.state, of.last_error]);
+      const heading = ["id", "label", "url", "key", "source", "state", "last error"];
+      return print(flags, upstreams, table([heading, ...rows]));
     }
     case "add": {
-      const body = { url: wanted(what, "the RTMP URL") };
+      const label = typeof flags.label === "string" ? flags.label : null;
+      const body = { url: wanted(what, "the RTMP URL"), label };
       return print(flags, await ask(flags, "POST", `${path()}/upstream`, body), ["The stream is pushed there too."]);
     }
     case "rm": {

@@ -3,7 +3,7 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { inTime } from "../in-time.ts";
-import type { AddressWanted, Media, MediaEvent, PublishEnded, PublishRequested, Upstream } from "../media.ts";
+import type { AddressWanted, Media, MediaEvent, PublishEnded, PublishRequested } from "../media.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Customers } from "../organisation/customers.ts";
 import { disabledOf } from "../store/enabled.ts";
@@ -20,7 +20,7 @@ import { createOutbox } from "./outbox.ts";
 import { type Intent, openPublishes, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
 import { createTranscoderWarnings } from "./transcoder-error.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
-import { addressesToDial } from "./upstreams.ts";
+import { addressesToDial, logUpstream, type StoredUpstream } from "./upstreams.ts";
 import { createWebhook } from "./webhook.ts";
 import { createWorkbench, type Workbench } from "./workbench.ts";
 
@@ -36,8 +36,8 @@ export interface PublishingDeps {
   readonly storeProblem?: () => string | null;
   /** Asked at each use: the media core may start after this. */
   readonly media: () => Media;
-  /** Where a stream is pushed to: its upstreams' ids and complete URLs. */
-  readonly streamUpstreams: (streamId: string) => Promise<readonly Pick<Upstream, "id" | "url">[]>;
+  /** Where a stream is pushed to. */
+  readonly streamUpstreams: (streamId: string) => Promise<readonly StoredUpstream[]>;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -163,15 +163,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
           return track(end(event));
         case "address_wanted":
           return track(answerAddress(event));
-        case "upstream_changed": {
-          const { clientId, upstream, detail } = event;
-          if (event.sending) log.info({ clientId, upstream }, "upstream sending");
-          else {
-            log.warn({ clientId, upstream, detail }, "upstream lost");
-            metrics.countUpstreamLost();
-          }
+        case "upstream_changed":
+          logUpstream(event, deps.media().snapshot(event.clientId), log);
+          if (!event.sending) metrics.countUpstreamLost();
           return;
-        }
       }
     },
     async openWhip(request, open) {

@@ -1,6 +1,15 @@
-// The upstreams the operator configured for every publish, as complete RTMP URLs (R4).
+// The upstreams the operator configured for every publish, as complete RTMP URLs (R4), and which of a publish's upstreams
+// an event of the media core is about.
+import type { Logger } from "pino";
+import type { PublishSnapshot, Upstream, UpstreamChanged } from "../media.ts";
 import { resolveUpstream, withoutBrackets } from "./address-guard.ts";
 import { utf8 } from "./stream-name.ts";
+
+/** An upstream of a stream, for a publish that begins. */
+export interface StoredUpstream extends Pick<Upstream, "id" | "url"> {
+  /** What the customer calls it; null for none. */
+  readonly label: string | null;
+}
 
 /** Whose turn it is when the name of an upstream is resolved that the operator configured. */
 const OPERATOR = "operator";
@@ -41,4 +50,23 @@ export async function addressesToDial(
   const isOperators = source === "deployment" && isConfiguredUpstream(settings.upstreamPush, host);
   const owner = isOperators ? OPERATOR : (organisation ?? host);
   return await resolveUpstream(host, { exempt: settings.dev || isOperators, owner });
+}
+
+/** Logs what an upstream did, with its id where it is known. */
+export function logUpstream(event: UpstreamChanged, snapshot: PublishSnapshot | null, log: Logger): void {
+  const { clientId, upstream, detail } = event;
+  const id = idOfChanged(event, snapshot);
+  const about = { clientId, upstream, ...(id === null ? {} : { upstreamId: id }) };
+  if (event.sending) log.info(about, "upstream sending");
+  else log.warn({ ...about, detail }, "upstream lost");
+}
+
+/** The one upstream that is as the event tells; null when several of that host are, or it has changed since. */
+function idOfChanged({ upstream, sending, detail }: UpstreamChanged, snapshot: PublishSnapshot | null): string | null {
+  const ofAddress = (snapshot?.upstreams ?? []).filter(({ url }) => url.split("/")[2] === upstream);
+  const meant = ofAddress.filter(({ state, lastError }) => {
+    return sending ? state === "sending" : state !== "sending" && lastError === detail;
+  });
+  const [only, second] = ofAddress.length === 1 ? ofAddress : meant;
+  return only !== undefined && second === undefined ? only.id : null;
 }
