@@ -10,6 +10,7 @@ import { ServiceError } from "../errors.ts";
 import { clock } from "../main.ts";
 import { kernelDropsOf, RECEIVE_BUFFER_BYTES, smallBufferAdvice } from "../media-ports.ts";
 import { openStore } from "../store/open.ts";
+import { isStorePresent } from "../store/present.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 import { print } from "./output.ts";
 
@@ -53,6 +54,9 @@ export async function runDoctor(_: readonly string[], flags: GivenFlags): Promis
 
 async function storeOf(config: Config): Promise<Finding> {
   const what = config.databaseUrl === null ? `store in ${config.dataDir}` : "store in PostgreSQL";
+  if (!(await isStorePresent(config))) {
+    return { what, state: "warning", detail: "there is none yet: headgate serve or headgate init makes it" };
+  }
   try {
     const store = await openStore({ ...config, access: "command" });
     const { streams } = await store.db

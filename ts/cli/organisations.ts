@@ -18,7 +18,7 @@ const PASSWORD_LENGTH = 24;
 /** Makes the store, the first organisation, its administrator key and the person `admin`, and shows what nobody can
  *  read again. On a store that has them it changes nothing. */
 export async function runInit(_: readonly string[], flags: GivenFlags): Promise<void> {
-  await atStore(flags, async ({ db, config, now }) => {
+  const init = async ({ db, config, now }: AtStore) => {
     const first = await ensureFirstOrganisation(db, config.bootstrap.apiKey, now);
     const password = await ensureFirstPerson(db, config.bootstrap.adminPassword, now);
     const { alg } = config.token;
@@ -32,7 +32,8 @@ export async function runInit(_: readonly string[], flags: GivenFlags): Promise<
       ...(key === null ? [] : [`Administrator API key, shown this once: ${key}`]),
       ...(password === null ? [] : [`Password of the user admin, shown this once: ${password}`]),
     ]);
-  });
+  };
+  await atStore(flags, init, { makes: true });
 }
 
 export async function runOrganisation(words: readonly string[], flags: GivenFlags): Promise<void> {
