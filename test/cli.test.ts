@@ -52,7 +52,14 @@ test("help lists every verb and the exit codes", async () => {
 
 test.each([
   [["sever"], 2, "did you mean serve?"],
-  [["keys", "make"], 2, "headgate keys create"],
+  [["keys", "make"], 2, "keys make is not known: headgate keys ls, headgate keys create"],
+  [["keys"], 2, "keys needs a further word: headgate keys ls"],
+  [["webhook"], 2, "webhook needs a further word: headgate webhook test"],
+  [["keys", "ls", "more"], 2, "keys ls takes no further word: more"],
+  [["backup", "a", "b"], 2, "backup takes no further word: b"],
+  [["stream", "show"], 2, "the stream's name or id is missing"],
+  [["stream", "lock", "nobody"], 2, "there is no stream nobody: headgate stream ls"],
+  [["stream", "create", "--tag", "a,,b"], 2, "each tag must have 1 to 100 characters"],
   [["keys", "create"], 2, "--role must be one of administrator, user, readonly"],
   [["keys", "create", "--role", "user", "--organisation", "nobody"], 2, "no one organisation is called nobody"],
   [["user", "password", "who@example.com"], 2, "a user who@example.com of Headgate is missing"],
@@ -187,8 +194,8 @@ describe.each(["the embedded store", "PostgreSQL"])("beside a running service on
     const user = await json<{ password: string }>(["user", "create", "A@Example.com", "--role", "user", ...there], own);
     expect(user.password).toHaveLength(24);
     expect(await json(["user", "ls", ...there], own)).toMatchObject([{ email: "a@example.com", organisation_id: id }]);
-    const stream = await json<{ name: string }>(["stream", "create", "--tag", "a,b", ...there], own);
-    expect(await json(["stream", "ls", ...there], own)).toMatchObject([{ name: stream.name, tags: '["a","b"]' }]);
+    const stream = await json<{ id: string }>(["stream", "create", "--tag", "a,b", ...there], own);
+    expect(await json(["stream", "ls", ...there], own)).toMatchObject([{ id: stream.id, tags: ["a", "b"] }]);
     const { key } = await json<{ key: string }>(["keys", "create", "--role", "user", ...there], own);
     await json(["organisation", "disable", name], own);
     expect(await opens(key)).toBe(403);

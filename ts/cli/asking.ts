@@ -3,7 +3,7 @@
 import { rootCertificates } from "node:tls";
 import { Agent, fetch, type Response } from "undici";
 import { readAuthorities } from "../certificate.ts";
-import { loadConfig, readApiKey, readCaFile } from "../config.ts";
+import { type Config, loadConfig, readApiKey, readCaFile } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { storeFlags } from "./at-store.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
@@ -120,10 +120,16 @@ interface TlsFailure {
 }
 
 /** Where the service is: as `--url` says, or on this machine as it is configured. Throws `ConfigInvalid`. */
-export function serviceUrl(flags: GivenFlags): string {
+function serviceUrl(flags: GivenFlags): string {
   if (typeof flags.url === "string") return flags.url;
-  const { http } = loadConfig(readFlags(flags)).config;
-  if (http.port === 0) throw new ConfigInvalid("http.port is 0, any free one: say by --url where the service is");
+  const { config } = loadConfig(readFlags(flags));
+  if (config.http.port === 0)
+    throw new ConfigInvalid("http.port is 0, any free one: say by --url where the service is");
+  return configuredUrl(config);
+}
+
+/** The service on this machine. */
+export function configuredUrl({ http }: Pick<Config, "http">): string {
   const host = EVERYWHERE.includes(http.host) ? "127.0.0.1" : http.host;
   return `${http.tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${http.port}`;
 }

@@ -4,15 +4,16 @@ import { cli, command, type Flags } from "cleye";
 import { nearest, readVersion } from "../config.ts";
 import { ConfigInvalid, exitCodeOf, ServiceError } from "../errors.ts";
 import { askingFlags } from "./asking.ts";
-import { organisationFlags, storeFlags } from "./at-store.ts";
+import { organisationFlags, storeFlags, unknownVerb } from "./at-store.ts";
 import { runBackup } from "./backup.ts";
 import { runConfig } from "./config.ts";
 import { runDoctor } from "./doctor.ts";
 import { type GivenFlags, isSetting, settingFlags } from "./flags.ts";
-import { runKeys, runStream, runToken } from "./keys.ts";
+import { runKeys, runToken } from "./keys.ts";
 import { runInit, runOrganisation, runUser } from "./organisations.ts";
 import { runService } from "./serve.ts";
 import { runOpenapi, runSessions, runUpstreams } from "./service.ts";
+import { runStream, STREAM_VERBS, streamFlags } from "./streams.ts";
 import { runWebhook, type WebhookFlags, webhookFlags } from "./webhook.ts";
 
 interface Verb {
@@ -62,9 +63,9 @@ function verbs(): Readonly<Record<string, Verb>> {
       run: runKeys,
     },
     stream: {
-      words: "ls | create",
-      flags: { ...organisationFlags, tag: { type: String, description: "create: its tags, separated by commas" } },
-      help: "Streams",
+      words: STREAM_VERBS.join(" | "),
+      flags: streamFlags,
+      help: "Streams (to end a running publish, the service is asked with HEADGATE_API_KEY)",
       run: runStream,
     },
     token: {
@@ -167,14 +168,25 @@ function requireKnown(
     const known = Object.keys(verb.flags).map(kebab);
     throw new ConfigInvalid(`--${unknown} is not known; did you mean --${nearest(unknown, [...known, "help"])}?`);
   }
-  const [extra] = parsed._;
-  if (verb.words === "" && extra !== undefined) throw new ConfigInvalid(`${name} takes no further word: ${extra}`);
+  requireWords(name, verb.words, parsed._);
   for (const [flag, value] of Object.entries(parsed.flags)) {
     // A setting without a value says "on"; what these mean without one nobody knows.
     if (value === "" && !isSetting(flag) && !isDefault(verb, flag, value))
       throw new ConfigInvalid(`--${kebab(flag)} needs a value`);
     if (Number.isNaN(value)) throw new ConfigInvalid(`--${kebab(flag)} must be a number`);
   }
+}
+
+/** `known`: `ls | show ID`, or the words of a command that does one thing. Throws `ConfigInvalid`. */
+function requireWords(name: string, known: string, said: readonly string[]): void {
+  const forms = known.split(" | ").map((form) => form.split(" ").filter(Boolean));
+  const isVerb = (word: string | undefined) => word !== undefined && /^[a-z]/.test(word);
+  const form = forms.find(([first]) => !isVerb(first) || first === said[0]);
+  if (form === undefined) throw unknownVerb(name, said[0], known.split(" | "));
+  const extra = said[form.length];
+  if (extra === undefined) return;
+  const verb = isVerb(form[0]) ? ` ${form[0]}` : "";
+  throw new ConfigInvalid(`${name}${verb} takes no further word: ${extra}`);
 }
 
 function isDefault(verb: Verb, flag: string, value: string): boolean {

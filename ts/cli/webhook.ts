@@ -3,6 +3,7 @@
 import { ConfigInvalid, PortTaken } from "../errors.ts";
 import { clock } from "../main.ts";
 import { ask, askingFlags } from "./asking.ts";
+import { unknownVerb } from "./at-store.ts";
 import type { GivenFlags } from "./flags.ts";
 import { simulate } from "./webhook-simulate.ts";
 
@@ -69,9 +70,7 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags &
     case "simulate":
       return await runSimulation(flags);
     default:
-      throw new ConfigInvalid(
-        `webhook ${verb ?? ""} is not known: headgate webhook test, deliveries, replay, simulate`,
-      );
+      throw unknownVerb("webhook", verb, ["test", "deliveries", "replay ID", "simulate"]);
   }
 }
 
