@@ -48,10 +48,18 @@ test("help lists every verb and the exit codes", async () => {
     "serve init doctor config organisation user keys stream token webhook sessions upstreams backup openapi";
   for (const verb of verbs.split(" ")) expect(out).toMatch(new RegExp(`^ +${verb} `, "m"));
   expect(out).toContain("4 the store cannot be opened");
+  expect(await headgate(["help"])).toEqual({ code: 0, out, err: "" });
+  expect((await headgate(["help", "keys"])).out).toContain("headgate keys ls | create");
 }, 60_000);
 
 test.each([
   [["sever"], 2, "did you mean serve?"],
+  [["foo"], 2, "foo is not a command. See headgate --help"],
+  [["stream", "ls", "--data-dir", ""], 2, "--data-dir needs a value"],
+  [["config", "check", "--data-dir"], 2, "--data-dir needs a value"],
+  [["organisation", "disable"], 2, "the organisation's name is missing"],
+  [["webhook", "replay"], 2, "the id of a delivery (headgate webhook deliveries) is missing"],
+  [["webhook", "simulate", "--certificate", "/no/such/folder/a.pem"], 2, "--certificate: cannot write"],
   [["keys", "make"], 2, "keys make is not known: headgate keys ls, headgate keys create"],
   [["keys"], 2, "keys needs a further word: headgate keys ls"],
   [["webhook"], 2, "webhook needs a further word: headgate webhook test"],
@@ -69,6 +77,7 @@ test.each([
   [["sessions", "ls", "--url", "nonsense"], 2, "is no address"],
   [["serve", "--frob"], 2, "--frob is not known"],
   [["--frob"], 2, "--frob is not known"],
+  [["-x"], 2, "-x is not known"],
   [["serve", "extra"], 2, "no further word: extra"],
   [["stream", "create", "--tag"], 2, "--tag needs a value"],
   [["webhook", "deliveries", "--quantity", "x"], 2, "--quantity must be a number"],

@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { parse as parseToml, TomlError } from "smol-toml";
 import { type CertificateFiles, readAuthorities } from "./certificate.ts";
 import { ConfigInvalid } from "./errors.ts";
+import { nearest } from "./nearest.ts";
 import { keyChecksumHolds } from "./organisation/key-text.ts";
 import type { BitrateLimits } from "./publish/bitrate-limit.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, type SettingValue, settingOf } from "./settings.ts";
@@ -368,25 +369,6 @@ function authoritiesOf(path: string, faults: string[]): string | null {
 
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-/** The known name with the fewest edits to `name`. */
-export function nearest(name: string, known: readonly string[]): string {
-  return known.reduce((best, each) => (edits(name, each) < edits(name, best) ? each : best), known[0] ?? "");
-}
-
-/** Levenshtein distance. */
-function edits(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const replace = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replace, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
 }
 
 /** Version of the running package. */

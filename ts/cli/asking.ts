@@ -46,7 +46,10 @@ export async function ask(flags: GivenFlags, method: string, path: string, body?
   if (!URL.canParse(path, url) || !/^https?:/i.test(url)) {
     throw new ConfigInvalid(`--url ${url} is no address: it must be http:// or https:// with a host`);
   }
-  const headers = { "x-service-apikey": readApiKey(), "content-type": "application/json" };
+  const key = readApiKey();
+  if (!/^[\x21-\x7e]+$/.test(key))
+    throw new ConfigInvalid("the API key of HEADGATE_API_KEY has characters that no key has");
+  const headers = { "x-service-apikey": key, "content-type": "application/json" };
   const caFile = typeof flags.ca === "string" ? flags.ca : readCaFile();
   const ca = caFile === null ? null : readAuthorities(caFile, typeof flags.ca === "string" ? "--ca" : "HEADGATE_CA");
   const dispatcher = new Agent(ca === null ? {} : { connect: { ca: [...rootCertificates, ca] } });

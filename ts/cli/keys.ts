@@ -95,13 +95,20 @@ export async function runToken(words: readonly string[], flags: GivenFlags): Pro
           await revokeStream(db, flags.stream, now);
           return print(flags, { streamname: flags.stream }, [`Every token for ${flags.stream} so far holds no more.`]);
         }
-        await revokeToken(db, wanted(word, "the token's jti, or --stream NAME"), null, now);
+        await revokeToken(db, wanted(word, "the token's jti, or --stream NAME,"), null, now);
         return print(flags, { jti: word }, [`Token ${word} holds no more.`]);
       }
       case "keys": {
         const keys = await db.selectFrom("token_key").selectAll().orderBy("created_at").execute();
         const shown = keys.map(({ private_key: _, public_jwk: __, ...key }) => key);
-        return print(flags, shown, table(shown.map((key) => [key.kid, key.alg, key.state, timeText(key.created_at)])));
+        return print(
+          flags,
+          shown,
+          table([
+            ["kid", "alg", "state", "created"],
+            ...shown.map((key) => [key.kid, key.alg, key.state, timeText(key.created_at)]),
+          ]),
+        );
       }
       case "rotate":
         return await rotate(at, flags);

@@ -1,14 +1,15 @@
 // The command line. Verbs, help and exit codes are a contract with operators (operations.md §1); each verb is told in
 // its own file.
 import { cli, command, type Flags } from "cleye";
-import { nearest, readVersion } from "../config.ts";
+import { readVersion } from "../config.ts";
 import { ConfigInvalid, exitCodeOf, ServiceError } from "../errors.ts";
+import { nearest, similar } from "../nearest.ts";
 import { askingFlags } from "./asking.ts";
 import { organisationFlags, storeFlags, unknownVerb } from "./at-store.ts";
 import { runBackup } from "./backup.ts";
 import { runConfig } from "./config.ts";
 import { runDoctor } from "./doctor.ts";
-import { type GivenFlags, isSetting, settingFlags } from "./flags.ts";
+import { type GivenFlags, isSwitch, settingFlags } from "./flags.ts";
 import { runKeys, runToken } from "./keys.ts";
 import { runInit, runOrganisation, runUser } from "./organisations.ts";
 import { runService } from "./serve.ts";
@@ -127,14 +128,14 @@ export async function run(argv: readonly string[]): Promise<void> {
       help: { description: help, ...(words === "" ? {} : { usage: `headgate ${name} ${words}` }) },
     }),
   );
-  const words = argv.length === 0 || (argv[0]?.startsWith("-") && !isTopLevel(argv[0])) ? ["serve", ...argv] : argv;
+  const words = wordsOf(argv);
   const parsed = cli(
     {
       name: "headgate",
       version: readVersion(),
       commands,
       help: {
-        description: `Live ingest: RTMP in, the customer's webhook decides, RTMP out.\nExit codes: ${EXIT_CODES}`,
+        description: `Live ingest: RTMP and WHIP in, the customer's webhook decides, RTMP out.\nExit codes: ${EXIT_CODES}`,
       },
     },
     undefined,
@@ -144,8 +145,9 @@ export async function run(argv: readonly string[]): Promise<void> {
   try {
     if (verb === undefined) {
       const name = words[0] ?? "";
+      const meant = similar(name, Object.keys(known));
       return fail(
-        `${name} is not a command; did you mean ${nearest(name, Object.keys(known))}? See headgate --help`,
+        `${name} is not a command${meant === null ? "." : `; did you mean ${meant}?`} See headgate --help`,
         2,
       );
     }
@@ -166,12 +168,13 @@ function requireKnown(
   const [unknown] = Object.keys(parsed.unknownFlags);
   if (unknown !== undefined) {
     const known = Object.keys(verb.flags).map(kebab);
-    throw new ConfigInvalid(`--${unknown} is not known; did you mean --${nearest(unknown, [...known, "help"])}?`);
+    const said = unknown.length === 1 ? `-${unknown}` : `--${unknown}`;
+    throw new ConfigInvalid(`${said} is not known; did you mean --${nearest(unknown, [...known, "help"])}?`);
   }
   requireWords(name, verb.words, parsed._);
   for (const [flag, value] of Object.entries(parsed.flags)) {
-    // A setting without a value says "on"; what these mean without one nobody knows.
-    if (value === "" && !isSetting(flag) && !isDefault(verb, flag, value))
+    // A switch without a value says "on"; what others mean without one nobody knows.
+    if (value === "" && !isSwitch(flag) && !isDefault(verb, flag, value))
       throw new ConfigInvalid(`--${kebab(flag)} needs a value`);
     if (Number.isNaN(value)) throw new ConfigInvalid(`--${kebab(flag)} must be a number`);
   }
@@ -196,7 +199,14 @@ function isDefault(verb: Verb, flag: string, value: string): boolean {
 
 const kebab = (flag: string) => flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-const isTopLevel = (word: string) => ["--help", "-h", "--version"].includes(word);
+/** The command line with its command: `serve` unless another is named, and other ways to ask for help. */
+function wordsOf(argv: readonly string[]): readonly string[] {
+  const [first, ...others] = argv;
+  if (first === undefined) return ["serve"];
+  if (first === "help") return [...others, "--help"];
+  if (first === "-v" || first === "-V") return ["--version"];
+  return first.startsWith("-") && !["--help", "-h", "--version"].includes(first) ? ["serve", ...argv] : argv;
+}
 
 function fail(message: string, code: number): void {
   for (const line of message.split("\n")) console.error(`headgate: ${line}`);

@@ -49,10 +49,10 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
           enabled ? "enabled" : "disabled",
           name,
         ]);
-        return print(flags, all, table(rows));
+        return print(flags, all, table([["id", "hash", "plan", "state", "name"], ...rows]));
       }
       case "create": {
-        const called = wanted(name, "its name");
+        const called = wanted(name, "the organisation's name");
         const made = await at.db.transaction().execute(async (trx) => {
           const same = await trx.selectFrom("organisation").select("id").where("name", "=", called).executeTakeFirst();
           if (same !== undefined) throw new NotUnique("name");
@@ -68,7 +68,9 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
       }
       case "enable":
       case "disable": {
-        const found = await chosenOrganisation(at, { ...flags, organisation: name ?? flags.organisation });
+        const found = await chosenOrganisation(at, {
+          organisation: wanted(name ?? (flags.organisation as string | undefined), "the organisation's name"),
+        });
         const changed = await setEnabled(at, found, verb === "enable");
         return print(flags, changed, [`${changed.name} is ${verb}d.`]);
       }
@@ -114,7 +116,10 @@ export async function runUser(words: readonly string[], flags: GivenFlags): Prom
         return print(
           flags,
           shown,
-          table(shown.map(({ email, role, last_login_at }) => [email, role, timeText(last_login_at)])),
+          table([
+            ["e-mail", "role", "last sign-in"],
+            ...shown.map(({ email, role, last_login_at }) => [email, role, timeText(last_login_at)]),
+          ]),
         );
       }
       case "create": {

@@ -7,6 +7,19 @@ import { unknownVerb, wanted } from "./at-store.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
 
+/** What of a session record goes into a line. */
+const SESSION_COLUMNS = [
+  "client_id",
+  "streamname",
+  "protocol",
+  "address",
+  "accepted_at",
+  "bytes_in",
+  "bytes_out",
+  "dropped_frames",
+  "subscribers",
+] as const;
+
 export async function runSessions(words: readonly string[], flags: GivenFlags): Promise<void> {
   const [verb, clientId] = words;
   const path = () => `/session/${encodeURIComponent(wanted(clientId, "the client id"))}`;
@@ -18,9 +31,8 @@ export async function runSessions(words: readonly string[], flags: GivenFlags): 
         sessions.push(...page);
         after = page.at(-1)?.client_id;
       }
-      const columns = Object.keys(sessions[0] ?? {}).filter((name) => typeof sessions[0]?.[name] !== "object");
-      const rows = sessions.map((session) => columns.map((name) => String(session[name])));
-      return print(flags, sessions, table([columns, ...rows]));
+      const rows = sessions.map((session) => SESSION_COLUMNS.map((name) => String(session[name])));
+      return print(flags, sessions, table([SESSION_COLUMNS, ...rows]));
     }
     case "show": {
       const session = await ask(flags, "GET", path());

@@ -131,7 +131,7 @@ async function changeByService(flags: GivenFlags, stream: StreamTable, verb: key
     return await ask(flags, method, `/stream/${stream.id}${path}`);
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const message = `${stream.name} is live, and its publish can only be ended by the running service, which was not reached; nothing was changed.\n${error.message}`;
+    const message = `${stream.name} is live, and its publish can only be ended by the running service, which did not do it:\n${error.message}`;
     throw Object.assign(error, { message });
   }
 }
