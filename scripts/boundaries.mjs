@@ -22,6 +22,7 @@ const FREE = new Set([
   "listen",
   "core-dumps",
   "media-ports",
+  "nearest",
   "client",
 ]);
 /** Who may measure how long something took, on a clock that is never set back. */

@@ -48,11 +48,26 @@ test("help lists every verb and the exit codes", async () => {
     "serve init doctor config organisation user keys stream token webhook sessions upstreams backup openapi";
   for (const verb of verbs.split(" ")) expect(out).toMatch(new RegExp(`^ +${verb} `, "m"));
   expect(out).toContain("4 the store cannot be opened");
+  expect(await headgate(["help"])).toEqual({ code: 0, out, err: "" });
+  expect((await headgate(["help", "keys"])).out).toContain("headgate keys ls | create");
 }, 60_000);
 
 test.each([
   [["sever"], 2, "did you mean serve?"],
-  [["keys", "make"], 2, "headgate keys create"],
+  [["foo"], 2, "foo is not a command. See headgate --help"],
+  [["stream", "ls", "--data-dir", ""], 2, "--data-dir needs a value"],
+  [["config", "check", "--data-dir"], 2, "--data-dir needs a value"],
+  [["organisation", "disable"], 2, "the organisation's name is missing"],
+  [["webhook", "replay"], 2, "the id of a delivery (headgate webhook deliveries) is missing"],
+  [["webhook", "simulate", "--certificate", "/no/such/folder/a.pem"], 2, "--certificate: cannot write"],
+  [["keys", "make"], 2, "keys make is not known: headgate keys ls, headgate keys create"],
+  [["keys"], 2, "keys needs a further word: headgate keys ls"],
+  [["webhook"], 2, "webhook needs a further word: headgate webhook test"],
+  [["keys", "ls", "more"], 2, "keys ls takes no further word: more"],
+  [["backup", "a", "b"], 2, "backup takes no further word: b"],
+  [["stream", "show"], 2, "the stream's name or id is missing"],
+  [["stream", "lock", "nobody"], 2, "there is no stream nobody: headgate stream ls"],
+  [["stream", "create", "--tag", "a,,b"], 2, "each tag must have 1 to 100 characters"],
   [["keys", "create"], 2, "--role must be one of administrator, user, readonly"],
   [["keys", "create", "--role", "user", "--organisation", "nobody"], 2, "no one organisation is called nobody"],
   [["user", "password", "who@example.com"], 2, "a user who@example.com of Headgate is missing"],
@@ -62,6 +77,7 @@ test.each([
   [["sessions", "ls", "--url", "nonsense"], 2, "is no address"],
   [["serve", "--frob"], 2, "--frob is not known"],
   [["--frob"], 2, "--frob is not known"],
+  [["-x"], 2, "-x is not known"],
   [["serve", "extra"], 2, "no further word: extra"],
   [["stream", "create", "--tag"], 2, "--tag needs a value"],
   [["webhook", "deliveries", "--quantity", "x"], 2, "--quantity must be a number"],
@@ -187,8 +203,8 @@ describe.each(["the embedded store", "PostgreSQL"])("beside a running service on
     const user = await json<{ password: string }>(["user", "create", "A@Example.com", "--role", "user", ...there], own);
     expect(user.password).toHaveLength(24);
     expect(await json(["user", "ls", ...there], own)).toMatchObject([{ email: "a@example.com", organisation_id: id }]);
-    const stream = await json<{ name: string }>(["stream", "create", "--tag", "a,b", ...there], own);
-    expect(await json(["stream", "ls", ...there], own)).toMatchObject([{ name: stream.name, tags: '["a","b"]' }]);
+    const stream = await json<{ id: string }>(["stream", "create", "--tag", "a,b", ...there], own);
+    expect(await json(["stream", "ls", ...there], own)).toMatchObject([{ id: stream.id, tags: ["a", "b"] }]);
     const { key } = await json<{ key: string }>(["keys", "create", "--role", "user", ...there], own);
     await json(["organisation", "disable", name], own);
     expect(await opens(key)).toBe(403);

@@ -113,7 +113,9 @@ function sessionOf(stream: Stream, clientId: number, organisationId = gateway.or
     upstreams: [
       {
         id: "7",
+        label: "Main",
         url: "rtmp://up.example:1935/live",
+        maskedKey: "ab…",
         source: "session",
         state: "sending",
         since: gateway.clock.ms,
@@ -149,7 +151,9 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
     upstreams: [
       {
         id: "7",
+        label: "Main",
         url: "rtmp://up.example:1935/live",
+        masked_key: "ab…",
         source: "session",
         state: "sending",
         since: "2026-01-01T00:00:00.000Z",
@@ -171,6 +175,9 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
   });
   const add = (body: unknown) => gateway.call("POST", "/session/41/upstream", { body });
   expect(await add({ url: "rtmp://b.example/live/key" })).toMatchObject({ status: 200, body: record });
+  const labelled = { url: "rtmp://b.example/live/key", label: " Backup " };
+  expect(await add(labelled)).toMatchObject({ status: 200, body: record });
+  expect(await add({ ...labelled, label: "a\nb" })).toMatchObject({ status: 400, body: { error: { code: 9002 } } });
   expect(await add({})).toMatchObject({ status: 400, body: { error: { code: 1002 } } });
   expect(await add({ url: 1 })).toMatchObject({ status: 400, body: { error: { code: 1004 } } });
   expect(await add({ url: "http://b" })).toMatchObject({ status: 400, body: { error: { code: 9002 } } });
@@ -183,6 +190,7 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
   expect(await kick("ü")).toMatchObject({ status: 400, body: { error: { code: 9002 } } });
   expect(gateway.live.calls).toStrictEqual([
     "addUpstream 41 rtmp://b.example/live/key",
+    "addUpstream 41 rtmp://b.example/live/key (Backup)",
     "removeUpstream 41 7",
     "kick 41 Publish was ended by the operator",
     "kick 41 Off air",

@@ -1,5 +1,6 @@
 // GET, POST and DELETE of a stream's upstreams by the management API.
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { LiveSession } from "../ts/publish/sessions.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
 let gateway: Gateway;
@@ -27,6 +28,43 @@ test("an upstream is stored, listed and removed, and its secrets are never shown
   for (const secret of ["word", "token=1", "/app/key"]) {
     expect(gateway.log() + JSON.stringify([added.body, listed.body])).not.toContain(secret);
   }
+});
+
+test("upstreams of one host and app are told apart by label and masked key", async () => {
+  const url = (key: string) => `rtmp://93.184.216.34/live/${key}`;
+  await add({ url: url("main-key-1"), label: "Hauptkanal" });
+  await add({ url: url("backup-key"), label: "x".repeat(100) });
+  await add({ url: url("1234567"), label: "" });
+  const { body } = await gateway.call("GET", `/stream/${id}/upstream`);
+  const shown = { url: "rtmp://93.184.216.34:1935/live", state: null, last_error: null };
+  const upstreams = body as readonly { label: string | null; masked_key: string }[];
+  expect(upstreams).toHaveLength(3);
+  expect(upstreams.toSorted((a, b) => (a.masked_key < b.masked_key ? -1 : 1))).toMatchObject([
+    { ...shown, label: "x".repeat(100), masked_key: "ba…" },
+    { ...shown, label: "Hauptkanal", masked_key: "ma…" },
+    { ...shown, label: null, masked_key: "…" },
+  ]);
+});
+
+test("an upstream of a live stream says how it does and why it last stopped", async () => {
+  const added = (await add({ url: "rtmp://93.184.216.34/live/key", label: "Main" })).body as { id: string };
+  const lastError = "cannot connect";
+  const live = { state: "waiting", since: 0, lastError, bytesOut: 0, droppedFrames: 0, reconnects: 0 } as const;
+  const names = { id: added.id, label: "Main", maskedKey: "…", url: "rtmp://93.184.216.34:1935/live" };
+  const upstreams = [{ ...names, ...live, source: "stream", audioError: null } as const];
+  const organisationId = gateway.organisation.id;
+  gateway.live.live.push({ organisationId, streamId: id, upstreams } as unknown as LiveSession);
+  const listed = await gateway.call("GET", `/stream/${id}/upstream`);
+  expect(listed.body).toEqual([{ ...added, state: "waiting", last_error: lastError }]);
+});
+
+test.each([
+  [{ label: 5 }, { code: 1004, userinfo: { parameter: "label", type: "string" } }],
+  [{ label: "x".repeat(101) }, { code: 9002, userinfo: { parameter: "label" } }],
+  [{ label: "a\nb" }, { code: 9002, userinfo: { parameter: "label" } }],
+  [{ label: "\u202eabc" }, { code: 9002, userinfo: { parameter: "label" } }],
+])("the label of %j is refused", async (body, error) => {
+  expect(await add({ url: "rtmp://93.184.216.34/live/key", ...body })).toMatchObject({ status: 400, body: { error } });
 });
 
 test.each([

@@ -114,7 +114,9 @@ describe("a running publish", () => {
     expect(sessions.show("org2", clientId)).toBeUndefined();
     expect(sessions.kick("org2", clientId, "")).toBe(false);
     expect(sessions.kickStream("org2", STREAM_ID, "")).toBe(false);
-    expect(await sessions.addUpstream("org2", clientId, "rtmp://93.184.216.34/live/key")).toBe(false);
+    expect(await sessions.addUpstream("org2", clientId, { url: "rtmp://93.184.216.34/live/key", label: null })).toBe(
+      false,
+    );
     stage.media.measure(clientId, { upstreams: [upstream("1", "session")] });
     expect(sessions.removeUpstream("org2", clientId, "1")).toBe("unknown");
     expect(stage.media.told.map((each) => each.told)).toEqual(["allow"]);
@@ -134,14 +136,44 @@ describe("a running publish", () => {
   test("gets and loses upstreams", async () => {
     const clientId = await stage.allowed(STREAM);
     const url = "rtmp://93.184.216.34/live/key?token=1";
-    expect(await sessions.addUpstream("org1", clientId, url)).toBe(true);
+    expect(await sessions.addUpstream("org1", clientId, { url, label: null })).toBe(true);
     const [added] = told("add_upstream");
     expect(added).toMatchObject({ clientId, url, source: "session", id: expect.stringMatching(/^[\da-f-]{36}$/) });
-    // Two that look the same but for their stream keys, which nobody is shown.
     stage.media.measure(clientId, { upstreams: [upstream("1", "session"), upstream("2", "stream")] });
     expect(sessions.removeUpstream("org1", clientId, "2")).toBe("removed");
     expect(sessions.removeUpstream("org1", clientId, "3")).toBe("unknown");
     expect(told("remove_upstream")).toEqual([{ told: "remove_upstream", clientId, id: "2" }]);
+  });
+
+  test("shows upstreams of one host and app by id, label and the beginning of their keys", async () => {
+    const url = (key: string) => `rtmp://me:word@93.184.216.34/live/${key}?token=1`;
+    const main = { url: url("main-key-0001"), label: "Main" };
+    const { id: stored } = await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, main, 1);
+    const clientId = await stage.allowed(STREAM);
+    await sessions.addUpstream("org1", clientId, { url: url("backup-key-1"), label: "Backup" });
+    const added = String((told("add_upstream")[0] as { id?: string } | undefined)?.id);
+    sessions.followStream("org1", STREAM_ID, { added: { id: "later", url: url("1234567"), label: null } });
+    const upstreams = [upstream(stored, "stream"), upstream(added, "session"), upstream("later", "stream")];
+    stage.media.measure(clientId, { upstreams: [...upstreams, upstream("own", "own")] });
+    const shown = sessions.upstreamsOf("org1", STREAM_ID);
+    expect(shown.map(({ id, label, maskedKey }) => [id, label, maskedKey])).toEqual([
+      [stored, "Main", "ma…"],
+      [added, "Backup", "ba…"],
+      ["later", null, "…"],
+      ["own", null, `${STREAM.slice(0, 2)}…`],
+    ]);
+    expect(sessions.show("org1", clientId)?.upstreams).toEqual(shown);
+    expect(sessions.upstreamsOf("org2", STREAM_ID)).toEqual([]);
+    for (const secret of ["key", "word", "token", "34567"]) expect(JSON.stringify(shown)).not.toContain(secret);
+  });
+
+  test("has in the log which of its upstreams was lost", async () => {
+    const clientId = await stage.allowed(STREAM);
+    const lost = { upstreamId: "up-1", upstream: "93.184.216.34:1935", detail: "closed" };
+    stage.publishing.handle({ kind: "upstream_changed", clientId, sending: false, ...lost });
+    const line = JSON.parse(stage.log().trim().split("\n").at(-1) ?? "") as Record<string, unknown>;
+    const stream = `stream ${STREAM}`;
+    expect(line).toMatchObject({ msg: "upstream lost", clientId, organisation: "org1", stream, ...lost });
   });
 
   test("keeps the operator's upstreams, whoever asks", async () => {
@@ -167,7 +199,7 @@ describe("a running publish", () => {
     [`rtmp://93.184.216.34/live/${"k".repeat(2048)}`, "2048 bytes"],
   ])("does not get %s", async (url, reason) => {
     const clientId = await stage.allowed(STREAM);
-    await expect(sessions.addUpstream("org1", clientId, url)).rejects.toMatchObject({
+    await expect(sessions.addUpstream("org1", clientId, { url, label: null })).rejects.toMatchObject({
       code: "invalid_value",
       parameter: "url",
       reason: expect.stringContaining(reason),
@@ -180,7 +212,7 @@ describe("a stream's own upstreams", () => {
   const url = "rtmps://me:word@upstream.example/app/key?token=1";
 
   test("are where each of its publishes is pushed to", async () => {
-    const { id } = await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, url, 1);
+    const { id } = await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, { url, label: "Main" }, 1);
     expect(await stage.request(STREAM)).toMatchObject({ told: "allow", upstreams: [{ id, url, source: "stream" }] });
   });
 
@@ -188,16 +220,16 @@ describe("a stream's own upstreams", () => {
     await addStream(stage.db, "Ab1Cd-other", "created");
     await stage.allowed("Ab1Cd-other");
     const clientId = await stage.allowed(STREAM);
-    sessions.followStream("org1", STREAM_ID, { added: { id: "7", url } });
+    sessions.followStream("org1", STREAM_ID, { added: { id: "7", url, label: null } });
     sessions.followStream("org1", STREAM_ID, { removed: "7" });
     expect(told("add_upstream")).toEqual([{ told: "add_upstream", clientId, id: "7", url, source: "stream" }]);
     expect(told("remove_upstream")).toEqual([{ told: "remove_upstream", clientId, id: "7" }]);
   });
 
   test("are unreadable in the store", async () => {
-    await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, url, 1);
+    await stage.streamUpstreams.add(stage.db, "org1", STREAM_ID, { url, label: "Main" }, 1);
     const [row] = await stage.db.selectFrom("stream_upstream").selectAll().execute();
     for (const secret of ["word", "key", "token", "upstream.example"]) expect(row?.url).not.toContain(secret);
-    expect(await stage.streamUpstreams.of(STREAM_ID)).toMatchObject([{ url }]);
+    expect(await stage.streamUpstreams.of(STREAM_ID)).toMatchObject([{ url, label: "Main" }]);
   });
 });

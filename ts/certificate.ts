@@ -1,11 +1,16 @@
-// The certificate files of HTTPS and RTMPS: read at the start, and again when they change.
+// The certificate files of HTTPS and RTMPS: read at the start and again when they change, and every mistake in them said
+// in words.
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
+import { createSecureContext } from "node:tls";
 import { ConfigInvalid } from "./errors.ts";
 
 /** How often the files are looked at: renewals replace them by renaming, which a finer watch would miss, ms. */
 const LOOK_EVERY_MS = 2_000;
 
 export interface CertificateFiles {
+  /** Of the settings that name them: `http.tls_cert` and `http.tls_key`, or those of rtmp. */
+  readonly section: "http" | "rtmp";
   readonly certFile: string;
   readonly keyFile: string;
 }
@@ -17,9 +22,48 @@ export interface Certificate {
   readonly key: string;
 }
 
-/** Both files as text. Throws `ConfigInvalid` with the file that cannot be read; `section` is that of its setting. */
-export function readCertificate(files: CertificateFiles, section: "http" | "rtmp"): Certificate {
-  return { cert: read(files.certFile, `${section}.tls_cert`), key: read(files.keyFile, `${section}.tls_key`) };
+/** What is to be said of certificate files. */
+export interface CertificateReport {
+  readonly files: CertificateFiles;
+  /** Why they cannot be used, a sentence each; none when they can. */
+  readonly faults: readonly string[];
+  /** Why clients may refuse them all the same. */
+  readonly warnings: readonly string[];
+  /** The own certificate; null when there is none in the file. */
+  readonly own: X509Certificate | null;
+}
+
+/** Both files as text. Throws `ConfigInvalid` with a line for each fault. */
+export function readCertificate(files: CertificateFiles): Certificate {
+  const { cert, key, faults } = readBoth(files);
+  if (faults.length > 0) throw new ConfigInvalid(faults.join("\n"));
+  return { cert, key };
+}
+
+/** Looks at the files of HTTPS and of RTMPS, once where they are the same. `now`: epoch ms. Never throws. */
+export function inspectCertificates(
+  config: {
+    readonly http: { readonly tls: CertificateFiles | null };
+    readonly rtmp: { readonly tls: CertificateFiles | null };
+  },
+  now: number,
+): readonly CertificateReport[] {
+  const all = [config.http.tls, config.rtmp.tls].filter((files) => files !== null);
+  const different = all.filter((files, at) => all.findIndex(({ section }) => section === files.section) === at);
+  return different.map((files) => {
+    const { own, faults } = readBoth(files);
+    const warnings = own === null || faults.length > 0 ? [] : warningsOf(files, own, now);
+    return { files, faults, warnings, own };
+  });
+}
+
+/** Certificates to trust beside the public ones, PEM. `name`: the setting or flag that names the file. Throws
+ *  `ConfigInvalid`. */
+export function readAuthorities(path: string, name: string): string {
+  const faults: string[] = [];
+  const { text } = certificatesOf(path, name, faults);
+  if (faults.length > 0) throw new ConfigInvalid(faults.join("\n"));
+  return text;
 }
 
 /** Calls `changed` whenever one of the files has changed; returns what ends it. */
@@ -34,10 +78,93 @@ export function watchCertificate(files: CertificateFiles, changed: () => void): 
   };
 }
 
-function read(path: string, setting: string): string {
+function readBoth({ section, certFile, keyFile }: CertificateFiles) {
+  const faults: string[] = [];
+  const [certName, keyName] = [`${section}.tls_cert`, `${section}.tls_key`];
+  const { text: cert, certificates } = certificatesOf(certFile, certName, faults);
+  const { text: key, privateKey } = privateKeyOf(keyFile, keyName, faults);
+  const [own = null] = certificates;
+  if (own !== null && privateKey !== null && faults.length === 0) {
+    if (own.checkPrivateKey(privateKey)) faults.push(...unusable(certName, keyName, { cert, key }));
+    else if (certificates.some((of) => of.checkPrivateKey(privateKey))) {
+      faults.push(`${certName}: in ${certFile} the certificate of the key must come first, before its authorities`);
+    } else {
+      faults.push(
+        `${certName} and ${keyName} do not belong together: the key in ${keyFile} is not that of the certificate in ${certFile}`,
+      );
+    }
+  }
+  return { cert, key, own, faults };
+}
+
+function certificatesOf(path: string, name: string, faults: string[]) {
+  const text = read(path, name, faults);
+  const blocks = text?.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  const certificates: X509Certificate[] = [];
+  if (text !== null && blocks.length === 0) {
+    const holdsKey = /-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(text);
+    faults.push(`${name}: ${path} holds no PEM certificate${holdsKey ? ", but a private key" : ""}`);
+  }
+  for (const [at, block] of blocks.entries()) {
+    try {
+      certificates.push(new X509Certificate(block));
+    } catch (cause) {
+      faults.push(`${name}: certificate ${at + 1} in ${path} cannot be read: ${reasonOf(cause)}`);
+    }
+  }
+  return { text: text ?? "", certificates };
+}
+
+function privateKeyOf(path: string, name: string, faults: string[]) {
+  const text = read(path, name, faults);
+  if (text === null) return { text: "", privateKey: null };
+  try {
+    if (!/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(text)) {
+      const holdsCertificate = text.includes("-----BEGIN CERTIFICATE-----");
+      faults.push(`${name}: ${path} holds no PEM private key${holdsCertificate ? ", but a certificate" : ""}`);
+    } else if (/ENCRYPTED/.test(text)) {
+      faults.push(`${name}: the key in ${path} has a passphrase; it must be there without one`);
+    } else {
+      return { text, privateKey: createPrivateKey(text) };
+    }
+  } catch (cause) {
+    faults.push(`${name}: the key in ${path} cannot be read: ${reasonOf(cause)}`);
+  }
+  return { text, privateKey: null };
+}
+
+/** What only TLS itself says, such as of a key that is too short. */
+function unusable(certName: string, keyName: string, { cert, key }: Certificate): readonly string[] {
+  try {
+    createSecureContext({ cert, key });
+    return [];
+  } catch (cause) {
+    return [`${certName}, ${keyName}: cannot be used: ${reasonOf(cause)}`];
+  }
+}
+
+function warningsOf({ section, certFile }: CertificateFiles, own: X509Certificate, now: number): readonly string[] {
+  const name = `${section}.tls_cert: the certificate in ${certFile}`;
+  if (Date.parse(own.validTo) <= now) return [`${name} has expired (${own.validTo}): clients refuse it, renew it`];
+  if (Date.parse(own.validFrom) > now) return [`${name} is not valid before ${own.validFrom}: clients refuse it`];
+  return [];
+}
+
+function read(path: string, name: string, faults: string[]): string | null {
   try {
     return readFileSync(path, "utf8");
   } catch (cause) {
-    throw new ConfigInvalid(`${setting}: cannot read ${path}`, { cause });
+    faults.push(`${name}: cannot read ${path}: ${reasonOf(cause)}`);
+    return null;
   }
+}
+
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  const words: Readonly<Record<string, string>> = {
+    ENOENT: "there is no such file",
+    EACCES: "this user may not read it",
+    EISDIR: "it is a folder",
+  };
+  return words[(cause as NodeJS.ErrnoException).code ?? ""] ?? cause.message;
 }

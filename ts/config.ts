@@ -3,8 +3,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parse as parseToml, TomlError } from "smol-toml";
-import type { CertificateFiles } from "./certificate.ts";
+import { type CertificateFiles, readAuthorities } from "./certificate.ts";
 import { ConfigInvalid } from "./errors.ts";
+import { nearest } from "./nearest.ts";
 import { keyChecksumHolds } from "./organisation/key-text.ts";
 import type { BitrateLimits } from "./publish/bitrate-limit.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, type SettingValue, settingOf } from "./settings.ts";
@@ -89,7 +90,12 @@ export interface Config {
 }
 
 /** What the command line's client reads from the environment; no setting of the service. */
-const CLIENT_NAMES = ["HEADGATE_API_KEY", "HEADGATE_API_KEY_FILE"];
+const CLIENT_NAMES = ["HEADGATE_API_KEY", "HEADGATE_API_KEY_FILE", "HEADGATE_CA"];
+
+/** The file of authorities that these commands trust beside the public ones; null without. */
+export function readCaFile(env: Readonly<Record<string, string | undefined>> = process.env): string | null {
+  return env["HEADGATE_CA"] || null;
+}
 
 /** The API key that commands use which ask a running service. Throws `ConfigInvalid` when there is none. */
 export function readApiKey(env: Readonly<Record<string, string | undefined>> = process.env): string {
@@ -229,7 +235,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
     webhook: {
       deadlineMs: value("webhook.deadline_ms"),
       updateS: value("webhook.update_s"),
-      ca: caFile === null ? null : readCertificates(caFile, faults),
+      ca: caFile === null ? null : authoritiesOf(caFile, faults),
     },
     bootstrap: { apiKey, adminPassword: value("bootstrap.admin_password") },
     dev: value("dev"),
@@ -248,7 +254,7 @@ function certificateOf(
     faults.push(`${section}.tls_cert and ${section}.tls_key belong together: one of them is missing`);
     return null;
   }
-  return { certFile, keyFile };
+  return { section, certFile, keyFile };
 }
 
 function readEnvironment(
@@ -355,38 +361,17 @@ function readSecret(key: SettingKey, path: string, name: string, faults: string[
   }
 }
 
-function readCertificates(path: string, faults: string[]): string | null {
+function authoritiesOf(path: string, faults: string[]): string | null {
   try {
-    const pem = readFileSync(path, "utf8");
-    if (pem.includes("-----BEGIN CERTIFICATE-----")) return pem;
-    faults.push(`webhook.ca: ${path} holds no PEM certificate`);
+    return readAuthorities(path, "webhook.ca");
   } catch (error) {
-    faults.push(`webhook.ca: cannot read ${path}: ${reasonOf(error)}`);
+    faults.push(reasonOf(error));
+    return null;
   }
-  return null;
 }
 
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-/** The known name with the fewest edits to `name`. */
-export function nearest(name: string, known: readonly string[]): string {
-  return known.reduce((best, each) => (edits(name, each) < edits(name, best) ? each : best), known[0] ?? "");
-}
-
-/** Levenshtein distance. */
-function edits(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const replace = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replace, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
 }
 
 /** Version of the running package. */

@@ -6,7 +6,7 @@ import { createApp } from "./app.ts";
 import { type Certificate, type CertificateFiles, readCertificate, watchCertificate } from "./certificate.ts";
 import { type Config, readVersion } from "./config.ts";
 import { forbidCoreDumps } from "./core-dumps.ts";
-import { PortTaken, StoreFailed, StoreUnavailable } from "./errors.ts";
+import { ConfigInvalid, PortTaken, StoreFailed, StoreUnavailable } from "./errors.ts";
 import { healthApp } from "./http/health.ts";
 import { type Listening, listen } from "./listen.ts";
 import { createLog } from "./log.ts";
@@ -168,7 +168,7 @@ export async function serve(
       }),
     });
     const { tls } = config.http;
-    const certificate = tls && readCertificate(tls, "http");
+    const certificate = tls && readCertificate(tls);
     const http = await listen(app.fetch, { ...config.http, name: "http.port" }, certificate);
     started.push(() => http.stop());
     if (tls !== null) started.push(reloading(tls, "http", http.setCertificate, log));
@@ -219,7 +219,7 @@ function reloading(
 ): () => Promise<void> {
   const unwatch = watchCertificate(files, () => {
     try {
-      use(readCertificate(files, section));
+      use(readCertificate(files));
       log.info({ section }, "certificate reloaded");
     } catch (err) {
       log.error({ err, section }, "the new certificate cannot be used; the old one stays");
@@ -244,7 +244,7 @@ async function openMedia(
     const { port: mediaPort, workers, audioWorkers, gopCache, pushSilence } = config.media;
     const publicAddresses = publicAddressesOf(config, mediaHost);
     const { tls, limits } = config.rtmp;
-    const rtmpTls = tls && { port: tls.port, ...readCertificate(tls, "rtmp") };
+    const rtmpTls = tls && { port: tls.port, ...readCertificate(tls) };
     const upstreamCa = config.webhook.ca;
     return startMedia(
       {
@@ -266,6 +266,12 @@ async function openMedia(
       failed,
     );
   } catch (error) {
+    if (error instanceof MediaStartError && error.code === "tls") {
+      const names = [config.rtmp.tls && `${config.rtmp.tls.section}.tls_cert`, config.webhook.ca && "webhook.ca"];
+      throw new ConfigInvalid(`${names.filter(Boolean).join(", ")}: cannot be used for RTMPS: ${error.message}`, {
+        cause: error,
+      });
+    }
     if (error instanceof MediaStartError && error.code === "port_taken") {
       const { tls } = config.rtmp;
       if (tls !== null && error.message.includes(`port ${tls.port} is`)) {

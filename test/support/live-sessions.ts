@@ -33,9 +33,9 @@ export function createRecordedSessions(): RecordedSessions {
         calls.push(`kickStream ${streamId} ${description}`);
         return live.some((session) => session.organisationId === organisationId && session.streamId === streamId);
       },
-      async addUpstream(organisationId, clientId, url) {
+      async addUpstream(organisationId, clientId, { url, label }) {
         if (url.startsWith("http")) throw new InvalidValue("url", "must be rtmp or rtmps");
-        calls.push(`addUpstream ${clientId} ${url}`);
+        calls.push(`addUpstream ${clientId} ${url}${label === null ? "" : ` (${label})`}`);
         return find(organisationId, clientId) !== undefined;
       },
       removeUpstream(organisationId, clientId, id) {
@@ -46,6 +46,8 @@ export function createRecordedSessions(): RecordedSessions {
         return "removed";
       },
       followStream() {},
+      upstreamsOf: (organisationId, streamId) =>
+        live.find((of) => of.organisationId === organisationId && of.streamId === streamId)?.upstreams ?? [],
       limitBitrate(organisationId, clientId, kbps) {
         calls.push(`limitBitrate ${clientId} ${kbps}`);
         const session = find(organisationId, clientId);

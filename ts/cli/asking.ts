@@ -1,5 +1,9 @@
-// Commands that ask a running service through its management API: where it is, with which key, and what it said.
-import { loadConfig, readApiKey } from "../config.ts";
+// Commands that ask a running service through its management API: where it is, with which key, whose certificate is
+// trusted, and what it said.
+import { rootCertificates } from "node:tls";
+import { Agent, fetch, type Response } from "undici";
+import { readAuthorities } from "../certificate.ts";
+import { type Config, loadConfig, readApiKey, readCaFile } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { storeFlags } from "./at-store.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
@@ -8,13 +12,26 @@ import { type GivenFlags, readFlags } from "./flags.ts";
 const ANSWER_LIMIT_MS = 15_000;
 /** Hosts to listen on that mean every interface. */
 const EVERYWHERE = ["0.0.0.0", "::", ""];
+/** How TLS says that nobody vouches for a certificate (OpenSSL's X509_V_ERR_…, as Node names them). */
+const UNTRUSTED = [
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "CERT_SIGNATURE_FAILURE",
+  "CERT_UNTRUSTED",
+  "INVALID_CA",
+];
+
+/** Where the service is, and whose certificate is trusted. */
+export const serviceFlags = {
+  url: { type: String, description: "address of the service; default: this machine, at the configured http.port" },
+  ca: { type: String, description: "PEM file of certificates to trust beside the public ones (HEADGATE_CA)" },
+} as const;
 
 /** Flags of every command that asks, as cleye takes them. */
-export const askingFlags = {
-  url: { type: String, description: "address of the service; default: this machine, at the configured http.port" },
-  config: storeFlags.config,
-  json: storeFlags.json,
-} as const;
+export const askingFlags = { ...serviceFlags, config: storeFlags.config, json: storeFlags.json } as const;
 
 /** The service said no, or nothing. */
 class ServiceAnswered extends ServiceError {
@@ -22,22 +39,37 @@ class ServiceAnswered extends ServiceError {
 }
 
 /** The JSON of an answer. The key is HEADGATE_API_KEY or in HEADGATE_API_KEY_FILE. Throws `ConfigInvalid` when it is not
- *  known whom to ask or with which key, `ServiceAnswered` when the answer is an error or does not come. */
+ *  known whom to ask or with which key, or when its certificate is not trusted; `ServiceAnswered` when the answer is an
+ *  error or does not come. */
 export async function ask(flags: GivenFlags, method: string, path: string, body?: object): Promise<unknown> {
-  const url = typeof flags.url === "string" ? flags.url : configuredUrl(flags);
-  if (!URL.canParse(path, url)) throw new ConfigInvalid(`--url ${url} is no address`);
-  const headers = { "x-service-apikey": readApiKey(), "content-type": "application/json" };
-  let response: Response;
+  const url = serviceUrl(flags);
+  if (!URL.canParse(path, url) || !/^https?:/i.test(url)) {
+    throw new ConfigInvalid(`--url ${url} is no address: it must be http:// or https:// with a host`);
+  }
+  const key = readApiKey();
+  if (!/^[\x21-\x7e]+$/.test(key))
+    throw new ConfigInvalid("the API key of HEADGATE_API_KEY has characters that no key has");
+  const headers = { "x-service-apikey": key, "content-type": "application/json" };
+  const caFile = typeof flags.ca === "string" ? flags.ca : readCaFile();
+  const ca = caFile === null ? null : readAuthorities(caFile, typeof flags.ca === "string" ? "--ca" : "HEADGATE_CA");
+  const dispatcher = new Agent(ca === null ? {} : { connect: { ca: [...rootCertificates, ca] } });
   try {
-    response = await fetch(new URL(path, url), {
+    const response = await fetch(new URL(path, url), {
       method,
       headers,
+      dispatcher,
       signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    }).catch((error: unknown) => {
+      throw noAnswer(url, error);
     });
-  } catch (cause) {
-    throw new ServiceAnswered(`no answer from ${url}: is headgate running there? (--url)`, { cause });
+    return await answerOf(response);
+  } finally {
+    await dispatcher.close();
   }
+}
+
+async function answerOf(response: Response): Promise<unknown> {
   const answer = (await response.json().catch(() => ({}))) as {
     readonly error?: { readonly message: string; readonly code: number; readonly userinfo: object };
   };
@@ -47,9 +79,60 @@ export async function ask(flags: GivenFlags, method: string, path: string, body?
   throw new ServiceAnswered(`${response.status}: ${message} (code ${code})${more}`);
 }
 
-function configuredUrl(flags: GivenFlags): string {
-  const { http } = loadConfig(readFlags(flags)).config;
-  if (http.port === 0) throw new ConfigInvalid("http.port is 0, any free one: say by --url where the service is");
+/** What to tell a person whose request had no answer. */
+function noAnswer(url: string, error: unknown): ServiceError {
+  // fetch wraps what went wrong.
+  const cause = (error as { readonly cause?: unknown }).cause ?? error;
+  const { code = "", message = "", cert } = cause as TlsFailure;
+  const { host, hostname } = new URL(url);
+  if (UNTRUSTED.includes(code)) {
+    return new ConfigInvalid(
+      `the certificate of ${host} is not trusted here (${message}): name the PEM file of its authority, or of the certificate itself when it is self-signed, by --ca FILE or HEADGATE_CA`,
+      { cause },
+    );
+  }
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
+    const names = cert?.subjectaltname ?? cert?.subject?.CN ?? "another name";
+    return new ConfigInvalid(
+      `the certificate of ${host} is for ${names}, not for ${hostname}: say by --url the address with a name that it has`,
+      { cause },
+    );
+  }
+  if (code === "CERT_HAS_EXPIRED" || code === "CERT_NOT_YET_VALID") {
+    const fault = code === "CERT_HAS_EXPIRED" ? "has expired" : "is not valid yet";
+    return new ConfigInvalid(`the certificate of ${host} ${fault}: renew it, and check the clock of this machine`, {
+      cause,
+    });
+  }
+  if (code === "EPROTO" || code.startsWith("ERR_SSL_")) {
+    return new ConfigInvalid(`${host} does not answer by HTTPS as it should (${message}): is it http:// (--url)?`, {
+      cause,
+    });
+  }
+  // A port of HTTPS hangs up on plain HTTP.
+  const isCut = ["UND_ERR_SOCKET", "ECONNRESET"].includes(code) && url.startsWith("http:");
+  const advice = isCut ? "is it https:// there? (--url)" : "is headgate running there? (--url)";
+  return new ServiceAnswered(`no answer from ${url}: ${advice}`, { cause });
+}
+
+/** What Node's errors of TLS tell. */
+interface TlsFailure {
+  readonly code?: string;
+  readonly message?: string;
+  readonly cert?: { readonly subjectaltname?: string; readonly subject?: { readonly CN?: string } };
+}
+
+/** Where the service is: as `--url` says, or on this machine as it is configured. Throws `ConfigInvalid`. */
+function serviceUrl(flags: GivenFlags): string {
+  if (typeof flags.url === "string") return flags.url;
+  const { config } = loadConfig(readFlags(flags));
+  if (config.http.port === 0)
+    throw new ConfigInvalid("http.port is 0, any free one: say by --url where the service is");
+  return configuredUrl(config);
+}
+
+/** The service on this machine. */
+export function configuredUrl({ http }: Pick<Config, "http">): string {
   const host = EVERYWHERE.includes(http.host) ? "127.0.0.1" : http.host;
   return `${http.tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${http.port}`;
 }

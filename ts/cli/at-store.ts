@@ -4,6 +4,7 @@ import { ConfigInvalid } from "../errors.ts";
 import { clock } from "../main.ts";
 import type { Actor } from "../organisation/audit.ts";
 import { openStore, type Store } from "../store/open.ts";
+import { isStorePresent } from "../store/present.ts";
 import type { OrganisationTable, Role } from "../store/schema.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 
@@ -27,15 +28,31 @@ export interface AtStore {
   readonly now: number;
 }
 
-/** Opens the store that the configuration names, beside a running service too. Throws `StoreUnavailable`. */
-export async function atStore<T>(flags: GivenFlags, act: (at: AtStore) => Promise<T>): Promise<T> {
+/** Opens the store that the configuration names, beside a running service too. Throws `StoreUnavailable`, and
+ *  `ConfigInvalid` where there is no store, unless `makes` says that this command may make one. */
+export async function atStore<T>(
+  flags: GivenFlags,
+  act: (at: AtStore) => Promise<T>,
+  { makes = false }: { readonly makes?: boolean } = {},
+): Promise<T> {
   const { config } = loadConfig(readFlags(flags));
+  if (!makes) await requireStore(config);
   const store = await openStore({ ...config, access: "command" });
   try {
     return await act({ db: store.db, config, now: clock.now() });
   } finally {
     await store.close();
   }
+}
+
+/** Throws `ConfigInvalid` where there is no store. */
+export async function requireStore(config: Pick<Config, "dataDir" | "databaseUrl">): Promise<void> {
+  if (await isStorePresent(config)) return;
+  throw new ConfigInvalid(
+    config.databaseUrl === null
+      ? `there is no store in ${config.dataDir}: name the data directory of your service by --data-dir or HEADGATE_DATA_DIR, or make a new store with headgate init`
+      : "the database holds no store of headgate: check HEADGATE_DATABASE_URL, or make a new store there with headgate init",
+  );
 }
 
 /** The organisation that `--organisation` names, or the only one. Throws `ConfigInvalid`. */
@@ -74,6 +91,6 @@ export function wanted(word: string | undefined, what: string): string {
 /** For a verb that a command does not have. */
 export function unknownVerb(command: string, verb: string | undefined, verbs: readonly string[]): ConfigInvalid {
   const known = verbs.map((each) => `headgate ${command} ${each}`).join(", ");
-  const said = [command, verb].filter(Boolean).join(" ");
-  return new ConfigInvalid(`${said} is not known: ${known}`);
+  if (verb === undefined) return new ConfigInvalid(`${command} needs a further word: ${known}`);
+  return new ConfigInvalid(`${command} ${verb} is not known: ${known}`);
 }

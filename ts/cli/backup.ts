@@ -2,7 +2,7 @@
 import { loadConfig } from "../config.ts";
 import { ConfigInvalid } from "../errors.ts";
 import { backUp } from "../store/backup.ts";
-import { wanted } from "./at-store.ts";
+import { requireStore, wanted } from "./at-store.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 import { print } from "./output.ts";
 
@@ -14,6 +14,7 @@ export async function runBackup(words: readonly string[], flags: GivenFlags): Pr
       `the store is in PostgreSQL, which has its own: pg_dump --format=custom --file=${file} "$HEADGATE_DATABASE_URL"`,
     );
   }
+  await requireStore(config);
   const bytes = backUp(config.dataDir, file);
   print(flags, { file, bytes }, [
     `${file} holds the store (${bytes} bytes). To use it, stop the service and put it in place of headgate.db.`,

@@ -1,5 +1,8 @@
 // `headgate config check`, `headgate config print` and `headgate config schema`.
-import { loadConfig } from "../config.ts";
+import { inspectCertificates } from "../certificate.ts";
+import { type Config, loadConfig } from "../config.ts";
+import { ConfigInvalid } from "../errors.ts";
+import { clock } from "../main.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, settingOf } from "../settings.ts";
 import { unknownVerb } from "./at-store.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
@@ -23,8 +26,20 @@ export function runConfig(words: readonly string[], flags: GivenFlags): void {
 
 /** Says whether the configuration can be used. Throws `ConfigInvalid`. */
 function checkConfig(flags: GivenFlags): void {
-  const { file } = loadConfig(readFlags(flags));
-  print(flags, { good: true, file }, [`The configuration is good${file === null ? "" : ` (${file})`}.`]);
+  const { config, file } = loadConfig(readFlags(flags));
+  const warnings = usableCertificates(config, clock.now());
+  print(flags, { good: true, file, warnings }, [
+    ...warnings.map((warning) => `Warning: ${warning}`),
+    `The configuration is good${file === null ? "" : ` (${file})`}.`,
+  ]);
+}
+
+/** What is to be warned of in the certificates of the configuration. Throws `ConfigInvalid` when they cannot be used. */
+export function usableCertificates(config: Config, now: number): readonly string[] {
+  const reports = inspectCertificates(config, now);
+  const faults = reports.flatMap((report) => report.faults);
+  if (faults.length > 0) throw new ConfigInvalid(faults.join("\n"));
+  return reports.flatMap((report) => report.warnings);
 }
 
 /** Prints every setting with its value and who said it, as TOML that can be read again; secrets are masked, and they and

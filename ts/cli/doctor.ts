@@ -1,15 +1,16 @@
 // `headgate doctor`: what would stop a service from working here, found before it does. No check changes anything but
 // the tables of the store, as a start would.
-import { X509Certificate } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { networkInterfaces } from "node:os";
+import { inspectCertificates } from "../certificate.ts";
 import { type Config, loadConfig } from "../config.ts";
 import { ServiceError } from "../errors.ts";
 import { clock } from "../main.ts";
 import { kernelDropsOf, RECEIVE_BUFFER_BYTES, smallBufferAdvice } from "../media-ports.ts";
 import { openStore } from "../store/open.ts";
+import { isStorePresent } from "../store/present.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 import { print } from "./output.ts";
 
@@ -53,6 +54,9 @@ export async function runDoctor(_: readonly string[], flags: GivenFlags): Promis
 
 async function storeOf(config: Config): Promise<Finding> {
   const what = config.databaseUrl === null ? `store in ${config.dataDir}` : "store in PostgreSQL";
+  if (!(await isStorePresent(config))) {
+    return { what, state: "warning", detail: "there is none yet: headgate serve or headgate init makes it" };
+  }
   try {
     const store = await openStore({ ...config, access: "command" });
     const { streams } = await store.db
@@ -156,20 +160,17 @@ function bindUdp(host: string, port: number): Promise<void> {
 }
 
 function certificates(config: Config): Finding[] {
-  const files = new Set([config.http.tls?.certFile, config.rtmp.tls?.certFile].filter((file) => file !== undefined));
-  if (files.size === 0) {
+  const reports = inspectCertificates(config, clock.now());
+  if (reports.length === 0) {
     return [{ what: "certificate", state: "warning", detail: "none: HTTPS and RTMPS must be given by a proxy" }];
   }
-  return [...files].map((file): Finding => {
-    const what = `certificate ${file}`;
-    try {
-      const certificate = new X509Certificate(readFileSync(file));
-      const left = Date.parse(certificate.validTo) - clock.now();
-      const detail = `for ${certificate.subjectAltName ?? certificate.subject}, until ${certificate.validTo}`;
-      return { what, state: left <= 0 ? "bad" : left < CERTIFICATE_SOON_MS ? "warning" : "good", detail };
-    } catch (error) {
-      return { what, state: "bad", detail: messageOf(error) };
-    }
+  return reports.map(({ files, faults, warnings, own }): Finding => {
+    const what = `certificate ${files.certFile}`;
+    if (own === null || faults.length > 0) return { what, state: "bad", detail: faults.join("; ") };
+    if (warnings.length > 0) return { what, state: "warning", detail: warnings.join("; ") };
+    const isEnding = Date.parse(own.validTo) - clock.now() < CERTIFICATE_SOON_MS;
+    const detail = `for ${own.subjectAltName ?? own.subject}, until ${own.validTo}`;
+    return { what, state: isEnding ? "warning" : "good", detail };
   });
 }
 

@@ -25,12 +25,13 @@ export function settingFlags(): Record<string, Flag> {
   return flags;
 }
 
-/** Whether a flag, by its name in camel case, is a setting. */
-export function isSetting(name: string): boolean {
-  return KEYS.has(name);
+/** Whether a flag means something without a value: "on". */
+export function isSwitch(name: string): boolean {
+  const key = KEYS.get(name);
+  return key !== undefined && typeof settingOf(key).fallback === "boolean";
 }
 
-/** What was said on the command line. A flag without a value says "on". */
+/** What was said on the command line. A switch without a value says "on". */
 export function readFlags(flags: Readonly<Record<string, unknown>>): {
   readonly flags: ReadonlyMap<SettingKey, string>;
   readonly file: string | null;

@@ -1,10 +1,9 @@
-// `headgate keys …`, `headgate stream …` and `headgate token …`: what customers' servers work with.
+// `headgate keys …` and `headgate token …`: what customers' servers work with.
 import { ConfigInvalid } from "../errors.ts";
 import { createLog } from "../log.ts";
 import { addApiKey, checkRoomForKey, listApiKeys, revokeApiKey, rotateApiKey } from "../organisation/api-keys.ts";
 import { type Change, changed } from "../organisation/audit.ts";
-import { createStream, listStreams, QUANTITY_LIMIT } from "../organisation/streams.ts";
-import type { ApiKeyTable, StreamTable } from "../store/schema.ts";
+import type { ApiKeyTable } from "../store/schema.ts";
 import { openSecretBox } from "../store/secret-box.ts";
 import { loadTokenKeys } from "../token/keys.ts";
 import { openRevocations, revokeStream, revokeToken } from "../token/revocations.ts";
@@ -75,34 +74,6 @@ export async function runKeys(words: readonly string[], flags: GivenFlags): Prom
   });
 }
 
-export async function runStream(words: readonly string[], flags: GivenFlags): Promise<void> {
-  const [verb] = words;
-  await atStore(flags, async (at) => {
-    const { db, now } = at;
-    const organisation = await chosenOrganisation(at, flags);
-    switch (verb) {
-      case "ls": {
-        const filter = { quantity: QUANTITY_LIMIT, state: null, tags: [] };
-        const streams = await listStreams(db, organisation.id, filter);
-        return print(flags, streams, table(streams.map(({ name, state, id, tags }) => [name, state, id, tags])));
-      }
-      case "create": {
-        const tags = typeof flags.tag === "string" ? flags.tag.split(",").map((tag) => tag.trim()) : [];
-        const stream = await changed(
-          db,
-          operator(organisation),
-          now,
-          ({ id }: StreamTable) => ({ action: "stream.create", subject: id }),
-          (trx) => createStream(trx, organisation, tags, now),
-        );
-        return print(flags, stream, [stream.name]);
-      }
-      default:
-        throw unknownVerb("stream", verb, ["ls", "create"]);
-    }
-  });
-}
-
 export async function runToken(words: readonly string[], flags: GivenFlags): Promise<void> {
   const [verb, word] = words;
   await atStore(flags, async (at) => {
@@ -124,13 +95,20 @@ export async function runToken(words: readonly string[], flags: GivenFlags): Pro
           await revokeStream(db, flags.stream, now);
           return print(flags, { streamname: flags.stream }, [`Every token for ${flags.stream} so far holds no more.`]);
         }
-        await revokeToken(db, wanted(word, "the token's jti, or --stream NAME"), null, now);
+        await revokeToken(db, wanted(word, "the token's jti, or --stream NAME,"), null, now);
         return print(flags, { jti: word }, [`Token ${word} holds no more.`]);
       }
       case "keys": {
         const keys = await db.selectFrom("token_key").selectAll().orderBy("created_at").execute();
         const shown = keys.map(({ private_key: _, public_jwk: __, ...key }) => key);
-        return print(flags, shown, table(shown.map((key) => [key.kid, key.alg, key.state, timeText(key.created_at)])));
+        return print(
+          flags,
+          shown,
+          table([
+            ["kid", "alg", "state", "created"],
+            ...shown.map((key) => [key.kid, key.alg, key.state, timeText(key.created_at)]),
+          ]),
+        );
       }
       case "rotate":
         return await rotate(at, flags);

@@ -1,18 +1,20 @@
 // The command line. Verbs, help and exit codes are a contract with operators (operations.md §1); each verb is told in
 // its own file.
 import { cli, command, type Flags } from "cleye";
-import { nearest, readVersion } from "../config.ts";
+import { readVersion } from "../config.ts";
 import { ConfigInvalid, exitCodeOf, ServiceError } from "../errors.ts";
+import { nearest, similar } from "../nearest.ts";
 import { askingFlags } from "./asking.ts";
-import { organisationFlags, storeFlags } from "./at-store.ts";
+import { organisationFlags, storeFlags, unknownVerb } from "./at-store.ts";
 import { runBackup } from "./backup.ts";
 import { runConfig } from "./config.ts";
 import { runDoctor } from "./doctor.ts";
-import { type GivenFlags, isSetting, settingFlags } from "./flags.ts";
-import { runKeys, runStream, runToken } from "./keys.ts";
+import { type GivenFlags, isSwitch, settingFlags } from "./flags.ts";
+import { runKeys, runToken } from "./keys.ts";
 import { runInit, runOrganisation, runUser } from "./organisations.ts";
 import { runService } from "./serve.ts";
 import { runOpenapi, runSessions, runUpstreams } from "./service.ts";
+import { runStream, STREAM_VERBS, streamFlags } from "./streams.ts";
 import { runWebhook, type WebhookFlags, webhookFlags } from "./webhook.ts";
 
 interface Verb {
@@ -62,9 +64,9 @@ function verbs(): Readonly<Record<string, Verb>> {
       run: runKeys,
     },
     stream: {
-      words: "ls | create",
-      flags: { ...organisationFlags, tag: { type: String, description: "create: its tags, separated by commas" } },
-      help: "Streams",
+      words: STREAM_VERBS.join(" | "),
+      flags: streamFlags,
+      help: "Streams (to end a running publish, the service is asked with HEADGATE_API_KEY)",
       run: runStream,
     },
     token: {
@@ -92,7 +94,7 @@ function verbs(): Readonly<Record<string, Verb>> {
     },
     upstreams: {
       words: "ls CLIENT_ID | add CLIENT_ID URL | rm CLIENT_ID ID",
-      flags: askingFlags,
+      flags: { ...askingFlags, label: { type: String, description: "add: what to call it" } },
       help: "Where a running publish is pushed (asks the service, with HEADGATE_API_KEY)",
       run: runUpstreams,
     },
@@ -126,14 +128,14 @@ export async function run(argv: readonly string[]): Promise<void> {
       help: { description: help, ...(words === "" ? {} : { usage: `headgate ${name} ${words}` }) },
     }),
   );
-  const words = argv.length === 0 || (argv[0]?.startsWith("-") && !isTopLevel(argv[0])) ? ["serve", ...argv] : argv;
+  const words = wordsOf(argv);
   const parsed = cli(
     {
       name: "headgate",
       version: readVersion(),
       commands,
       help: {
-        description: `Live ingest: RTMP in, the customer's webhook decides, RTMP out.\nExit codes: ${EXIT_CODES}`,
+        description: `Live ingest: RTMP and WHIP in, the customer's webhook decides, RTMP out.\nExit codes: ${EXIT_CODES}`,
       },
     },
     undefined,
@@ -143,8 +145,9 @@ export async function run(argv: readonly string[]): Promise<void> {
   try {
     if (verb === undefined) {
       const name = words[0] ?? "";
+      const meant = similar(name, Object.keys(known));
       return fail(
-        `${name} is not a command; did you mean ${nearest(name, Object.keys(known))}? See headgate --help`,
+        `${name} is not a command${meant === null ? "." : `; did you mean ${meant}?`} See headgate --help`,
         2,
       );
     }
@@ -165,16 +168,28 @@ function requireKnown(
   const [unknown] = Object.keys(parsed.unknownFlags);
   if (unknown !== undefined) {
     const known = Object.keys(verb.flags).map(kebab);
-    throw new ConfigInvalid(`--${unknown} is not known; did you mean --${nearest(unknown, [...known, "help"])}?`);
+    const said = unknown.length === 1 ? `-${unknown}` : `--${unknown}`;
+    throw new ConfigInvalid(`${said} is not known; did you mean --${nearest(unknown, [...known, "help"])}?`);
   }
-  const [extra] = parsed._;
-  if (verb.words === "" && extra !== undefined) throw new ConfigInvalid(`${name} takes no further word: ${extra}`);
+  requireWords(name, verb.words, parsed._);
   for (const [flag, value] of Object.entries(parsed.flags)) {
-    // A setting without a value says "on"; what these mean without one nobody knows.
-    if (value === "" && !isSetting(flag) && !isDefault(verb, flag, value))
+    // A switch without a value says "on"; what others mean without one nobody knows.
+    if (value === "" && !isSwitch(flag) && !isDefault(verb, flag, value))
       throw new ConfigInvalid(`--${kebab(flag)} needs a value`);
     if (Number.isNaN(value)) throw new ConfigInvalid(`--${kebab(flag)} must be a number`);
   }
+}
+
+/** `known`: `ls | show ID`, or the words of a command that does one thing. Throws `ConfigInvalid`. */
+function requireWords(name: string, known: string, said: readonly string[]): void {
+  const forms = known.split(" | ").map((form) => form.split(" ").filter(Boolean));
+  const isVerb = (word: string | undefined) => word !== undefined && /^[a-z]/.test(word);
+  const form = forms.find(([first]) => !isVerb(first) || first === said[0]);
+  if (form === undefined) throw unknownVerb(name, said[0], known.split(" | "));
+  const extra = said[form.length];
+  if (extra === undefined) return;
+  const verb = isVerb(form[0]) ? ` ${form[0]}` : "";
+  throw new ConfigInvalid(`${name}${verb} takes no further word: ${extra}`);
 }
 
 function isDefault(verb: Verb, flag: string, value: string): boolean {
@@ -184,7 +199,14 @@ function isDefault(verb: Verb, flag: string, value: string): boolean {
 
 const kebab = (flag: string) => flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-const isTopLevel = (word: string) => ["--help", "-h", "--version"].includes(word);
+/** The command line with its command: `serve` unless another is named, and other ways to ask for help. */
+function wordsOf(argv: readonly string[]): readonly string[] {
+  const [first, ...others] = argv;
+  if (first === undefined) return ["serve"];
+  if (first === "help") return [...others, "--help"];
+  if (first === "-v" || first === "-V") return ["--version"];
+  return first.startsWith("-") && !["--help", "-h", "--version"].includes(first) ? ["serve", ...argv] : argv;
+}
 
 function fail(message: string, code: number): void {
   for (const line of message.split("\n")) console.error(`headgate: ${line}`);

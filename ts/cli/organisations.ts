@@ -18,7 +18,7 @@ const PASSWORD_LENGTH = 24;
 /** Makes the store, the first organisation, its administrator key and the person `admin`, and shows what nobody can
  *  read again. On a store that has them it changes nothing. */
 export async function runInit(_: readonly string[], flags: GivenFlags): Promise<void> {
-  await atStore(flags, async ({ db, config, now }) => {
+  const init = async ({ db, config, now }: AtStore) => {
     const first = await ensureFirstOrganisation(db, config.bootstrap.apiKey, now);
     const password = await ensureFirstPerson(db, config.bootstrap.adminPassword, now);
     const { alg } = config.token;
@@ -32,7 +32,8 @@ export async function runInit(_: readonly string[], flags: GivenFlags): Promise<
       ...(key === null ? [] : [`Administrator API key, shown this once: ${key}`]),
       ...(password === null ? [] : [`Password of the user admin, shown this once: ${password}`]),
     ]);
-  });
+  };
+  await atStore(flags, init, { makes: true });
 }
 
 export async function runOrganisation(words: readonly string[], flags: GivenFlags): Promise<void> {
@@ -48,10 +49,10 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
           enabled ? "enabled" : "disabled",
           name,
         ]);
-        return print(flags, all, table(rows));
+        return print(flags, all, table([["id", "hash", "plan", "state", "name"], ...rows]));
       }
       case "create": {
-        const called = wanted(name, "its name");
+        const called = wanted(name, "the organisation's name");
         const made = await at.db.transaction().execute(async (trx) => {
           const same = await trx.selectFrom("organisation").select("id").where("name", "=", called).executeTakeFirst();
           if (same !== undefined) throw new NotUnique("name");
@@ -67,7 +68,9 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
       }
       case "enable":
       case "disable": {
-        const found = await chosenOrganisation(at, { ...flags, organisation: name ?? flags.organisation });
+        const found = await chosenOrganisation(at, {
+          organisation: wanted(name ?? (flags.organisation as string | undefined), "the organisation's name"),
+        });
         const changed = await setEnabled(at, found, verb === "enable");
         return print(flags, changed, [`${changed.name} is ${verb}d.`]);
       }
@@ -113,7 +116,10 @@ export async function runUser(words: readonly string[], flags: GivenFlags): Prom
         return print(
           flags,
           shown,
-          table(shown.map(({ email, role, last_login_at }) => [email, role, timeText(last_login_at)])),
+          table([
+            ["e-mail", "role", "last sign-in"],
+            ...shown.map(({ email, role, last_login_at }) => [email, role, timeText(last_login_at)]),
+          ]),
         );
       }
       case "create": {

@@ -1,7 +1,9 @@
 // `headgate serve`: runs the service until a signal ends it.
 import { loadConfig, readVersion } from "../config.ts";
 import { exitCodeOf } from "../errors.ts";
-import { type Service, serve } from "../main.ts";
+import { createLog } from "../log.ts";
+import { clock, type Service, serve } from "../main.ts";
+import { usableCertificates } from "./config.ts";
 import { readFlags } from "./flags.ts";
 
 /** What a second signal leaves for the goodbye, ms. */
@@ -11,6 +13,12 @@ const SECOND_SIGNAL_LIMIT_MS = 1_500;
 export async function runService(flags: Readonly<Record<string, unknown>>): Promise<void> {
   const { config } = loadConfig(readFlags(flags));
   const isTerminal = process.stderr.isTTY === true;
+  // Before anything is made or bound.
+  const warnings = usableCertificates(config, clock.now());
+  if (warnings.length > 0) {
+    const log = createLog(config.log, isTerminal);
+    for (const warning of warnings) log.warn(warning);
+  }
   // A signal while the service starts is obeyed once it has started.
   let stop = (): void => {
     signalled = true;

@@ -7,6 +7,19 @@ import { unknownVerb, wanted } from "./at-store.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
 
+/** What of a session record goes into a line. */
+const SESSION_COLUMNS = [
+  "client_id",
+  "streamname",
+  "protocol",
+  "address",
+  "accepted_at",
+  "bytes_in",
+  "bytes_out",
+  "dropped_frames",
+  "subscribers",
+] as const;
+
 export async function runSessions(words: readonly string[], flags: GivenFlags): Promise<void> {
   const [verb, clientId] = words;
   const path = () => `/session/${encodeURIComponent(wanted(clientId, "the client id"))}`;
@@ -18,9 +31,8 @@ export async function runSessions(words: readonly string[], flags: GivenFlags): 
         sessions.push(...page);
         after = page.at(-1)?.client_id;
       }
-      const columns = Object.keys(sessions[0] ?? {}).filter((name) => typeof sessions[0]?.[name] !== "object");
-      const rows = sessions.map((session) => columns.map((name) => String(session[name])));
-      return print(flags, sessions, table([columns, ...rows]));
+      const rows = sessions.map((session) => SESSION_COLUMNS.map((name) => String(session[name])));
+      return print(flags, sessions, table([SESSION_COLUMNS, ...rows]));
     }
     case "show": {
       const session = await ask(flags, "GET", path());
@@ -33,20 +45,30 @@ export async function runSessions(words: readonly string[], flags: GivenFlags): 
   }
 }
 
+/** Of the session record. */
+interface ShownUpstream {
+  readonly id: string;
+  readonly label: string | null;
+  readonly url: string;
+  readonly masked_key: string;
+  readonly source: string;
+  readonly state: string;
+  readonly last_error: string | null;
+}
+
 export async function runUpstreams(words: readonly string[], flags: GivenFlags): Promise<void> {
   const [verb, clientId, what] = words;
   const path = () => `/session/${encodeURIComponent(wanted(clientId, "the client id"))}`;
   switch (verb) {
     case "ls": {
-      const { upstreams } = (await ask(flags, "GET", path())) as { readonly upstreams?: readonly unknown[] };
-      return print(
-        flags,
-        upstreams ?? [],
-        (upstreams ?? []).map((upstream) => JSON.stringify(upstream)),
-      );
+      const { upstreams } = (await ask(flags, "GET", path())) as { readonly upstreams: readonly ShownUpstream[] };
+      const rows = upstreams.map((of) => [of.id, of.label, of.url, of.masked_key, of.source, of.state, of.last_error]);
+      const heading = ["id", "label", "url", "key", "source", "state", "last error"];
+      return print(flags, upstreams, table([heading, ...rows]));
     }
     case "add": {
-      const body = { url: wanted(what, "the RTMP URL") };
+      const label = typeof flags.label === "string" ? flags.label : null;
+      const body = { url: wanted(what, "the RTMP URL"), label };
       return print(flags, await ask(flags, "POST", `${path()}/upstream`, body), ["The stream is pushed there too."]);
     }
     case "rm": {

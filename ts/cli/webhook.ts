@@ -3,6 +3,7 @@
 import { ConfigInvalid, PortTaken } from "../errors.ts";
 import { clock } from "../main.ts";
 import { ask, askingFlags } from "./asking.ts";
+import { unknownVerb, wanted } from "./at-store.ts";
 import type { GivenFlags } from "./flags.ts";
 import { simulate } from "./webhook-simulate.ts";
 
@@ -61,17 +62,14 @@ export async function runWebhook(words: readonly string[], flags: WebhookFlags &
       return;
     }
     case "replay": {
-      if (id === undefined)
-        throw new ConfigInvalid("webhook replay wants the id of a delivery: headgate webhook deliveries");
-      const path = `/organisation/webhook/deliveries/${encodeURIComponent(id)}/replay`;
+      const delivery = wanted(id, "the id of a delivery (headgate webhook deliveries)");
+      const path = `/organisation/webhook/deliveries/${encodeURIComponent(delivery)}/replay`;
       return print(await ask(flags, "POST", path));
     }
     case "simulate":
       return await runSimulation(flags);
     default:
-      throw new ConfigInvalid(
-        `webhook ${verb ?? ""} is not known: headgate webhook test, deliveries, replay, simulate`,
-      );
+      throw unknownVerb("webhook", verb, ["test", "deliveries", "replay ID", "simulate"]);
   }
 }
 
@@ -112,6 +110,12 @@ async function runSimulation(flags: WebhookFlags): Promise<void> {
     clock,
     print: (line) => console.log(line),
   }).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.syscall === "open") {
+      throw new ConfigInvalid(`--certificate: cannot write ${flags.certificate}: ${cause.message}`, { cause });
+    }
+    if (cause.code === "EACCES") {
+      throw new PortTaken(`cannot listen on port ${flags.port}: this user may not (--port)`, { cause });
+    }
     if (cause.code !== "EADDRINUSE") throw cause;
     throw new PortTaken(`cannot listen on port ${flags.port}: it is in use (--port)`, { cause });
   });

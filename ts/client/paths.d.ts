@@ -138,11 +138,16 @@ export interface components {
     SessionUpstream: {
       /** Of a stream's upstream the same as there */
       id: string;
+      /** As it was given; null for none */
+      label: (string | null);
       /** Without credentials, stream key and arguments */
       url: string;
+      /** The beginning of its stream key */
+      masked_key: string;
       source: "deployment" | "stream" | "session" | "own";
       state: "connecting" | "sending" | "waiting" | "refused";
       since: string;
+      /** Why it last stopped; null when it never did */
       last_error: (string | null);
       bytes_out: number;
       dropped_frames: number;
@@ -296,8 +301,16 @@ export interface components {
     };
     Upstream: {
       id: string;
+      /** As it was given; null for none */
+      label: (string | null);
       /** Scheme, host, port and app; stream key, arguments and credentials are never shown again */
       url: string;
+      /** The first two characters of its stream key; of one shorter than eight nothing */
+      masked_key: string;
+      /** While a publish of the stream is pushed there; null otherwise */
+      state: "connecting" | "sending" | "waiting" | "refused" | null;
+      /** Why the running publish last stopped there; null when it never did */
+      last_error: (string | null);
       created_at: string;
     };
     TokenError: {
@@ -720,6 +733,7 @@ export interface paths {
       };
       requestBody: { content: { "application/json": {
           url: string;
+          label?: (string | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Session"] } };
@@ -1015,6 +1029,8 @@ export interface paths {
       };
       requestBody: { content: { "application/json": {
           url: string;
+          /** What to call it: printable characters */
+          label?: (string | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Upstream"] } };

@@ -14,6 +14,7 @@ import { type Actor, type Change, recordChange } from "../organisation/audit.ts"
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import { BITRATE_LIMIT_KBPS } from "../organisation/settings.ts";
 import { streamsWithTag } from "../organisation/streams.ts";
+import { readUpstreamLabel, UPSTREAM_LABEL_LIMIT } from "../organisation/upstreams.ts";
 import type { LiveSession, LiveSessions } from "../publish/sessions.ts";
 import { optionalText, quantityOf, readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
@@ -28,11 +29,13 @@ const REASON = "Publish was ended by the operator";
 const Upstream = z
   .object({
     id: z.string().openapi({ description: "Of a stream's upstream the same as there" }),
+    label: z.string().nullable().openapi({ description: "As it was given; null for none" }),
     url: z.string().openapi({ description: "Without credentials, stream key and arguments" }),
+    masked_key: z.string().openapi({ description: "The beginning of its stream key", example: "ab…" }),
     source: z.enum(["deployment", "stream", "session", "own"]),
     state: z.enum(["connecting", "sending", "waiting", "refused"]),
     since: Time,
-    last_error: z.string().nullable(),
+    last_error: z.string().nullable().openapi({ description: "Why it last stopped; null when it never did" }),
     bytes_out: z.int(),
     dropped_frames: z.int(),
     reconnects: z.int(),
@@ -164,17 +167,22 @@ export function sessionRoutes(deps: {
       summary: "Push to one more upstream",
       description:
         "Until the publish ends or the upstream is removed. The URL may hold a stream key; it is not shown again.",
-      body: z.object({ url: z.string().max(2_048).openapi({ example: "rtmp://upstream.example/live/key" }) }),
+      body: z.object({
+        url: z.string().max(2_048).openapi({ example: "rtmp://upstream.example/live/key" }),
+        label: z.string().max(UPSTREAM_LABEL_LIMIT).nullable().optional(),
+      }),
       bodyRequired: true,
       answer: Session,
       errors: [404],
     },
     async (c, caller) => {
       const session = await find(caller, c.req.param("client_id"));
-      const { url } = await readJson(c);
+      const body = await readJson(c);
+      const { url } = body;
       if (url === undefined || url === null || url === "") throw new ParameterRequired("url");
       if (typeof url !== "string") throw new WrongDataType("url", "string");
-      if (!(await sessions.addUpstream(session.organisationId, session.clientId, url))) {
+      const wanted = { url, label: readUpstreamLabel(optionalText(body, "label")) };
+      if (!(await sessions.addUpstream(session.organisationId, session.clientId, wanted))) {
         throw new UnknownRecord("session");
       }
       await record(caller, { action: "session.upstream.add", subject: session.streamId, detail: detailOf(session) });
@@ -267,7 +275,9 @@ function sessionRecord(session: LiveSession): z.infer<typeof Session> {
     },
     upstreams: session.upstreams.map((upstream) => ({
       id: upstream.id,
+      label: upstream.label,
       url: upstream.url,
+      masked_key: upstream.maskedKey,
       source: upstream.source,
       state: upstream.state,
       since: new Date(upstream.since).toISOString(),

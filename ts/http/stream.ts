@@ -179,7 +179,8 @@ function filterOf(c: Context) {
   return { quantity, state, tags };
 }
 
-interface Ingest {
+/** Where a stream is published to and played from. */
+export interface Ingest {
   /** `rtmp://{ingest_host}:<port>/live`. */
   readonly rtmpUrl: string;
   /** The WHIP endpoint. */
@@ -187,14 +188,18 @@ interface Ingest {
 }
 
 function ingestOf(c: Context, { config, rtmpPort }: StreamDeps): Ingest {
-  const base = baseUrlOf(c, config);
+  return ingestAt(baseUrlOf(c, config), config, rtmpPort);
+}
+
+/** `base`: where the HTTP port is reached, without a trailing slash. */
+export function ingestAt(base: string, config: Pick<Config, "ingest">, rtmpPort: number): Ingest {
   const host = config.ingest.hosts[0] ?? new URL(base).hostname;
   const authority = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
   return { rtmpUrl: `rtmp://${authority}:${rtmpPort}/live`, whipUrl: `${base}/p/webrtc` };
 }
 
 /** The stream as callers see it (M9). */
-function streamRecord(stream: StreamTable, { rtmpUrl, whipUrl }: Ingest) {
+export function streamRecord(stream: StreamTable, { rtmpUrl, whipUrl }: Ingest) {
   const { id, name } = stream;
   const whipQuery = `stream_name=${encodeURIComponent(name)}&stream_url=${encodeURIComponent(rtmpUrl)}`;
   return {

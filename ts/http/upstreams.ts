@@ -1,13 +1,18 @@
 // /stream/{id}/upstream: where a stream is always pushed to. A running publish of it follows at once.
 import type { Kysely } from "kysely";
 import { InvalidValue, ParameterRequired, WrongDataType } from "../errors.ts";
-import { changed } from "../organisation/audit.ts";
+import { type Change, changed } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import { findStream } from "../organisation/streams.ts";
-import type { StreamUpstream, StreamUpstreams } from "../organisation/upstreams.ts";
-import type { LiveSessions } from "../publish/sessions.ts";
-import { shownUpstream } from "../publish/upstream-url.ts";
-import { readJson } from "../request.ts";
+import {
+  readUpstreamLabel,
+  type StreamUpstream,
+  type StreamUpstreams,
+  UPSTREAM_LABEL_LIMIT,
+} from "../organisation/upstreams.ts";
+import type { LiveSessions, LiveUpstream } from "../publish/sessions.ts";
+import { maskedKey, shownUpstream } from "../publish/upstream-url.ts";
+import { optionalText, readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type Routes, Time, z } from "./openapi.ts";
 
@@ -20,16 +25,29 @@ interface UpstreamDeps {
   readonly authorise: Authorise;
   readonly streamUpstreams: StreamUpstreams;
   readonly checkUpstreamUrl: CheckUpstreamUrl;
-  readonly sessions: Pick<LiveSessions, "followStream">;
+  readonly sessions: Pick<LiveSessions, "followStream" | "upstreamsOf">;
 }
 
 const Upstream = z
   .object({
     id: z.uuid(),
+    label: z.string().nullable().openapi({ description: "As it was given; null for none", example: "Main channel" }),
     url: z.string().openapi({
       description: "Scheme, host, port and app; stream key, arguments and credentials are never shown again",
       example: "rtmps://live.example:443/app",
     }),
+    masked_key: z.string().openapi({
+      description: "The first two characters of its stream key; of one shorter than eight nothing",
+      example: "ab…",
+    }),
+    state: z
+      .enum(["connecting", "sending", "waiting", "refused"])
+      .nullable()
+      .openapi({ description: "While a publish of the stream is pushed there; null otherwise" }),
+    last_error: z
+      .string()
+      .nullable()
+      .openapi({ description: "Why the running publish last stopped there; null when it never did" }),
     created_at: Time,
   })
   .openapi("Upstream");
@@ -44,7 +62,8 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
     async (c, caller) => {
       const { id } = await find(caller, c.req.param("id"));
       const upstreams = await streamUpstreams.list(caller.organisation.id, id);
-      return c.json(upstreams.map(record));
+      const live = sessions.upstreamsOf(caller.organisation.id, id);
+      return c.json(upstreams.map((upstream) => record(upstream, live)));
     },
   );
 
@@ -56,6 +75,12 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
       description: "Every publish of the stream is pushed there from now on, a running one at once.",
       body: z.object({
         url: z.string().max(2048).openapi({ example: "rtmps://live.example/app/stream-key?token=1" }),
+        label: z
+          .string()
+          .max(UPSTREAM_LABEL_LIMIT)
+          .nullable()
+          .optional()
+          .openapi({ description: "What to call it: printable characters", example: "Main channel" }),
       }),
       bodyRequired: true,
       answer: Upstream,
@@ -64,16 +89,17 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
     async (c, caller) => {
       const { organisation } = caller;
       const { id } = await find(caller, c.req.param("id"));
-      const url = urlOf(await readJson(c));
-      const refusal = await deps.checkUpstreamUrl(url, organisation.id);
+      const body = await readJson(c);
+      const wanted = { url: urlOf(body), label: readUpstreamLabel(optionalText(body, "label")) };
+      const refusal = await deps.checkUpstreamUrl(wanted.url, organisation.id);
       if (refusal !== null) throw new InvalidValue("url", refusal.reason);
       const now = clock.now();
-      const change = { action: "stream.upstream.add", subject: id, detail: { url: shownUpstream(url) } };
+      const change = changeOf("stream.upstream.add", id);
       const added = await changed(db, caller, now, change, (trx) =>
-        streamUpstreams.add(trx, organisation.id, id, url, now),
+        streamUpstreams.add(trx, organisation.id, id, wanted, now),
       );
       sessions.followStream(organisation.id, id, { added });
-      return c.json(record(added));
+      return c.json(record(added, sessions.upstreamsOf(organisation.id, id)));
     },
   );
 
@@ -89,14 +115,13 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
     async (c, caller) => {
       const { organisation } = caller;
       const { id } = await find(caller, c.req.param("id"));
-      const change = ({ url }: StreamUpstream) => {
-        return { action: "stream.upstream.remove", subject: id, detail: { url: shownUpstream(url) } };
-      };
+      const change = changeOf("stream.upstream.remove", id);
+      const live = sessions.upstreamsOf(organisation.id, id);
       const removed = await changed(db, caller, clock.now(), change, (trx) =>
         streamUpstreams.remove(trx, organisation.id, id, c.req.param("upstream_id")),
       );
       sessions.followStream(organisation.id, id, { removed: removed.id });
-      return c.json(record(removed));
+      return c.json(record(removed, live));
     },
   );
 
@@ -113,6 +138,26 @@ function urlOf({ url }: Readonly<Record<string, unknown>>): string {
   return url;
 }
 
-function record({ id, url, createdAt }: StreamUpstream) {
-  return { id, url: shownUpstream(url), created_at: new Date(createdAt).toISOString() };
+/** For the audit log, which is no place for a stream key. */
+function changeOf(action: string, stream: string): (upstream: StreamUpstream) => Change {
+  return ({ id, url, label }) => {
+    return { action, subject: stream, detail: { id, url: shownUpstream(url), ...(label === null ? {} : { label }) } };
+  };
+}
+
+/** `live`: the upstreams of the stream's running publish. */
+function record(
+  { id, url, label, createdAt }: StreamUpstream,
+  live: readonly LiveUpstream[],
+): z.infer<typeof Upstream> {
+  const { state = null, lastError = null } = live.find((of) => of.id === id) ?? {};
+  return {
+    id,
+    label,
+    url: shownUpstream(url),
+    masked_key: maskedKey(url),
+    state,
+    last_error: lastError,
+    created_at: new Date(createdAt).toISOString(),
+  };
 }

@@ -62,6 +62,8 @@ export interface AddressWanted {
 export interface UpstreamChanged {
   readonly kind: "upstream_changed";
   readonly clientId: number;
+  /** As it was ordered. */
+  readonly upstreamId: string;
   /** Host and port; the rest of the URL is secret. */
   readonly upstream: string;
   readonly sending: boolean;
@@ -168,6 +170,7 @@ export function readEvent(item: MailboxItem): MediaEvent {
       return {
         kind: item.kind,
         clientId: there(item.clientId),
+        upstreamId: there(item.upstreamId),
         upstream: there(item.upstream),
         sending: there(item.sending),
         detail: there(item.detail),

@@ -114,6 +114,7 @@ export interface MailboxItem {
   host?: string
   port?: number
   source?: string
+  upstreamId?: string
   upstream?: string
   sending?: boolean
   detail?: string

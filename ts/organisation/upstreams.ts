@@ -9,11 +9,15 @@ import { findStream } from "./streams.ts";
 
 /** How many one stream may have: each is a connection and a queue while it is live. */
 export const UPSTREAMS_LIMIT = 16;
+/** Longest label, characters. */
+export const UPSTREAM_LABEL_LIMIT = 100;
 
 export interface StreamUpstream {
   readonly id: string;
   /** Complete: secret. */
   readonly url: string;
+  /** What the customer calls it; null for none. */
+  readonly label: string | null;
   /** Epoch ms. */
   readonly createdAt: number;
 }
@@ -23,11 +27,29 @@ export interface StreamUpstreams {
   list(organisationId: string, streamId: string): Promise<readonly StreamUpstream[]>;
   /** In the caller's transaction. `url` was judged by the caller. Rejects with `UnknownStream`, or with `InvalidValue`
    *  beyond the limit. */
-  add(trx: Kysely<Schema>, organisationId: string, streamId: string, url: string, now: number): Promise<StreamUpstream>;
+  add(
+    trx: Kysely<Schema>,
+    organisationId: string,
+    streamId: string,
+    wanted: Pick<StreamUpstream, "url" | "label">,
+    now: number,
+  ): Promise<StreamUpstream>;
   /** In the caller's transaction; returns what was removed. Rejects with `UnknownStream` or `UnknownUpstream`. */
   remove(trx: Kysely<Schema>, organisationId: string, streamId: string, id: string): Promise<StreamUpstream>;
   /** For a publish that begins. */
   of(streamId: string): Promise<readonly StreamUpstream[]>;
+}
+
+/** A label as it is kept: printable, and null when nothing was given. Throws `InvalidValue`. */
+export function readUpstreamLabel(text: string | null): string | null {
+  const label = text?.trim() ?? "";
+  if (label === "") return null;
+  if ([...label].length > UPSTREAM_LABEL_LIMIT) {
+    throw new InvalidValue("label", `must not be longer than ${UPSTREAM_LABEL_LIMIT} characters`);
+  }
+  // Control and format characters (line ends, reversed writing) would alter the text around it.
+  if (/[\p{C}\p{Zl}\p{Zp}]/u.test(label)) throw new InvalidValue("label", "must be printable characters");
+  return label;
 }
 
 export function createStreamUpstreams(deps: {
@@ -41,18 +63,24 @@ export function createStreamUpstreams(deps: {
       await findStream(db, organisationId, streamId);
       return await all(db, streamId);
     },
-    async add(trx, organisationId, streamId, url, now) {
+    async add(trx, organisationId, streamId, { url, label }, now) {
       await findStream(trx, organisationId, streamId);
       const id = randomUUID();
       const sealed = secretBox.seal(url, purposeOf(id));
       // Counted in the statement that adds: two requests at once do not pass the limit together.
       const added = await trx
         .insertInto("stream_upstream")
-        .columns(["id", "stream_id", "url", "created_at"])
+        .columns(["id", "stream_id", "url", "label", "created_at"])
         .expression((eb) =>
           eb
             .selectFrom("stream")
-            .select([eb.val(id).as("id"), "stream.id as stream_id", eb.val(sealed).as("url"), eb.val(now).as("at")])
+            .select([
+              eb.val(id).as("id"),
+              "stream.id as stream_id",
+              eb.val(sealed).as("url"),
+              eb.val(label).as("label"),
+              eb.val(now).as("at"),
+            ])
             .where("stream.id", "=", streamId)
             .where(
               (of) =>
@@ -68,7 +96,7 @@ export function createStreamUpstreams(deps: {
       if (added.numInsertedOrUpdatedRows === 0n) {
         throw new InvalidValue("url", `is one more than the ${UPSTREAMS_LIMIT} upstreams a stream may have`);
       }
-      return { id, url, createdAt: now };
+      return { id, url, label, createdAt: now };
     },
     async remove(trx, organisationId, streamId, id) {
       await findStream(trx, organisationId, streamId);
@@ -88,9 +116,10 @@ export function createStreamUpstreams(deps: {
       .orderBy("created_at")
       .orderBy("id")
       .execute();
-    return rows.map(({ id, url, created_at }) => ({
+    return rows.map(({ id, url, label, created_at }) => ({
       id,
       url: secretBox.open(url, purposeOf(id)),
+      label,
       createdAt: Number(created_at),
     }));
   }

@@ -18,7 +18,7 @@ import type { NamesInUse } from "./names-in-use.ts";
 import type { Outbox } from "./outbox.ts";
 import { type Intent, type RecordedEndReason, recordEnd, recordIntent, recordLive } from "./record.ts";
 import { alsoReservedField, checkStreamName } from "./stream-name.ts";
-import { writeUpstreams } from "./upstreams.ts";
+import { type StoredUpstream, writeUpstreams } from "./upstreams.ts";
 import type { Webhook } from "./webhook.ts";
 import type { WebhookAnswer } from "./webhook-answer.ts";
 import { publishBody } from "./webhook-body.ts";
@@ -49,6 +49,8 @@ export type Admission =
       readonly intent: Intent;
       /** The operator's upstreams for this publish, and the stream's. */
       readonly upstreams: readonly Upstream[];
+      /** What the customer calls those of the stream, by id. */
+      readonly upstreamLabels: ReadonlyMap<string, string | null>;
       /** What a sender that can be told is told to stay below, kbit/s; 0 is no limit. */
       readonly maxBitrateKbps: number;
       /** Epoch ms. */
@@ -68,8 +70,8 @@ export interface AdmissionDeps {
   readonly holdsToken: HoldsToken;
   readonly outbox: Outbox;
   readonly media: () => Media;
-  /** Where a stream is pushed to: its upstreams' ids and complete URLs. */
-  readonly streamUpstreams: (streamId: string) => Promise<readonly Pick<Upstream, "id" | "url">[]>;
+  /** Where a stream is pushed to. */
+  readonly streamUpstreams: (streamId: string) => Promise<readonly StoredUpstream[]>;
   readonly clock: { now(): number };
   readonly log: Logger;
   readonly settings: {
@@ -159,7 +161,9 @@ export function createAdmission(deps: AdmissionDeps): {
         ...accepted.upstreams.map(({ id, url }) => ({ id, url, source: "stream" as const })),
       ];
       allowed = intent.clientId;
-      return { outcome: "allowed", clientId: allowed, intent, upstreams, maxBitrateKbps, acceptedAt: clock.now() };
+      const upstreamLabels = new Map(accepted.upstreams.map(({ id, label }) => [id, label]));
+      const acceptedAt = clock.now();
+      return { outcome: "allowed", clientId: allowed, intent, upstreams, upstreamLabels, maxBitrateKbps, acceptedAt };
     } finally {
       if (allowed === null) names.release(check.name);
       else names.settle(check.name, allowed);
@@ -177,7 +181,7 @@ export function createAdmission(deps: AdmissionDeps): {
     intent: Intent,
     customer: Customer,
     about: DenialContext,
-  ): Promise<{ readonly outcome: "live"; readonly upstreams: readonly Pick<Upstream, "id" | "url">[] } | Denied> {
+  ): Promise<{ readonly outcome: "live"; readonly upstreams: readonly StoredUpstream[] } | Denied> {
     const refusal = await ask(intent, customer, about);
     if (refusal !== null) return refusal;
     try {

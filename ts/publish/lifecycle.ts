@@ -4,7 +4,7 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { inTime } from "../in-time.ts";
 import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
-import type { Media, Upstream } from "../media.ts";
+import type { Media } from "../media.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Customers } from "../organisation/customers.ts";
 import { disabledOf } from "../store/enabled.ts";
@@ -25,6 +25,7 @@ import { createRefusedConnections } from "./refused-connections.ts";
 import { createTranscoderWarnings } from "./transcoder-error.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
 import { createUpstreamEvents } from "./upstream-events.ts";
+import type { StoredUpstream } from "./upstreams.ts";
 import { createWebhook } from "./webhook.ts";
 import { createWorkbench, type Workbench } from "./workbench.ts";
 
@@ -40,8 +41,8 @@ export interface PublishingDeps {
   readonly storeProblem?: () => string | null;
   /** Asked at each use: the media core may start after this. */
   readonly media: () => Media;
-  /** Where a stream is pushed to: its upstreams' ids and complete URLs. */
-  readonly streamUpstreams: (streamId: string) => Promise<readonly Pick<Upstream, "id" | "url">[]>;
+  /** Where a stream is pushed to. */
+  readonly streamUpstreams: (streamId: string) => Promise<readonly StoredUpstream[]>;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;

@@ -5,10 +5,15 @@ import type { Media, PlayerStatus, PublishTracks, UpstreamStatus, WhipDiagnostic
 import { lowestLimit } from "./bitrate-limit.ts";
 import type { Publishing, RunningPublish } from "./lifecycle.ts";
 import { upstreamWithoutAac, withoutAac } from "./transcoder-error.ts";
-import { checkUpstreamUrl } from "./upstream-url.ts";
+import { checkUpstreamUrl, maskedKey, maskedText } from "./upstream-url.ts";
+import type { StoredUpstream } from "./upstreams.ts";
 
 /** One upstream of a running publish. */
 export interface LiveUpstream extends UpstreamStatus {
+  /** What the customer calls it; null for none. */
+  readonly label: string | null;
+  /** The beginning of its stream key. */
+  readonly maskedKey: string;
   /** Why it gets no audio unless it takes Opus, in words; null when all is well. */
   readonly audioError: string | null;
 }
@@ -63,7 +68,11 @@ export interface LiveSessions {
   kickStream(organisationId: string, streamId: string, description: string): boolean;
   /** Pushes the running publish to one more upstream until it ends or the upstream is removed. Resolves to false when
    *  it does not run. Rejects with `InvalidValue` for a URL that may not be used (W21). */
-  addUpstream(organisationId: string, clientId: number, url: string): Promise<boolean>;
+  addUpstream(
+    organisationId: string,
+    clientId: number,
+    wanted: { readonly url: string; readonly label: string | null },
+  ): Promise<boolean>;
   /** `id`: as `show` gives it. The operator's cannot be removed. */
   removeUpstream(organisationId: string, clientId: number, id: string): "removed" | "unknown" | "operators";
   /** Tells the sender to stay below so many kbit/s, 0 for no limit of its own; the organisation's holds beside it. */
@@ -72,8 +81,10 @@ export interface LiveSessions {
   followStream(
     organisationId: string,
     streamId: string,
-    change: { readonly added: { readonly id: string; readonly url: string } } | { readonly removed: string },
+    change: { readonly added: StoredUpstream } | { readonly removed: string },
   ): void;
+  /** How the upstreams of the stream's running publish do; none when none runs. */
+  upstreamsOf(organisationId: string, streamId: string): readonly LiveUpstream[];
 }
 
 export function createLiveSessions(deps: {
@@ -88,6 +99,8 @@ export function createLiveSessions(deps: {
   const { publishing, media, dev } = deps;
   /** Limits that were set while a publish runs. */
   const limits = new WeakMap<RunningPublish, number>();
+  /** Upstreams that were added while a publish runs, by id. */
+  const added = new WeakMap<RunningPublish, Map<string, UpstreamNames>>();
 
   return {
     list(organisationId, { after, quantity, isMeant }) {
@@ -110,13 +123,16 @@ export function createLiveSessions(deps: {
       publishing.kick((of) => of.organisationId === organisationId && of.clientId === clientId, description),
     kickStream: (organisationId, streamId, description) =>
       publishing.kick((of) => of.organisationId === organisationId && of.streamId === streamId, description),
-    async addUpstream(organisationId, clientId, url) {
+    async addUpstream(organisationId, clientId, { url, label }) {
       if (find(organisationId, clientId) === undefined) return false;
       const refusal = await checkUpstreamUrl(url, { dev, owner: organisationId });
       if (refusal !== null) throw new InvalidValue("url", refusal.reason);
       // It may have ended meanwhile.
-      if (find(organisationId, clientId) === undefined) return false;
-      const outcome = media().addUpstream(clientId, { id: randomUUID(), url, source: "session" });
+      const publish = find(organisationId, clientId);
+      if (publish === undefined) return false;
+      const id = randomUUID();
+      const outcome = media().addUpstream(clientId, { id, url, source: "session" });
+      if (outcome === "added") remember(publish, { id, url, label });
       if (outcome === "too_many") throw new InvalidValue("url", "is one more upstream than a publish may have");
       return outcome === "added";
     },
@@ -142,9 +158,28 @@ export function createLiveSessions(deps: {
       if ("added" in change) {
         const { id, url } = change.added;
         media().addUpstream(publish.clientId, { id, url, source: "stream" });
+        remember(publish, change.added);
       } else media().removeUpstream(publish.clientId, change.removed);
     },
+    upstreamsOf(organisationId, streamId) {
+      const publish = findStream(organisationId, streamId);
+      return publish === undefined ? [] : show(publish).upstreams;
+    },
   };
+
+  function remember(publish: RunningPublish, { id, url, label }: StoredUpstream): void {
+    const known = added.get(publish) ?? new Map<string, UpstreamNames>();
+    added.set(publish, known.set(id, { label, maskedKey: maskedKey(url) }));
+  }
+
+  function namesOf(publish: RunningPublish, { id, source }: UpstreamStatus): UpstreamNames {
+    const later = added.get(publish)?.get(id);
+    if (later !== undefined) return later;
+    const label = publish.upstreamLabels.get(id) ?? null;
+    // A publish's own stream_url gets it by its own name.
+    if (source === "own") return { label, maskedKey: maskedText(publish.intent.name) };
+    return { label, maskedKey: maskedKey(publish.upstreams.find((of) => of.id === id)?.url ?? "") };
+  }
 
   function find(organisationId: string, clientId: number): RunningPublish | undefined {
     return publishing.running().find((publish) => publish.clientId === clientId && isOf(organisationId)(publish));
@@ -170,7 +205,7 @@ export function createLiveSessions(deps: {
     const { silentMs: _, receivedBytes: __, transcoderError: reason, ...counters } = snapshot;
     const transcoderError = reason === null ? null : withoutAac(reason);
     const audioError = reason === null ? null : upstreamWithoutAac(reason);
-    const upstreams = snapshot.upstreams.map((upstream) => ({ ...upstream, audioError }));
+    const upstreams = snapshot.upstreams.map((of) => ({ ...of, ...namesOf(publish, of), audioError }));
     const session = { ...identity, ...counters, upstreams, transcoderError };
     const diagnostics = protocol === "whip" ? media().whipDiagnostics(clientId) : null;
     if (diagnostics === null) return session;
@@ -178,6 +213,8 @@ export function createLiveSessions(deps: {
     return { ...session, diagnostics: { ...diagnostics, problems } };
   }
 }
+
+type UpstreamNames = Pick<LiveUpstream, "label" | "maskedKey">;
 
 /** Of a publish that the media core does not know yet, or no more. */
 const NOTHING_YET = {

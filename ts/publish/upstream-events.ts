@@ -32,9 +32,10 @@ export function createUpstreamEvents(deps: {
       if (addresses.length === 0) log.warn({ ...identity(clientId), host }, "upstream has no usable address");
       deps.media().dial(push, addresses);
     },
-    note({ clientId, upstream, detail, sending }) {
-      if (sending) return log.info({ ...identity(clientId), upstream }, "upstream sending");
-      log.warn({ ...identity(clientId), upstream, detail }, "upstream lost");
+    note({ clientId, upstreamId, upstream, detail, sending }) {
+      const about = { ...identity(clientId), upstreamId, upstream };
+      if (sending) return log.info(about, "upstream sending");
+      log.warn({ ...about, detail }, "upstream lost");
       metrics.countUpstreamLost();
     },
   };

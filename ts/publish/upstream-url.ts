@@ -3,7 +3,8 @@ import { malformedUrl, refusalOfHost, withoutBrackets } from "./address-guard.ts
 import type { Resolve } from "./resolver.ts";
 
 /** `rtmp[s]://[user[:password]@]host[:port]/app/name[?arguments]`, as the media core reads it. */
-const UPSTREAM = /^(rtmps?):\/\/(?:([^/@]*)@)?(\[[\da-f:.]+\]|[^/@:[\]?]+)(?::(\d{1,5}))?\/([^?]+)\/[^/?]+(?:\?.*)?$/i;
+const UPSTREAM =
+  /^(rtmps?):\/\/(?:([^/@]*)@)?(\[[\da-f:.]+\]|[^/@:[\]?]+)(?::(\d{1,5}))?\/([^?]+)\/([^/?]+)(?:\?.*)?$/i;
 
 /** Judges a customer's upstream at save as W21 does a webhook, but for the scheme and credentials, which RTMP servers
  *  ask for. A name that does not resolve is saved: it is judged again at every connection. `dev` allows every address.
@@ -32,4 +33,18 @@ export async function checkUpstreamUrl(
 export function shownUpstream(url: string): string {
   const [, scheme = "rtmp", , host = "", port, app = ""] = UPSTREAM.exec(url) ?? [];
   return `${scheme}://${host}:${port ?? (scheme === "rtmps" ? 443 : 1935)}/${app}`;
+}
+
+/** Shorter stream keys are not shown at all, characters. */
+const MASKED_KEY_LENGTH = 8;
+
+/** The beginning of an upstream's stream key: enough to tell upstreams of one host and app apart, never to use one. */
+export function maskedKey(url: string): string {
+  return maskedText(UPSTREAM.exec(url)?.[6] ?? "");
+}
+
+/** The same of a key that stands alone. */
+export function maskedText(key: string): string {
+  const characters = [...key];
+  return characters.length < MASKED_KEY_LENGTH ? "…" : `${characters.slice(0, 2).join("")}…`;
 }

@@ -20,6 +20,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0006-revocation-order", up: revocationOrder },
   { name: "0007-outbox-turns", up: outboxTurns },
   { name: "0008-retention", up: retentionIndexes },
+  { name: "0009-upstream-label", up: upstreamLabel },
 ];
 
 /** The bookkeeping table, not part of the schema the service works with. */
@@ -166,4 +167,9 @@ async function streamUpstreams(db: Kysely<unknown>): Promise<void> {
     .addColumn("created_at", "bigint", (column) => column.notNull())
     .execute();
   await db.schema.createIndex("upstream_of_stream").on("stream_upstream").column("stream_id").execute();
+}
+
+/** What the customer calls an upstream: their URLs, which hold stream keys, are not shown. */
+async function upstreamLabel(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable("stream_upstream").addColumn("label", "text").execute();
 }

@@ -182,6 +182,8 @@ export interface StreamUpstreamTable {
   stream_id: string;
   /** A complete RTMP URL, encrypted with the key file of the data directory (AES-256-GCM, base64url). */
   url: string;
+  /** What the customer calls it; null for none. */
+  label: string | null;
   created_at: number;
 }
 

@@ -100,6 +100,7 @@ pub struct MailboxItem {
     pub host: Option<String>,
     pub port: Option<u16>,
     pub source: Option<String>,
+    pub upstream_id: Option<String>,
     pub upstream: Option<String>,
     pub sending: Option<bool>,
     pub detail: Option<String>,
@@ -125,6 +126,7 @@ impl MailboxItem {
             host: None,
             port: None,
             source: None,
+            upstream_id: None,
             upstream: None,
             sending: None,
             detail: None,
@@ -179,6 +181,7 @@ impl From<Event> for MailboxItem {
             },
             Event::UpstreamChanged(changed) => Self {
                 client_id: Some(number(changed.client_id)),
+                upstream_id: Some(changed.upstream_id),
                 upstream: Some(changed.upstream),
                 sending: Some(changed.sending),
                 detail: Some(changed.detail),

@@ -107,6 +107,8 @@ pub struct AddressWanted {
 pub struct UpstreamChanged {
     /// Whose stream it carries.
     pub client_id: u64,
+    /// As it was given.
+    pub upstream_id: String,
     /// Host and port; the rest of the URL is secret.
     pub upstream: String,
     /// True when it sends, false when it stopped or failed to start.

@@ -349,6 +349,7 @@ impl RtmpPush {
         self.record.set_failed(state, &detail, now);
         effects.push(Effect::Report(UpstreamChanged {
             client_id: self.client_id,
+            upstream_id: self.record.upstream.id.clone(),
             upstream: url.to_string(),
             sending: false,
             detail,

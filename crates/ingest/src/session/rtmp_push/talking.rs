@@ -167,6 +167,7 @@ impl RtmpPush {
         self.record.set_sending(now);
         effects.push(Effect::Report(UpstreamChanged {
             client_id: self.client_id,
+            upstream_id: self.record.upstream.id.clone(),
             upstream: self.record.upstream.url.to_string(),
             sending: true,
             detail: String::new(),

@@ -1,0 +1,173 @@
+// `headgate stream …`: at the store, whether the service runs or not. Only what ends a running publish asks the service,
+// which alone can end it.
+import { ConfigInvalid, ServiceError } from "../errors.ts";
+import { ingestAt, streamRecord } from "../http/stream.ts";
+import { changed, recordChange } from "../organisation/audit.ts";
+import {
+  createStream,
+  deleteStream,
+  listStreams,
+  lockStream,
+  TAG_LENGTH_LIMIT,
+  TAGS_LIMIT,
+  unlockStream,
+} from "../organisation/streams.ts";
+import type { StreamTable } from "../store/schema.ts";
+import { ask, configuredUrl, serviceFlags } from "./asking.ts";
+import {
+  type AtStore,
+  atStore,
+  chosenOrganisation,
+  operator,
+  organisationFlags,
+  unknownVerb,
+  wanted,
+} from "./at-store.ts";
+import type { GivenFlags } from "./flags.ts";
+import { print, table } from "./output.ts";
+
+/** How many streams are listed: more than anybody reads, and what a terminal and a script can take. */
+const LIST_LIMIT = 100_000;
+
+/** Flags as cleye takes them. */
+export const streamFlags = {
+  ...organisationFlags,
+  ...serviceFlags,
+  tag: { type: String, description: "create: its tags, separated by commas" },
+} as const;
+
+/** What a verb does to a stream: at the store, and the call of the API that does the same and ends a running publish. */
+const CHANGES = {
+  stop: { move: lockStream, action: "stream.stop", call: ["PUT", "/stop"], done: "is stopped: locked until unlock" },
+  lock: { move: lockStream, action: "stream.lock", call: ["PUT", "/lock"], done: "is locked" },
+  unlock: { move: unlockStream, action: "stream.unlock", call: null, done: "is open again" },
+  rm: { move: deleteStream, action: "stream.delete", call: ["DELETE", ""], done: "is gone, and its name for good" },
+} as const;
+
+export async function runStream(words: readonly string[], flags: GivenFlags): Promise<void> {
+  const [verb, which] = words;
+  await atStore(flags, async (at) => {
+    const record = recordAt(at, flags);
+    switch (verb) {
+      case "ls": {
+        const organisation = await chosenOrganisation(at, flags);
+        const filter = { quantity: LIST_LIMIT, state: null, tags: [] };
+        const streams = await listStreams(at.db, organisation.id, filter);
+        const rows = streams.map(({ name, state, id, tags }) => [name, state, id, tagsText(tags)]);
+        return print(flags, streams.map(record), table([["name", "state", "id", "tags"], ...rows]));
+      }
+      case "create": {
+        const organisation = await chosenOrganisation(at, flags);
+        const tags = tagsOf(flags);
+        const change = ({ id, name }: StreamTable) => ({
+          action: "stream.create",
+          subject: id,
+          detail: { name, tags },
+        });
+        const stream = await changed(at.db, operator(organisation), at.now, change, (trx) =>
+          createStream(trx, organisation, tags, at.now),
+        );
+        return print(flags, record(stream), [stream.name]);
+      }
+      case "show": {
+        const stream = record(await find(at, flags, which));
+        const { ingest, playout, ...rest } = stream;
+        return print(flags, stream, [
+          `name        ${ingest.rtmp.streamname}`,
+          `id          ${rest.id}`,
+          `state       ${rest.state}`,
+          `tags        ${rest.tags.join(", ")}`.trimEnd(),
+          `created     ${rest.created_at}`,
+          `changed     ${rest.updated_at}`,
+          `RTMP        ${ingest.rtmp.url}/${ingest.rtmp.streamname}`,
+          `WHIP        ${ingest.whip.url}`,
+        ]);
+      }
+      case "stop":
+      case "lock":
+      case "unlock":
+      case "rm": {
+        const stream = await find(at, flags, which);
+        const row = await changeAtStore(at, stream, verb);
+        const answer = row === null ? await changeByService(flags, stream, verb) : record(row);
+        return print(flags, answer, [`${stream.name} ${CHANGES[verb].done}.`]);
+      }
+      default:
+        throw unknownVerb("stream", verb, STREAM_VERBS);
+    }
+  });
+}
+
+export const STREAM_VERBS = [
+  "ls",
+  "create",
+  "show NAME|ID",
+  "stop NAME|ID",
+  "lock NAME|ID",
+  "unlock NAME|ID",
+  "rm NAME|ID",
+] as const;
+
+/** Null while a publish of the stream runs, which what `verb` does would have to end. */
+async function changeAtStore(
+  { db, now }: AtStore,
+  stream: StreamTable,
+  verb: keyof typeof CHANGES,
+): Promise<StreamTable | null> {
+  const { move, action, call } = CHANGES[verb];
+  return await db.transaction().execute(async (trx) => {
+    const publish = trx.selectFrom("publish").select("client_id").where("stream_id", "=", stream.id);
+    const running = await publish.where("state", "=", "live").executeTakeFirst();
+    if (running !== undefined && call !== null) return null;
+    const change = { action, subject: stream.id, detail: { from: stream.state } };
+    await recordChange(trx, operator({ id: stream.organisation_id }), now, change);
+    return await move(trx, stream, now);
+  });
+}
+
+async function changeByService(flags: GivenFlags, stream: StreamTable, verb: keyof typeof CHANGES): Promise<unknown> {
+  const [method, path] = CHANGES[verb].call ?? ["GET", ""];
+  try {
+    return await ask(flags, method, `/stream/${stream.id}${path}`);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const message = `${stream.name} is live, and its publish can only be ended by the running service, which did not do it:\n${error.message}`;
+    throw Object.assign(error, { message });
+  }
+}
+
+/** By name or id, which no two streams share; in the organisation of `--organisation` if that is given. */
+async function find(at: AtStore, flags: GivenFlags, which: string | undefined): Promise<StreamTable> {
+  const word = wanted(which, "the stream's name or id");
+  const organisation = typeof flags.organisation === "string" ? await chosenOrganisation(at, flags) : null;
+  const stream = await at.db
+    .selectFrom("stream")
+    .selectAll()
+    .where((eb) => eb.or([eb("id", "=", word), eb("name", "=", word)]))
+    .where("state", "!=", "deleted")
+    .executeTakeFirst();
+  if (stream === undefined || (organisation !== null && stream.organisation_id !== organisation.id)) {
+    const place = organisation === null ? "" : ` of ${organisation.name}`;
+    throw new ConfigInvalid(`there is no stream ${word}${place}: headgate stream ls`);
+  }
+  return stream;
+}
+
+/** The record of the API (M9). Its URLs name the service by `--url`, else as it is configured. */
+function recordAt({ config }: AtStore, flags: GivenFlags) {
+  const said = typeof flags.url === "string" && URL.canParse(flags.url) ? new URL(flags.url).origin : null;
+  const ingest = ingestAt(said ?? config.http.publicUrl ?? configuredUrl(config), config, config.rtmp.port);
+  return (stream: StreamTable) => streamRecord(stream, ingest);
+}
+
+function tagsOf({ tag }: GivenFlags): readonly string[] {
+  if (typeof tag !== "string") return [];
+  const tags = tag.split(",").map((each) => each.trim());
+  if (tags.length > TAGS_LIMIT) throw new ConfigInvalid(`--tag takes at most ${TAGS_LIMIT} tags`);
+  if (tags.some((each) => each === "" || [...each].length > TAG_LENGTH_LIMIT)) {
+    throw new ConfigInvalid(`--tag: each tag must have 1 to ${TAG_LENGTH_LIMIT} characters`);
+  }
+  return tags;
+}
+
+const tagsText = (tags: string) => (JSON.parse(tags) as readonly string[]).join(", ");
