@@ -14,6 +14,7 @@ const FREE = new Set([
   "certificate",
   "config",
   "settings",
+  "setting-kinds",
   "request",
   "metrics",
   "log",
