@@ -33,6 +33,10 @@ export const apiKey: Kind<string | null> = textWhere("24 to 128 characters that 
 export const password: Kind<string | null> = textWhere("12 to 256 bytes of text", (value) => {
   return [...value].length >= 12 && Buffer.byteLength(value) <= 256;
 });
+/** Tokens as HTTP has them (RFC 9110 5.6.2), in the case in which they are compared. */
+export const headerNames: Kind<readonly string[]> = lowerCase(
+  list("HTTP header names", (value) => /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(value)),
+);
 
 function textWhere(wanted: string, accepts: (value: string) => boolean): Kind<string> {
   const read = (value: unknown) => (typeof value === "string" && accepts(value) ? value : undefined);
@@ -76,4 +80,9 @@ function isNetwork(value: string): boolean {
   const bits = isIP(address) === 4 ? 32 : 128;
   if (isIP(address) === 0 || rest.length > 0) return false;
   return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits);
+}
+
+function lowerCase({ wanted, fromText, fromToml }: Kind<readonly string[]>): Kind<readonly string[]> {
+  const lower = (values: readonly string[] | undefined) => values?.map((value) => value.toLowerCase());
+  return { wanted, fromText: (value) => lower(fromText(value)), fromToml: (value) => lower(fromToml(value)) };
 }

@@ -4,6 +4,7 @@ import { availableParallelism } from "node:os";
 import {
   addresses,
   apiKey,
+  headerNames,
   hosts,
   iceServers,
   integer,
@@ -72,6 +73,12 @@ export const SETTINGS = {
     env: "HEADGATE_TRUSTED_PROXIES",
     fallback: [],
     meaning: "addresses and networks whose X-Forwarded-For counts",
+  },
+  "http.api_key_headers": {
+    ...headerNames,
+    env: "HEADGATE_HTTP_API_KEY_HEADERS",
+    fallback: [],
+    meaning: "more headers that may carry an API key, beside x-service-apikey",
   },
   "ice.servers": {
     ...iceServers,

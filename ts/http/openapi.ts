@@ -11,7 +11,7 @@ import { credentialsOf } from "../request.ts";
 export { z };
 
 /** Variables that the application sets on every request. */
-export type Env = { Variables: { requestId: string } };
+export type Env = { Variables: { requestId: string; apiKey: string | null } };
 
 export interface RouteText {
   /** A few words for a list, and what a caller must know beyond the schemas. */
