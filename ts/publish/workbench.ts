@@ -19,13 +19,14 @@ const MASK = "***";
 const TEST_ADDRESS = "192.0.2.1";
 const TEST_CLIENT_ID = 0;
 
-/** A delivery as it may be shown: secrets are masked. */
+/** A delivery as it may be shown: secrets in its body are masked. */
 export interface Delivery {
   /** The webhook-id. */
   readonly id: string;
   readonly call: DeliveryTable["call"];
   readonly clientId: number;
   readonly name: string;
+  /** Whole: not everybody may see its query. */
   readonly url: string;
   readonly body: string;
   readonly outcome: string;
@@ -180,7 +181,7 @@ function shown(row: Selectable<DeliveryTable>): Delivery {
     call: row.call,
     clientId: Number(row.client_id),
     name: row.name,
-    url: maskedUrl(row.url),
+    url: row.url,
     body: masked(row.body),
     outcome: row.outcome,
     status: row.status === null ? null : Number(row.status),
@@ -202,9 +203,4 @@ function masked(form: string): string {
       return at === -1 ? MASK : `${pair.slice(0, at)}=${MASK}`;
     })
     .join("&");
-}
-
-function maskedUrl(url: string): string {
-  const at = url.indexOf("?");
-  return at === -1 ? url : `${url.slice(0, at)}?${masked(url.slice(at + 1))}`;
 }
