@@ -3,10 +3,12 @@ import type { Kysely } from "kysely";
 import { BadWebhookUrl, ParameterRequired, WrongDataType } from "../errors.ts";
 import { type Actor, changed } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Customers } from "../organisation/customers.ts";
 import { setWebhook } from "../organisation/organisations.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import { webhookShownTo, withoutQuery } from "../organisation/webhook-url.ts";
 import type { checkWebhookUrl } from "../publish/address-guard.ts";
+import type { Workbench } from "../publish/workbench.ts";
 import { readJson } from "../request.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
 import { newRoutes, Organisation, type Routes, z } from "./openapi.ts";
@@ -20,9 +22,11 @@ export function organisationRoutes(deps: {
   readonly authorise: Authorise;
   readonly checkWebhookUrl: CheckWebhookUrl;
   readonly secrets: Pick<WebhookSecrets, "ensure" | "isSet">;
+  readonly customers: Pick<Customers, "forget">;
+  readonly workbench: Pick<Workbench, "webhookChanged">;
   readonly config: { readonly dev: boolean };
 }): Routes["hono"] {
-  const { db, clock, config, secrets } = deps;
+  const { db, clock, config, secrets, customers, workbench } = deps;
   const routes = newRoutes(deps.authorise);
   const record = async (organisation: OrganisationTable, caller: Caller) =>
     organisationRecord(organisation, caller, await secrets.isSet(organisation.id));
@@ -86,6 +90,8 @@ export function organisationRoutes(deps: {
     };
     const what = { action: webhook === null ? "webhook.remove" : "webhook.set", subject: id, detail };
     const organisation = await changed(db, caller, now, what, (trx) => setWebhook(trx, id, webhook, now));
+    customers.forget(id);
+    if (webhook !== former) workbench.webhookChanged(id, webhook);
     return await record(organisation, caller);
   }
 }

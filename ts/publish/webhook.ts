@@ -28,6 +28,8 @@ export interface WebhookCall {
   readonly retryConnection: boolean;
   /** Called when the customer is about to be asked; never called when the gate lets nothing through. */
   readonly begun?: () => void;
+  /** The organisation has another webhook by now, or none. Without: not known, as at a publish. */
+  readonly isFormer?: boolean;
   /** What it is about, for whoever observes. */
   readonly event: {
     readonly call: "publish" | "update_publish" | "publish_done";
@@ -44,10 +46,27 @@ export type WebhookObserver = (call: WebhookCall, answer: WebhookAnswer, tookMs:
 export interface Webhook {
   /** Never rejects: no usable answer is a value. Resolves `deadlineMs` after the call at the latest. */
   post(call: WebhookCall): Promise<WebhookAnswer>;
-  /** Calls in flight and waiting now, and the organisations whose breaker is open. */
-  load(): { readonly inFlight: number; readonly waiting: number; readonly open: readonly string[] };
+  /** Calls in flight and waiting now; the organisations whose webhook, as it is now, has an open breaker; and every URL
+   *  with one, former webhooks too. */
+  load(): {
+    readonly inFlight: number;
+    readonly waiting: number;
+    readonly open: readonly string[];
+    readonly slow: readonly { readonly organisationId: string; readonly url: string }[];
+  };
+  /** From now on `url` is the organisation's webhook, or there is none (null): it starts with a closed breaker, and
+   *  what remains to be sent to former ones counts for `load().open` no more. */
+  changed(organisationId: string, url: string | null): void;
   /** Closes every connection; calls still in flight become unreachable. */
   close(): Promise<void>;
+}
+
+interface Gate {
+  readonly organisationId: string;
+  readonly url: string;
+  readonly gate: CustomerGate;
+  /** The organisation has another webhook by now, or none: as the last who knew said. */
+  isFormer: boolean;
 }
 
 /** `webhookCa`: PEM certificates trusted beside the public ones, or null. `dev` allows private addresses. */
@@ -62,8 +81,8 @@ export function createWebhook(options: {
 }): Webhook {
   const { log, clock } = options;
   const agent = createConnections(options);
-  /** By organisation and origin: an organisation that moves its webhook starts anew. */
-  const gates = new Map<string, { readonly organisationId: string; readonly gate: CustomerGate }>();
+  /** By organisation and URL: an organisation that moves its webhook starts anew. */
+  const gates = new Map<string, Gate>();
 
   return {
     async post(call) {
@@ -81,8 +100,17 @@ export function createWebhook(options: {
       return {
         inFlight: all.reduce((sum, { gate }) => sum + gate.inFlight, 0),
         waiting: all.reduce((sum, { gate }) => sum + gate.waiting, 0),
-        open: all.filter(({ gate }) => gate.isOpen).map(({ organisationId }) => organisationId),
+        open: all.filter(({ gate, isFormer }) => gate.isOpen && !isFormer).map(({ organisationId }) => organisationId),
+        slow: all.filter(({ gate }) => gate.isOpen),
       };
+    },
+    changed(organisationId, url) {
+      for (const [key, known] of gates) {
+        if (known.organisationId !== organisationId) continue;
+        known.isFormer = known.url !== url;
+        known.gate.reset();
+        forget(key, known.gate);
+      }
     },
     async close() {
       await agent.destroy();
@@ -92,8 +120,8 @@ export function createWebhook(options: {
   /** Clears the deadline when the connection is free again. */
   async function postWithin(deadline: Deadline, call: WebhookCall, startedAt: number): Promise<WebhookAnswer> {
     const url = new URL(call.url);
-    const key = `${call.organisationId} ${url.origin}`;
-    const { gate } = gateOf(key, call.organisationId);
+    const key = `${call.organisationId} ${call.url}`;
+    const { gate } = gateOf(key, call);
     const entry = await gate.enter(startedAt, deadline);
     if (entry !== "entered") {
       deadline.clear();
@@ -118,12 +146,11 @@ export function createWebhook(options: {
     return answer;
   }
 
-  function gateOf(key: string, organisationId: string) {
-    const known = gates.get(key);
-    if (known !== undefined) return known;
-    const fresh = { organisationId, gate: new CustomerGate() };
-    gates.set(key, fresh);
-    return fresh;
+  function gateOf(key: string, { organisationId, url, isFormer }: WebhookCall): Gate {
+    const known = gates.get(key) ?? { organisationId, url, gate: new CustomerGate(), isFormer: false };
+    known.isFormer = isFormer ?? known.isFormer;
+    gates.set(key, known);
+    return known;
   }
 
   function leave(key: string, gate: CustomerGate, answer: WebhookAnswer, url: URL): void {

@@ -65,11 +65,13 @@ export interface Workbench {
   replay(organisationId: string, id: string, sending: () => Promise<void>): Promise<Called>;
   /** Asks the webhook about a publish that does not exist: client id 0. Throws `WebhookMissing`. */
   test(organisationId: string, customArguments: Uint8Array | null): Promise<Called>;
+  /** The organisation has another webhook now, or none (null): what was learned of the former one is forgotten. */
+  webhookChanged(organisationId: string, url: string | null): void;
 }
 
 export function createWorkbench(deps: {
   readonly db: Kysely<Schema>;
-  readonly webhook: Pick<Webhook, "post">;
+  readonly webhook: Pick<Webhook, "post" | "changed">;
   readonly deliveries: Pick<DeliveryLog, "flush">;
   readonly customers: Pick<Customers, "of">;
   readonly clock: { now(): number };
@@ -111,6 +113,7 @@ export function createWorkbench(deps: {
   }
 
   return {
+    webhookChanged: webhook.changed,
     async list(organisationId, filter) {
       await deliveries.flush();
       let query = db.selectFrom("delivery").selectAll().where("organisation_id", "=", organisationId);
