@@ -16,6 +16,7 @@ const FREE = new Set([
   "settings",
   "setting-kinds",
   "request",
+  "request-caller",
   "api-key-headers",
   "metrics",
   "log",

@@ -7,6 +7,7 @@ import { setWhipHeaders, WHIP_PATH, WhipProblem } from "../problems.ts";
 import { readJsonObject } from "../publish/amf0.ts";
 import type { Whip, WhipOutcome, WhipRequest } from "../publish/whip.ts";
 import { baseUrlOf, type ClientAddress, hasLeft, outgoingOf } from "../request.ts";
+import { type LoggedSubject, noteForLog } from "../request-caller.ts";
 import type { TokenBroadcasts } from "../token/broadcasts.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens } from "../token/tokens.ts";
 
@@ -62,18 +63,19 @@ export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version, cli
     const offer = await c.req.text();
     const query = readQuery(c.req.url);
     const claims = await claimsOf(c.req.header("authorization"), tokens);
-    const opened = opening(
-      await whip.open({
-        ...targetOf(query, claims),
-        claims,
-        offer,
-        address,
-        requestHost: new URL(c.req.url).hostname,
-        stereo: query.get("stereo")?.toString() === "1",
-        audioBitrate: audioBitrateOf(query.get("audio_bitrate")),
-        connectInfo: connectInfoOf(query.get("connect_info")),
-      }),
-    );
+    if (claims !== null) noteForLog(c, { caller: "token", callerId: claims.jti });
+    const outcome = await whip.open({
+      ...targetOf(query, claims),
+      claims,
+      offer,
+      address,
+      requestHost: new URL(c.req.url).hostname,
+      stereo: query.get("stereo")?.toString() === "1",
+      audioBitrate: audioBitrateOf(query.get("audio_bitrate")),
+      connectInfo: connectInfoOf(query.get("connect_info")),
+    });
+    noteForLog(c, subjectOf(outcome));
+    const opened = opening(outcome);
     // Nobody is left to connect: the publish was accepted and ends (W12a), so that its name is free at once.
     if (hasLeft(c)) whip.end(opened.session);
     if (claims !== null) tokenBroadcasts?.started(claims, opened.clientId);
@@ -84,6 +86,20 @@ export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version, cli
   });
 
   return routes;
+}
+
+function subjectOf(outcome: WhipOutcome): LoggedSubject {
+  if (outcome.outcome === "opened") {
+    const { organisation, stream, clientId } = outcome;
+    return { organisation, stream, clientId };
+  }
+  if (outcome.outcome !== "denied") return {};
+  const { organisation, stream, clientId } = outcome.about ?? {};
+  return {
+    ...(organisation === undefined ? {} : { organisation }),
+    ...(stream === undefined ? {} : { stream }),
+    ...(clientId === undefined ? {} : { clientId }),
+  };
 }
 
 function opening(outcome: WhipOutcome): Extract<WhipOutcome, { outcome: "opened" }> {
