@@ -23,6 +23,7 @@ import { createCustomers } from "../../ts/organisation/customers.ts";
 import { changeSettings, type OrganisationSettings } from "../../ts/organisation/settings.ts";
 import { createStreamUpstreams, type StreamUpstreams } from "../../ts/organisation/upstreams.ts";
 import { createWebhookSecrets, type WebhookSecrets } from "../../ts/organisation/webhook-secret.ts";
+import { withAdmissionSteps } from "../../ts/publish/admission-steps.ts";
 import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
@@ -238,7 +239,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
   const tokens = { verify: () => Promise.reject(new BadToken("jwt malformed")) };
   const metrics = createMetrics();
   const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: box });
-  const publishing = createPublishing({
+  const publishing = withAdmissionSteps(createPublishing, {
     db: store.db,
     media: () => media,
     streamUpstreams: streamUpstreams.of,

@@ -1,6 +1,7 @@
 // Posts one event to a customer's webhook and says what came back. Knows deadlines, signatures, the gate of each
 // customer and the one retry; not what an answer means for a publish.
 import type { Logger } from "pino";
+import { step } from "./admission-steps.ts";
 import { CustomerGate, type Entry } from "./customer-gate.ts";
 import { Deadline } from "./deadline.ts";
 import type { Resolve } from "./resolver.ts";
@@ -87,8 +88,14 @@ export function createWebhook(options: {
   return {
     async post(call) {
       const startedAt = performance.now(); // durations, not the time of day: the given clock may be set back
-      const answer = await postWithin(new Deadline(call.deadlineMs), call, startedAt);
+      const trace: Trace = { waitedMs: null, attempts: [] };
+      const answer = await step(
+        "webhook",
+        () => postWithin(new Deadline(call.deadlineMs), call, startedAt, trace),
+        call.event.clientId,
+      );
       const tookMs = performance.now() - startedAt;
+      if (log.isLevelEnabled("debug")) log.debug(lineOf(call, answer, tookMs, trace), "webhook called");
       if (answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS) {
         log.warn({ host: new URL(call.url).host, tookMs: Math.round(tookMs) }, "webhook answered slowly");
       }
@@ -118,11 +125,17 @@ export function createWebhook(options: {
   };
 
   /** Clears the deadline when the connection is free again. */
-  async function postWithin(deadline: Deadline, call: WebhookCall, startedAt: number): Promise<WebhookAnswer> {
+  async function postWithin(
+    deadline: Deadline,
+    call: WebhookCall,
+    startedAt: number,
+    trace: Trace,
+  ): Promise<WebhookAnswer> {
     const url = new URL(call.url);
     const key = `${call.organisationId} ${call.url}`;
     const { gate } = gateOf(key, call);
     const entry = await gate.enter(startedAt, deadline);
+    trace.waitedMs = performance.now() - startedAt;
     if (entry !== "entered") {
       deadline.clear();
       forget(key, gate);
@@ -131,12 +144,14 @@ export function createWebhook(options: {
     call.begun?.();
     let exchange = new Exchange(agent, requestOf(call, url, clock.now()), deadline);
     let { answer, mayRetry } = await exchange.exchanged;
+    trace.attempts.push({ exchange, answer });
     if (mayRetry && call.retryConnection) {
       await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
       // Too late for another: what the first one came to says more than that.
       if (!deadline.over) {
         exchange = new Exchange(agent, requestOf(call, url, clock.now()), deadline);
         ({ answer } = await exchange.exchanged);
+        trace.attempts.push({ exchange, answer });
       }
     }
     void exchange.ended.then(() => {
@@ -164,6 +179,42 @@ export function createWebhook(options: {
   function forget(key: string, gate: CustomerGate): void {
     if (gate.isIdle) gates.delete(key);
   }
+}
+
+/** What a call went through, for the log. */
+interface Trace {
+  /** For a place, ms. */
+  waitedMs: number | null;
+  readonly attempts: { readonly exchange: Exchange; readonly answer: WebhookAnswer }[];
+}
+
+/** Of the URL no more than its host, of the publish its client id: the rest may be secret. */
+function lineOf({ organisationId, url, id, event }: WebhookCall, answer: WebhookAnswer, tookMs: number, trace: Trace) {
+  const { call, clientId, attempt } = event;
+  return {
+    clientId,
+    organisation: organisationId,
+    call,
+    webhookId: id,
+    host: new URL(url).host,
+    delivery: attempt,
+    waitedMs: rounded(trace.waitedMs),
+    attempts: trace.attempts.map(({ exchange: { steps }, answer: came }) => ({
+      ...Object.fromEntries(Object.entries(steps).map(([name, value]) => [name, rounded(value)])),
+      ...outcomeOf(came),
+    })),
+    ...outcomeOf(answer),
+    tookMs: rounded(tookMs),
+  };
+}
+
+function outcomeOf(answer: WebhookAnswer): object {
+  return answer.outcome === "answered" ? { status: answer.status } : { cause: answer.cause, detail: answer.detail };
+}
+
+/** To a tenth of a millisecond. */
+function rounded<T>(value: T): T | number {
+  return typeof value === "number" ? Math.round(value * 10) / 10 : value;
 }
 
 /** Why the gate let nothing out. */
