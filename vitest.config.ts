@@ -25,7 +25,7 @@ const stores = [
   "publish-{lifecycle,admission,sessions,stopped}",
   "outbox-turns",
   "retention",
-  "webhook-{management,settings}",
+  "webhook-{management,settings,url}",
   "whip-{denials,token}",
 ];
 const browsers = ["test/whip-publish.test.ts", "test/whip-clients-browser.test.ts", "test/whip-switch.test.ts"];

@@ -98,6 +98,7 @@ describe("a setting", () => {
       ["http.tls_cert", "HEADGATE_HTTP_TLS_CERT", null],
       ["http.tls_key", "HEADGATE_HTTP_TLS_KEY", null],
       ["http.trusted_proxies", "HEADGATE_TRUSTED_PROXIES", []],
+      ["http.api_key_headers", "HEADGATE_HTTP_API_KEY_HEADERS", []],
       ["ice.servers", "HEADGATE_ICE_SERVERS", []],
       ["ice.turn_secret", "HEADGATE_ICE_TURN_SECRET", null],
       ["whip.lenient_patch", "HEADGATE_WHIP_LENIENT_PATCH", false],

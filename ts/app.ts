@@ -47,7 +47,7 @@ import { problemResponse, RETRY_AFTER_S, WHIP_PATH, WhipProblem } from "./proble
 import type { LiveSessions } from "./publish/sessions.ts";
 import type { Whip } from "./publish/whip.ts";
 import type { Workbench } from "./publish/workbench.ts";
-import { boundedBody, clientAddresses, hasLeft } from "./request.ts";
+import { boundedBody, clientAddresses, hasLeft, readApiKey } from "./request.ts";
 import type { Schema } from "./store/schema.ts";
 import type { TokenBroadcasts } from "./token/broadcasts.ts";
 import type { Revocations } from "./token/revocations.ts";
@@ -89,6 +89,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   // PATCH looks for its session first and then bounds the body itself (P8).
   app.use((c, next) => (c.req.method === "PATCH" && isWhip(c.req.path) ? next() : bounded(c, next)));
 
+  app.use(readApiKey(deps.config.http.apiKeyHeaders));
   app.use(rateLimit({ limits: deps.config.limits, clock: deps.clock }));
 
   const apiKeys = createApiKeys(deps);
@@ -130,7 +131,11 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
 
 /** What the routes say of themselves, as OpenAPI 3.1, without a running service. */
 export function apiDocument(version: string): object {
-  const config = { http: { publicUrl: null, trustedProxies: [] }, limits: { apiRequestsPerSecond: 0 }, whip: {} };
+  const config = {
+    http: { publicUrl: null, trustedProxies: [], apiKeyHeaders: [] },
+    limits: { apiRequestsPerSecond: 0 },
+    whip: {},
+  };
   // No request ever reaches this application, so what serving stands on is left out.
   return documentOf(createApp({ config, version } as unknown as AppDeps), version);
 }

@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parse as parseToml, TomlError } from "smol-toml";
+import { refusalsOfHeaders } from "./api-key-headers.ts";
 import { type CertificateFiles, readAuthorities } from "./certificate.ts";
 import { ConfigInvalid } from "./errors.ts";
 import { nearest } from "./nearest.ts";
@@ -24,6 +25,8 @@ export interface Config {
     readonly tls: CertificateFiles | null;
     /** Addresses and networks whose X-Forwarded-For counts. */
     readonly trustedProxies: readonly string[];
+    /** Headers that may carry an API key beside x-service-apikey (M3), in lower case. */
+    readonly apiKeyHeaders: readonly string[];
   };
   readonly ice: { readonly servers: readonly string[]; readonly turnSecret: string | null };
   readonly whip: {
@@ -167,6 +170,8 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
   const httpTls = certificateOf("http", value, faults);
   // One certificate for both unless RTMPS has its own.
   const rtmpTls = certificateOf("rtmp", value, faults) ?? httpTls;
+  const apiKeyHeaders = value("http.api_key_headers");
+  faults.push(...refusalsOfHeaders(apiKeyHeaders));
   if (apiKey !== null && !keyChecksumHolds(apiKey)) {
     faults.push("bootstrap.api_key looks like a key of ours, but its checksum is wrong: is it complete?");
   }
@@ -182,6 +187,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       publicUrl: value("http.public_url")?.replace(/\/$/, "") ?? null,
       tls: httpTls,
       trustedProxies: value("http.trusted_proxies"),
+      apiKeyHeaders,
     },
     rtmp: {
       host: value("rtmp.host"),

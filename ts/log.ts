@@ -1,15 +1,24 @@
 // The log: pino to standard error, readable on a terminal, JSON elsewhere. Nothing secret is handed to it: stream names
 // go in without what follows `?`, keys and tokens never.
-import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+import { type DestinationStream, destination, type Logger, pino, stdSerializers, stdTimeFunctions } from "pino";
 import { PinoPretty } from "pino-pretty";
 import type { Config } from "./config.ts";
 
 const STANDARD_ERROR = 2;
 
+/** Of an error what it says and where it happened. Its other members are left out: libraries put there what they were
+ *  given, such as the whole URL that could not be parsed, or a row. */
+function errorForLog(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const { type, message, stack, code } = stdSerializers.err(error);
+  return { type, message, stack, ...(code === undefined ? {} : { code }) };
+}
+
 /** Synchronous, so that the last line before an exit is written too. `to`: where to, when not to standard error. */
 export function createLog(config: Config["log"], isTerminal: boolean, to?: DestinationStream): Logger {
   const pretty = config.format === "pretty" || (config.format === "auto" && isTerminal);
-  const options = { level: config.level, base: null, timestamp: stdTimeFunctions.isoTime };
+  const { level } = config;
+  const options = { level, base: null, timestamp: stdTimeFunctions.isoTime, serializers: { err: errorForLog } };
   if (to !== undefined) return pino(options, to);
   if (!pretty) return pino(options, destination({ dest: STANDARD_ERROR, sync: true }));
   return pino(

@@ -18,6 +18,7 @@ import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organ
 import { createStreamUpstreams } from "./organisation/upstreams.ts";
 import { createWebhookSecrets } from "./organisation/webhook-secret.ts";
 import { checkWebhookUrl, withoutBrackets } from "./publish/address-guard.ts";
+import { withAdmissionSteps } from "./publish/admission-steps.ts";
 import { createPublishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/sessions.ts";
 import { checkUpstreamUrl } from "./publish/upstream-url.ts";
@@ -94,7 +95,7 @@ export async function serve(
       if (media === null) throw new Error("the media core is not started");
       return media;
     };
-    const publishing = createPublishing({
+    const publishing = withAdmissionSteps(createPublishing, {
       db: store.db,
       storeProblem: storeHealth.problem,
       media: running,

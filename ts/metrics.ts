@@ -50,6 +50,7 @@ export interface Metrics {
   watchMedia(media: MediaCounts): void;
   /** What is asked at each scrape. */
   watchPublishing(publishing: {
+    /** `open`: organisations whose webhook, as it is now, has an open breaker. */
     load(): { readonly inFlight: number; readonly waiting: number; readonly open: readonly string[] };
     outbox(): Promise<{ readonly events: number; readonly oldestMs: number }>;
     live(): LiveNumbers;
@@ -211,7 +212,7 @@ export function createMetrics(): Metrics {
       });
       new Gauge({
         name: "headgate_webhook_breaker_open",
-        help: "1 for each organisation whose webhook only times out and is asked rarely",
+        help: "1 for each organisation whose webhook, as it is now, only times out and is asked rarely",
         labelNames: ["organisation"],
         registers,
         collect() {

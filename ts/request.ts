@@ -5,6 +5,7 @@ import { getConnInfo } from "@hono/node-server/conninfo";
 import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { getCookie } from "hono/cookie";
+import { apiKeyIn } from "./api-key-headers.ts";
 import type { Config } from "./config.ts";
 import { BodyTooLarge, InvalidValue, MalformedJson, ParameterRequired, WrongDataType } from "./errors.ts";
 import { networkList, withoutMapping } from "./network.ts";
@@ -95,9 +96,20 @@ export function roleOf(text: string): Role {
   return role;
 }
 
+/** Reads the API key once for everything that asks `apiKeyOf`. `headers`: those beside x-service-apikey (M3). */
+export function readApiKey(headers: readonly string[]): MiddlewareHandler {
+  return (c, next) => {
+    c.set(
+      "apiKey",
+      apiKeyIn((name) => c.req.header(name), headers),
+    );
+    return next();
+  };
+}
+
 /** The API key as it was sent, or null. */
 export function apiKeyOf(c: Context): string | null {
-  return c.req.header("x-service-apikey") ?? null;
+  return c.get("apiKey");
 }
 
 /** The session of a person. `__Host-`: browsers take it from this host alone, over TLS, for every path (RFC 6265bis

@@ -1,16 +1,25 @@
 // Every setting there is: its names, its kind, its default and what it means (operations.md §2). One row, one setting;
 // the file, the environment, the flags, `--help` and `config print` all read this table.
-import { isIP } from "node:net";
 import { availableParallelism } from "node:os";
-import { isNetwork } from "./network.ts";
-
-/** How a value is read. Both readers return undefined for what is not `wanted`. */
-interface Kind<T> {
-  /** Completes "must be …". */
-  readonly wanted: string;
-  readonly fromText: (text: string) => T | undefined;
-  readonly fromToml: (value: unknown) => T | undefined;
-}
+import {
+  addresses,
+  apiKey,
+  headerNames,
+  hosts,
+  iceServers,
+  integer,
+  type Kind,
+  networks,
+  oneOf,
+  onOff,
+  optionalText,
+  password,
+  perSecond,
+  port,
+  rtmpUrls,
+  text,
+  webUrl,
+} from "./setting-kinds.ts";
 
 export interface Setting<T> extends Kind<T> {
   /** Name in the environment. */
@@ -23,35 +32,11 @@ export interface Setting<T> extends Kind<T> {
   readonly hidden?: true;
 }
 
-const text: Kind<string> = textWhere("text", (value) => value !== "");
-const optionalText: Kind<string | null> = text;
-const port = integer(0, 65_535, "a port from 0 to 65535 (0: any free one)");
-const onOff: Kind<boolean> = {
-  wanted: "true or false",
-  fromText: (value) =>
-    /^(true|on|yes|1)$/i.test(value) ? true : /^(false|off|no|0)$/i.test(value) ? false : undefined,
-  fromToml: (value) => (typeof value === "boolean" ? value : undefined),
-};
-const hosts = list("host names or addresses", (value) => /^[^\s/@?#]+$/.test(value));
-const addresses = list("IP addresses", (value) => isIP(value) !== 0);
-const networks = list("IP addresses or networks such as 10.0.0.0/8", isNetwork);
-const iceServers = list("stun:, turn: or turns: URIs", (value) => /^(stuns?|turns?):[^\s<>,;"]+$/.test(value));
 const kept = (kind: string, days: number, what: string) => ({
   ...integer(0, 36_500, "days from 0 to 36500 (0: for ever)"),
   env: `HEADGATE_RETENTION_${kind}_DAYS`,
   fallback: days,
   meaning: `days that ${what} are kept; 0: for ever`,
-});
-const perSecond = integer(0, 1_000_000, "a number from 0 to 1000000 (0: no limit)");
-const rtmpUrls = list("RTMP URLs (rtmp:// or rtmps://)", (value) => /^rtmps?:\/\/[^\s/]+\/\S+$/.test(value));
-const webUrl: Kind<string | null> = textWhere("an http or https URL without path", (value) =>
-  /^https?:\/\/[^\s/?#@]+\/?$/.test(value),
-);
-const apiKey: Kind<string | null> = textWhere("24 to 128 characters that an HTTP header can carry", (value) =>
-  /^[\x21-\x7e][\x20-\x7e]{22,126}[\x21-\x7e]$/.test(value),
-);
-const password: Kind<string | null> = textWhere("12 to 256 bytes of text", (value) => {
-  return [...value].length >= 12 && Buffer.byteLength(value) <= 256;
 });
 
 export const SETTINGS = {
@@ -88,6 +73,12 @@ export const SETTINGS = {
     env: "HEADGATE_TRUSTED_PROXIES",
     fallback: [],
     meaning: "addresses and networks whose X-Forwarded-For counts",
+  },
+  "http.api_key_headers": {
+    ...headerNames,
+    env: "HEADGATE_HTTP_API_KEY_HEADERS",
+    fallback: [],
+    meaning: "more headers that may carry an API key, beside x-service-apikey",
   },
   "ice.servers": {
     ...iceServers,
@@ -347,41 +338,3 @@ export function settingOf(key: SettingKey): Setting<unknown> {
 export function flagOf(key: SettingKey): string {
   return key.replace(/[._]/g, "-");
 }
-
-function textWhere(wanted: string, accepts: (value: string) => boolean): Kind<string> {
-  const read = (value: unknown) => (typeof value === "string" && accepts(value) ? value : undefined);
-  return { wanted, fromText: read, fromToml: read };
-}
-
-function integer(least: number, most: number, wanted: string): Kind<number> {
-  const read = (value: number) => (Number.isInteger(value) && value >= least && value <= most ? value : undefined);
-  return {
-    wanted,
-    fromText: (value) => (/^\d+$/.test(value) ? read(Number(value)) : undefined),
-    fromToml: (value) => (typeof value === "number" ? read(value) : undefined),
-  };
-}
-
-function oneOf<const T extends string>(...values: readonly T[]): Kind<T> {
-  const read = (value: unknown) => values.find((known) => known === value);
-  return { wanted: values.join(", "), fromText: read, fromToml: read };
-}
-
-/** As text the members are separated by commas. */
-function list(wanted: string, accepts: (value: string) => boolean): Kind<readonly string[]> {
-  const read = (values: readonly unknown[]) =>
-    values.every((value): value is string => typeof value === "string" && accepts(value)) ? values : undefined;
-  return {
-    wanted: `a list of ${wanted}`,
-    fromText: (value) =>
-      read(
-        value
-          .split(",")
-          .map((part) => part.trim())
-          .filter((part) => part !== ""),
-      ),
-    fromToml: (value) => (Array.isArray(value) ? read(value) : undefined),
-  };
-}
-
-/** An address, or one with a prefix length. */

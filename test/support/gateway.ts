@@ -192,6 +192,7 @@ const NO_WHIP: Whip = {
   limit: () => null,
   open: async () => ({ outcome: "bad_stream_url" }),
   has: () => false,
+  find: () => null,
   patch: () => ({ outcome: "unknown" }),
   refuseFragment: () => null,
   sendMetadata: () => false,

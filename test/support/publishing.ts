@@ -22,6 +22,7 @@ import { createCustomers } from "../../ts/organisation/customers.ts";
 import { changeSettings, type OrganisationSettings } from "../../ts/organisation/settings.ts";
 import { createStreamUpstreams, type StreamUpstreams } from "../../ts/organisation/upstreams.ts";
 import { createWebhookSecrets, type WebhookSecrets } from "../../ts/organisation/webhook-secret.ts";
+import { withAdmissionSteps } from "../../ts/publish/admission-steps.ts";
 import { createPublishing, type Publishing, type PublishingDeps } from "../../ts/publish/lifecycle.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
 import { openSecretBox } from "../../ts/store/secret-box.ts";
@@ -243,7 +244,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
   const tokens = { verify: refuse, verifyForPlay: refuse };
   const metrics = createMetrics();
   const streamUpstreams = createStreamUpstreams({ db: store.db, secretBox: box });
-  const publishing = createPublishing({
+  const publishing = withAdmissionSteps(createPublishing, {
     db: store.db,
     media: () => media,
     streamUpstreams: streamUpstreams.of,

@@ -38,7 +38,7 @@ export interface components {
       call: "publish" | "update_publish" | "publish_done";
       clientid: number;
       name: string;
-      /** Values of others are masked */
+      /** Values of custom arguments are masked; so is the query of the URL, but for administrators of the organisation */
       request: {
         url: string;
         body: string;

@@ -31,9 +31,10 @@ const PAGE = `<!doctype html>
 const PAGE_SCRIPT = `SwaggerUIBundle({ url: "/openapi.json", dom_id: "#api", deepLinking: true, validatorUrl: null });
 `;
 
+const SCRIPT_TYPE = "text/javascript; charset=utf-8";
 const TYPES: Readonly<Record<string, string>> = {
   "swagger-ui.css": "text/css; charset=utf-8",
-  "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+  "swagger-ui-bundle.js": SCRIPT_TYPE,
 };
 
 export function docsRoutes(deps: {
@@ -63,10 +64,10 @@ export function docsRoutes(deps: {
     { tag: "Documents", summary: "Files of that page", answer: null, answerType: "text/javascript", errors: [404] },
     async (c) => {
       const name = c.req.param("file");
-      c.header("cache-control", `public, max-age=${FILES_CACHE_S}`);
-      if (name === "page.js") return c.body(PAGE_SCRIPT, 200, { "content-type": "text/javascript; charset=utf-8" });
-      const type = TYPES[name];
+      const type = name === "page.js" ? SCRIPT_TYPE : TYPES[name];
       if (type === undefined) return c.notFound();
+      c.header("cache-control", `public, max-age=${FILES_CACHE_S}`);
+      if (name === "page.js") return c.body(PAGE_SCRIPT, 200, { "content-type": type });
       let file = files.get(name);
       if (file === undefined) {
         file = readFile(join(folder, name)).then((bytes) => promisify(gzip)(bytes));

@@ -1,6 +1,7 @@
 // The parts of the OpenAPI document that are no routes of the management API: its head, the security schemes, the calls
 // the customer receives (W1–W18), and WHIP, whose routes speak SDP and problem documents.
 import type { OpenAPIHono, RouteConfig } from "@hono/zod-openapi";
+import { API_KEY_HEADER } from "../api-key-headers.ts";
 import { API_KEY_SCHEME, type Env, SESSION_SCHEME, z } from "./openapi.ts";
 
 type Registry = OpenAPIHono<Env>["openAPIRegistry"];
@@ -36,8 +37,10 @@ export function describeTheRest(registry: Registry): void {
   registry.registerComponent("securitySchemes", API_KEY_SCHEME, {
     type: "apiKey",
     in: "header",
-    name: "x-service-apikey",
-    description: "An API key of the organisation. Missing or wrong: 403, code 2001.",
+    name: API_KEY_HEADER,
+    description:
+      "An API key of the organisation. The operator may have configured further names for this header; two different " +
+      "keys in one request are refused. Missing or wrong: 403, code 2001.",
   });
   registry.registerComponent("securitySchemes", SESSION_SCHEME, {
     type: "apiKey",

@@ -6,7 +6,9 @@ import { routePath } from "hono/route";
 import type { Logger } from "pino";
 import type { Config } from "../config.ts";
 import type { Metrics } from "../metrics.ts";
-import type { ClientAddress } from "../request.ts";
+import { keyIdIn } from "../organisation/key-text.ts";
+import { apiKeyOf, type ClientAddress } from "../request.ts";
+import { notedForLog } from "../request-caller.ts";
 import type { Env } from "./openapi.ts";
 
 /** How long browsers remember that we are reached by HTTPS only, seconds. */
@@ -47,8 +49,17 @@ export function envelope(deps: {
     metrics.observeRequest({ method, route, status, tookMs });
     if (!log.isLevelEnabled("info")) return;
     const address = clientAddress(c);
-    log.info({ requestId, method, route, status, address, tookMs: Math.round(tookMs) }, "request answered");
+    const who = callerOf(c);
+    log.info({ requestId, ...who, method, route, status, address, tookMs: Math.round(tookMs) }, "request answered");
   };
+}
+
+/** Whom the line names; of a key that opened nothing the id that is in it. */
+function callerOf(c: Context): object {
+  const noted = notedForLog(c);
+  if (noted.caller !== undefined) return noted;
+  const shown = keyIdIn(apiKeyOf(c) ?? "");
+  return { caller: "none", ...noted, ...(shown === null ? {} : { shownKey: shown }) };
 }
 
 /** A route that sets one of these knows better. */

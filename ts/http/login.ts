@@ -9,6 +9,7 @@ import { AGE_LIMIT_MS, type Logins, pageTokenOf } from "../organisation/logins.t
 import { checkPassword, hashPassword, passwordHolds } from "../organisation/passwords.ts";
 import { changePerson, passwordHashOf } from "../organisation/people.ts";
 import { type ClientAddress, isForeignPage, readJson, requiredText, SESSION_COOKIE, sessionIdOf } from "../request.ts";
+import { loggedCaller, noteForLog } from "../request-caller.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, Role, type Routes, z } from "./openapi.ts";
 
@@ -58,7 +59,7 @@ export function loginRoutes(deps: {
       const [email, password] = [requiredText(body, "email"), requiredText(body, "password")];
       const { id } = await logins.open(email, password, clientAddress(c));
       const shown = { apiKey: null, sessionId: id, pageToken: null, changes: false, foreignPage: false };
-      const caller = await authorise(shown, "view"); // a disabled organisation's people stay out
+      const caller = await authorise(shown, "view", (known) => noteForLog(c, loggedCaller(known, id))); // a disabled organisation's people stay out
       setCookie(c, SESSION_COOKIE, id, { ...COOKIE, maxAge: AGE_LIMIT_MS / 1_000 });
       return c.json(meRecord(caller, id));
     },

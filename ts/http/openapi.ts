@@ -7,11 +7,14 @@ import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
 import { credentialsOf } from "../request.ts";
+import { loggedCaller, type notedForLog, noteForLog } from "../request-caller.ts";
 
 export { z };
 
 /** Variables that the application sets on every request. */
-export type Env = { Variables: { requestId: string } };
+export type Env = {
+  Variables: { requestId: string; apiKey: string | null; noted?: ReturnType<typeof notedForLog> };
+};
 
 export interface RouteText {
   /** A few words for a list, and what a caller must know beyond the schemas. */
@@ -63,7 +66,10 @@ export function newRoutes(authorise: Authorise): Routes {
       if (action === "anyone") throw new TypeError(`${name} has no action in roles.ts`);
       describe(hono, name, text, action);
       hono.on(...placeOf(name), async (c) => {
-        const caller = await authorise(credentialsOf(c), action);
+        const credentials = credentialsOf(c);
+        const caller = await authorise(credentials, action, (known) =>
+          noteForLog(c, loggedCaller(known, credentials.sessionId)),
+        );
         return await serve(c as never, { ...caller, requestId: c.get("requestId") });
       });
     },

@@ -3,9 +3,12 @@ import type { Kysely } from "kysely";
 import { BadWebhookUrl, ParameterRequired, WrongDataType } from "../errors.ts";
 import { type Actor, changed } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Customers } from "../organisation/customers.ts";
 import { setWebhook } from "../organisation/organisations.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
+import { webhookShownTo, withoutQuery } from "../organisation/webhook-url.ts";
 import type { checkWebhookUrl } from "../publish/address-guard.ts";
+import type { Workbench } from "../publish/workbench.ts";
 import { readJson } from "../request.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
 import { newRoutes, Organisation, type Routes, z } from "./openapi.ts";
@@ -19,17 +22,24 @@ export function organisationRoutes(deps: {
   readonly authorise: Authorise;
   readonly checkWebhookUrl: CheckWebhookUrl;
   readonly secrets: Pick<WebhookSecrets, "ensure" | "isSet">;
+  readonly customers: Pick<Customers, "forget">;
+  readonly workbench: Pick<Workbench, "webhookChanged">;
   readonly config: { readonly dev: boolean };
 }): Routes["hono"] {
-  const { db, clock, config, secrets } = deps;
+  const { db, clock, config, secrets, customers, workbench } = deps;
   const routes = newRoutes(deps.authorise);
-  const record = async (organisation: OrganisationTable) =>
-    organisationRecord(organisation, await secrets.isSet(organisation.id));
+  const record = async (organisation: OrganisationTable, caller: Caller) =>
+    organisationRecord(organisation, caller, await secrets.isSet(organisation.id));
 
   routes.guarded(
     "GET /organisation",
-    { tag: "Organisation", summary: "The organisation", answer: Organisation },
-    async (c, { organisation }) => c.json(await record(organisation)),
+    {
+      tag: "Organisation",
+      summary: "The organisation",
+      description: "Administrators see the webhook whole; to others, and to keys with a scope, its query is `?…`.",
+      answer: Organisation,
+    },
+    async (c, caller) => c.json(await record(caller.organisation, caller)),
   );
 
   routes.guarded(
@@ -71,11 +81,18 @@ export function organisationRoutes(deps: {
 
   async function change(caller: Caller & Actor, webhook: string | null) {
     const now = clock.now();
-    const { id } = caller.organisation;
-    // The URL's query may hold a secret of the customer's.
-    const told = webhook === null ? null : new URL(webhook).origin;
-    const what = { action: told === null ? "webhook.remove" : "webhook.set", subject: id, detail: { origin: told } };
-    return await record(await changed(db, caller, now, what, (trx) => setWebhook(trx, id, webhook, now)));
+    const { id, webhook: former } = caller.organisation;
+    // The log is kept for a year and more: the URLs' queries are not in it.
+    const detail = {
+      origin: webhook === null ? null : new URL(webhook).origin,
+      webhook: webhook === null ? null : withoutQuery(webhook),
+      former: former === null ? null : withoutQuery(former),
+    };
+    const what = { action: webhook === null ? "webhook.remove" : "webhook.set", subject: id, detail };
+    const organisation = await changed(db, caller, now, what, (trx) => setWebhook(trx, id, webhook, now));
+    customers.forget(id);
+    if (webhook !== former) workbench.webhookChanged(id, webhook);
+    return await record(organisation, caller);
   }
 }
 
@@ -89,12 +106,12 @@ function webhookOf(body: Readonly<Record<string, unknown>>): string | null {
 }
 
 /** The organisation as callers see it (M7). */
-function organisationRecord(organisation: OrganisationTable, isSecretSet: boolean) {
+function organisationRecord(organisation: OrganisationTable, caller: Caller, isSecretSet: boolean) {
   return {
     id: organisation.id,
     hash: organisation.hash,
     name: organisation.name,
-    webhook: organisation.webhook,
+    webhook: organisation.webhook === null ? null : webhookShownTo(caller, organisation.webhook),
     webhook_secret_set: isSecretSet,
     plan: organisation.plan,
     created_at: new Date(Number(organisation.created_at)).toISOString(),

@@ -3,6 +3,7 @@ import { cors } from "hono/cors";
 import { InvalidValue, ParameterRequired, WrongDataType } from "../errors.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import { readJson } from "../request.ts";
+import { noteForLog } from "../request-caller.ts";
 import { expiryOf, unixTimeOf } from "../token/expiry.ts";
 import { type Tokens, VALIDITY_DEFAULT_S } from "../token/tokens.ts";
 import { newRoutes, type Routes, z } from "./openapi.ts";
@@ -67,7 +68,8 @@ export function webcasterRoutes(deps: { readonly authorise: Authorise; readonly 
     },
     async (c) => {
       const token = requiredText(await readJson(c), "token");
-      await tokens.verify(token);
+      const { jti, org } = await tokens.verify(token);
+      noteForLog(c, { caller: "token", callerId: jti, ...(org === null ? {} : { organisationHash: org }) });
       return c.json({ success: true, data: { token } });
     },
   );

@@ -2,7 +2,7 @@
 import type { Kysely } from "kysely";
 import { InvalidValue, WrongDataType } from "../errors.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
-import type { Authorise } from "../organisation/callers.ts";
+import type { Authorise, Caller } from "../organisation/callers.ts";
 import type { Customers } from "../organisation/customers.ts";
 import {
   changeSettings,
@@ -12,6 +12,7 @@ import {
   settingsChange,
 } from "../organisation/settings.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
+import { webhookShownTo } from "../organisation/webhook-url.ts";
 import { checkCustomArguments } from "../publish/stream-name.ts";
 import { UNREACHABLE_CAUSES } from "../publish/webhook-answer.ts";
 import type { Called, Delivery, DeliveryFilter, Workbench } from "../publish/workbench.ts";
@@ -35,7 +36,10 @@ const DeliveryRecord = z
     call: z.enum(CALLS),
     clientid: z.int(),
     name: z.string(),
-    request: z.object({ url: z.string(), body: z.string() }).openapi({ description: "Values of others are masked" }),
+    request: z.object({ url: z.string(), body: z.string() }).openapi({
+      description:
+        "Values of custom arguments are masked; so is the query of the URL, but for administrators of the organisation",
+    }),
     outcome: z.enum(["answered", ...UNREACHABLE_CAUSES]),
     status: z.int().nullable(),
     reason: Reason,
@@ -119,19 +123,20 @@ export function webhookRoutes(deps: {
       }),
       answer: z.array(DeliveryRecord),
     },
-    async (c, { organisation }) => {
+    async (c, caller) => {
       const found = await workbench.list(
-        organisation.id,
+        caller.organisation.id,
         filterOf((name) => c.req.query(name)),
       );
-      return c.json(found.map(deliveryRecord));
+      return c.json(found.map((delivery) => deliveryRecord(delivery, caller)));
     },
   );
 
   routes.guarded(
     "GET /organisation/webhook/deliveries/{id}",
     { tag: "Organisation", summary: "One delivery", answer: DeliveryRecord, errors: [404] },
-    async (c, { organisation }) => c.json(deliveryRecord(await workbench.find(organisation.id, c.req.param("id")))),
+    async (c, caller) =>
+      c.json(deliveryRecord(await workbench.find(caller.organisation.id, c.req.param("id")), caller)),
   );
 
   routes.guarded(
@@ -219,13 +224,16 @@ function timeOf(text: string | undefined): number | null {
   return time;
 }
 
-function deliveryRecord({ id, call, name, url, body, outcome, status, reason, attempts, ...rest }: Delivery) {
+function deliveryRecord(
+  { id, call, name, url, body, outcome, status, reason, attempts, ...rest }: Delivery,
+  caller: Caller,
+) {
   return {
     id,
     call,
     clientid: rest.clientId,
     name,
-    request: { url, body },
+    request: { url: webhookShownTo(caller, url), body },
     outcome,
     status,
     reason,

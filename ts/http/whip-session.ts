@@ -6,6 +6,7 @@ import { WHIP_PATH, WhipProblem } from "../problems.ts";
 import { isObject, readJsonObject } from "../publish/amf0.ts";
 import type { Whip } from "../publish/whip.ts";
 import { boundedBody, type ClientAddress } from "../request.ts";
+import { noteForLog } from "../request-caller.ts";
 
 const FRAGMENT_TYPE = "application/trickle-ice-sdpfrag";
 /** Bytes of a metadata request (P12), and what it may be called by. */
@@ -21,6 +22,15 @@ export interface WhipSessionDeps {
 export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDeps): Hono {
   const routes = new Hono();
   const session = `${WHIP_PATH}/:session`;
+
+  // Here, because a session that is ended is not known any more when the request is logged.
+  for (const path of [session, `${session}/metadata`]) {
+    routes.use(path, (c, next) => {
+      const found = whip.find(c.req.param("session") ?? "");
+      if (found !== null) noteForLog(c, { caller: "whip_session", ...found });
+      return next();
+    });
+  }
 
   const limited: MiddlewareHandler = async (c, next) => {
     const hit = whip.limit(clientAddress(c), "session");

@@ -1,14 +1,18 @@
 // /p/webrtc: the WHIP endpoint (RFC 9725; P1–P6, P9–P11, P13). Its sessions are in whip-session.ts. CORS is written by
 // hand: browsers publish from any page, and a middleware would answer OPTIONS without Accept-Post.
 import { type Context, Hono } from "hono";
+import type { Logger } from "pino";
 import type { Config } from "../config.ts";
 import { BadToken } from "../errors.ts";
 import { setWhipHeaders, WHIP_PATH, WhipProblem } from "../problems.ts";
 import { readJsonObject } from "../publish/amf0.ts";
+import { summaryOf } from "../publish/sdp-summary.ts";
 import type { Whip, WhipOutcome, WhipRequest } from "../publish/whip.ts";
 import { baseUrlOf, type ClientAddress, hasLeft, outgoingOf } from "../request.ts";
+import { type LoggedSubject, noteForLog } from "../request-caller.ts";
 import type { TokenBroadcasts } from "../token/broadcasts.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens } from "../token/tokens.ts";
+import type { Env } from "./openapi.ts";
 
 const METHODS = "POST, PATCH, DELETE, GET, OPTIONS";
 const ALLOW_HEADERS = "Authorization, Content-Type, If-Match, ETag";
@@ -21,6 +25,7 @@ const AUDIO_BITRATE = { least: 32_000, most: 320_000, standard: 128_000 };
 
 export interface WhipDeps {
   readonly config: Pick<Config, "http">;
+  readonly log: Logger;
   readonly tokens: Tokens;
   /** Told which token opened what, so that its revocation ends it (T7). */
   readonly tokenBroadcasts?: TokenBroadcasts;
@@ -29,8 +34,16 @@ export interface WhipDeps {
   readonly clientAddress: ClientAddress;
 }
 
-export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version, clientAddress }: WhipDeps): Hono {
-  const routes = new Hono();
+export function whipRoutes({
+  config,
+  log,
+  tokens,
+  tokenBroadcasts,
+  whip,
+  version,
+  clientAddress,
+}: WhipDeps): Hono<Env> {
+  const routes = new Hono<Env>();
   const session = `${WHIP_PATH}/:session`;
 
   routes.use(`${WHIP_PATH}/*`, async (c, next) => {
@@ -62,18 +75,26 @@ export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version, cli
     const offer = await c.req.text();
     const query = readQuery(c.req.url);
     const claims = await claimsOf(c.req.header("authorization"), tokens);
-    const opened = opening(
-      await whip.open({
-        ...targetOf(query, claims),
-        claims,
-        offer,
-        address,
-        requestHost: new URL(c.req.url).hostname,
-        stereo: query.get("stereo")?.toString() === "1",
-        audioBitrate: audioBitrateOf(query.get("audio_bitrate")),
-        connectInfo: connectInfoOf(query.get("connect_info")),
-      }),
-    );
+    if (claims !== null) noteForLog(c, { caller: "token", callerId: claims.jti });
+    const outcome = await whip.open({
+      ...targetOf(query, claims),
+      claims,
+      offer,
+      address,
+      requestHost: new URL(c.req.url).hostname,
+      stereo: query.get("stereo")?.toString() === "1",
+      audioBitrate: audioBitrateOf(query.get("audio_bitrate")),
+      connectInfo: connectInfoOf(query.get("connect_info")),
+    });
+    noteForLog(c, subjectOf(outcome));
+    if (log.isLevelEnabled("debug")) {
+      const came = outcome.outcome === "opened" ? { answered: summaryOf(outcome.answer) } : codeOf(outcome);
+      log.debug(
+        { requestId: c.get("requestId"), ...subjectOf(outcome), offered: summaryOf(offer), ...came },
+        "WHIP offer",
+      );
+    }
+    const opened = opening(outcome);
     // Nobody is left to connect: the publish was accepted and ends (W12a), so that its name is free at once.
     if (hasLeft(c)) whip.end(opened.session);
     if (claims !== null) tokenBroadcasts?.started(claims, opened.clientId);
@@ -84,6 +105,26 @@ export function whipRoutes({ config, tokens, tokenBroadcasts, whip, version, cli
   });
 
   return routes;
+}
+
+function subjectOf(outcome: WhipOutcome): LoggedSubject {
+  if (outcome.outcome === "opened") {
+    const { organisation, stream, clientId } = outcome;
+    return { organisation, stream, clientId };
+  }
+  if (outcome.outcome !== "denied") return {};
+  const { organisation, stream, clientId } = outcome.about ?? {};
+  return {
+    ...(organisation === undefined ? {} : { organisation }),
+    ...(stream === undefined ? {} : { stream }),
+    ...(clientId === undefined ? {} : { clientId }),
+  };
+}
+
+/** Why an offer was not answered, by its stable name. */
+function codeOf(outcome: Exclude<WhipOutcome, { outcome: "opened" }>): object {
+  if (outcome.outcome === "refused") return { refused: outcome.code, detail: outcome.detail };
+  return { refused: outcome.outcome === "denied" ? outcome.cause : outcome.outcome };
 }
 
 function opening(outcome: WhipOutcome): Extract<WhipOutcome, { outcome: "opened" }> {

@@ -32,9 +32,14 @@ export interface Credentials {
   readonly foreignPage: boolean;
 }
 
-/** The caller behind the credentials if they may do `action`. Rejects with `BadApiKey` (also for none and for a session
+/** The caller behind the credentials if they may do `action`. `identified` is told who it is before that is judged.
+ *  Rejects with `BadApiKey` (also for none and for a session
  *  that does not run), `ForeignPage`, `OrganisationNotEnabled`, `RoleRequired` or `ScopeRequired`. */
-export type Authorise = (credentials: Credentials, action: Action) => Promise<Caller>;
+export type Authorise = (
+  credentials: Credentials,
+  action: Action,
+  identified?: (caller: Caller) => void,
+) => Promise<Caller>;
 
 export function createAuthorise(deps: {
   readonly db: Kysely<Schema>;
@@ -44,8 +49,12 @@ export function createAuthorise(deps: {
 }): Authorise {
   const { db, clock, apiKeys, logins } = deps;
 
-  return async ({ apiKey, sessionId, ...page }, action) => {
-    const caller = apiKey !== null || sessionId === null ? await keyCaller(apiKey) : await person(sessionId, page);
+  return async ({ apiKey, sessionId, ...page }, action, identified) => {
+    const caller = apiKey !== null || sessionId === null ? await keyCaller(apiKey) : await person(sessionId);
+    identified?.(caller);
+    if (caller.who.kind === "user" && page.changes) {
+      if (page.foreignPage || !pageTokenHolds(sessionId ?? "", page.pageToken)) throw new ForeignPage();
+    }
     if (!isEnabled(caller.organisation, clock.now())) throw new OrganisationNotEnabled();
     requireRole(caller.role, action);
     if (caller.scopeTag !== null) requireWholeOrganisation(action);
@@ -58,13 +67,9 @@ export function createAuthorise(deps: {
     return { organisation, role, who: { kind: "key", id }, scopeTag, email: null };
   }
 
-  async function person(
-    sessionId: string,
-    page: Pick<Credentials, "pageToken" | "changes" | "foreignPage">,
-  ): Promise<Caller> {
+  async function person(sessionId: string): Promise<Caller> {
     const found = await logins.find(sessionId);
     if (found === null) throw new BadApiKey();
-    if (page.changes && (page.foreignPage || !pageTokenHolds(sessionId, page.pageToken))) throw new ForeignPage();
     const { id, email, role } = found;
     const organisation = await db
       .selectFrom("organisation")

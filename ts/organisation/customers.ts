@@ -14,6 +14,8 @@ export interface Customer {
   /** The current key first. */
   readonly keys: readonly Uint8Array[];
   readonly settings: OrganisationSettings;
+  /** The webhook's URL now; publishes go on asking the one that they began with. */
+  readonly webhook: string | null;
 }
 
 export interface Customers {
@@ -31,8 +33,13 @@ export function createCustomers(deps: {
   const remembered = new Map<string, { readonly customer: Promise<Customer>; readonly until: number }>();
 
   async function read(organisationId: string): Promise<Customer> {
-    const [keys, settings] = await Promise.all([secrets.keys(organisationId), readSettings(db, organisationId)]);
-    return { keys, settings };
+    const organisation = db.selectFrom("organisation").select("webhook").where("id", "=", organisationId);
+    const [keys, settings, row] = await Promise.all([
+      secrets.keys(organisationId),
+      readSettings(db, organisationId),
+      organisation.executeTakeFirst(),
+    ]);
+    return { keys, settings, webhook: row?.webhook ?? null };
   }
 
   return {

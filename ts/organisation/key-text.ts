@@ -28,6 +28,11 @@ export function keyChecksumHolds(text: string): boolean {
   return !PATTERN.test(text) || checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH);
 }
 
+/** The id in the text of a key of ours; null for texts of other forms and mistyped ones. Nobody has proven anything by it. */
+export function keyIdIn(text: string): string | null {
+  return PATTERN.test(text) && keyChecksumHolds(text) ? text.slice(3, 3 + ID_LENGTH) : null;
+}
+
 function checksum(body: string): string {
   let rest = crc32(body);
   let digits = "";

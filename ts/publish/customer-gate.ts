@@ -1,5 +1,5 @@
 // Keeps one slow customer from costing anybody else (W25): at most so many calls in flight, and none at all, but for a
-// probe now and then, once it only times out. One gate per organisation and origin. It opens no connection.
+// probe now and then, once it only times out. One gate per organisation and URL. It opens no connection.
 import type { Deadline } from "./deadline.ts";
 
 /** Calls in flight to one customer; further ones wait within their own deadline. */
@@ -77,6 +77,13 @@ export class CustomerGate {
       this.#nextProbeAt = now + PROBE_EVERY_MS;
       this.#turnAway();
     }
+    this.#letIn();
+  }
+
+  /** Forgets the time-outs so far: the breaker closes. Calls in flight keep their places. */
+  reset(): void {
+    this.#lateInARow = 0;
+    this.#nextProbeAt = null;
     this.#letIn();
   }
 

@@ -1,4 +1,5 @@
 // Which stream names are live or being decided, in this process (W20). No I/O, no policy.
+import { step } from "./admission-steps.ts";
 
 interface Use {
   /** Client id of the running publish, null while the first one is being decided. */
@@ -56,12 +57,13 @@ export class NamesInUse {
   async ended(name: string, limitMs: number): Promise<void> {
     const use = this.#uses.get(name);
     if (use === undefined || use.live === null) return;
-    await new Promise<void>((resolve) => {
+    const replaced = new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, limitMs);
       use.ended.push(() => {
         clearTimeout(timer);
         resolve();
       });
     });
+    await step("replaced", () => replaced);
   }
 }

@@ -143,11 +143,18 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     const named = wanted;
     wanted = new Set();
     const organisations = named === null ? await waiting(now) : [...named];
-    const slow = new Set(deps.webhook.load().open);
-    for (const id of probed.keys()) if (!slow.has(id)) probed.delete(id);
+    const { open, slow } = deps.webhook.load();
+    const slowUrls = new Map<string, string[]>();
+    for (const { organisationId, url } of slow)
+      slowUrls.set(organisationId, [...(slowUrls.get(organisationId) ?? []), url]);
+    for (const id of probed.keys()) if (!slowUrls.has(id)) probed.delete(id);
     for (const organisation of organisations) {
-      const places = placesOf(organisation, slow.has(organisation), now);
-      for (const row of places > 0 ? await due(organisation, now, places) : []) start(row, now);
+      const former = open.includes(organisation) ? [] : (slowUrls.get(organisation) ?? []);
+      const places = placesOf(organisation, open.includes(organisation), now);
+      for (const row of places > 0 ? await due(organisation, now, places, { except: former }) : []) start(row, now);
+      // A webhook that was replaced and only times out does not keep back what is for the new one.
+      const probes = former.length > 0 && mayProbe(organisation, now) ? 1 : 0;
+      for (const row of probes > 0 ? await due(organisation, now, probes, { only: former }) : []) start(row, now);
     }
     const next = await db
       .selectFrom("outbox")
@@ -177,16 +184,19 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   /** How many more deliveries the organisation may have in flight. */
   function placesOf(organisation: string, isSlow: boolean, now: number): number {
     const taken = inFlightOf.get(organisation) ?? 0;
-    if (isSlow) {
-      // What its gate would turn away need not be read, claimed and put back.
-      if (taken > 0 || now < (probed.get(organisation) ?? 0) + PROBE_EVERY_MS) return 0;
-      probed.set(organisation, now);
-      return 1;
-    }
+    // What its gate would turn away need not be read, claimed and put back.
+    if (isSlow) return taken === 0 && mayProbe(organisation, now) ? 1 : 0;
     const shared = Math.min(IN_FLIGHT_PER_ORGANISATION_LIMIT - taken, IN_FLIGHT_LIMIT - inFlight.size);
     const places = Math.max(shared, OWN_PLACES - taken);
     if (places <= 0 && taken < IN_FLIGHT_PER_ORGANISATION_LIMIT) crowdedOut.add(organisation);
     return places;
+  }
+
+  /** Whether one of a slow organisation's deliveries is tried now; then the next one is later. */
+  function mayProbe(organisation: string, now: number): boolean {
+    if (now < (probed.get(organisation) ?? 0) + PROBE_EVERY_MS) return false;
+    probed.set(organisation, now);
+    return true;
   }
 
   /** The organisations with events that are due: from one to the next in the index, however many events each has. */
@@ -209,7 +219,13 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     return rows.map(({ id }) => id);
   }
 
-  async function due(organisation: string, now: number, places: number): Promise<readonly Row[]> {
+  /** `urls`: of which webhooks. */
+  async function due(
+    organisation: string,
+    now: number,
+    places: number,
+    urls: { readonly only?: readonly string[]; readonly except?: readonly string[] },
+  ): Promise<readonly Row[]> {
     const taken = [...inFlight].filter(([, delivery]) => delivery.organisation === organisation).map(([id]) => id);
     let query = db
       .selectFrom("outbox")
@@ -221,6 +237,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       .orderBy("next_attempt_at")
       .orderBy("client_id")
       .limit(places + held.size);
+    if (urls.only !== undefined) query = query.where("url", "in", urls.only);
+    if (urls.except !== undefined && urls.except.length > 0) query = query.where("url", "not in", urls.except);
     if (taken.length > 0) query = query.where("id", "not in", taken);
     const rows = await query.execute();
     return rows.filter((row) => !held.has(Number(row.client_id))).slice(0, places);
@@ -233,10 +251,11 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       // Claimed before it is posted: a failing store stops deliveries instead of repeating them without end.
       const claim = { attempts, next_attempt_at: now + deps.deadlineMs };
       await db.updateTable("outbox").set(claim).where("id", "=", row.id).execute();
-      const { keys } = await deps.customers.of(row.organisation_id);
+      const { keys, webhook } = await deps.customers.of(row.organisation_id);
       const answer = await deps.webhook.post({
         organisationId: row.organisation_id,
         url: row.url,
+        isFormer: row.url !== webhook,
         id: row.id,
         body: Buffer.from(row.body, "latin1"),
         keys,

@@ -3,6 +3,7 @@ import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql } from "ky
 import type { EndReason } from "../media/events.ts";
 import type { Schema } from "../store/schema.ts";
 import { together } from "../store/together.ts";
+import { step } from "./admission-steps.ts";
 import { addUsage } from "./usage.ts";
 import { doneBody, type WebhookSubject } from "./webhook-body.ts";
 import { newWebhookId } from "./webhook-signature.ts";
@@ -24,26 +25,24 @@ export type RecordedEndReason = EndReason | "gateway_restarted" | "stream_withdr
 
 /** The intent row of W17a. */
 export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: number): Promise<void> {
-  await db
-    .insertInto("publish")
-    .values({
-      client_id: intent.clientId,
-      organisation_id: intent.organisationId,
-      stream_id: intent.streamId,
-      name: intent.name,
-      app: intent.app,
-      arguments: intent.arguments === null ? null : Buffer.from(intent.arguments).toString("latin1"),
-      address: intent.address,
-      webhook: intent.webhook,
-      state: "asking",
-      asked_at: now,
-      accepted_at: null,
-      ended_at: null,
-      end_reason: null,
-      bytes_in: 0,
-      bytes_out: 0,
-    })
-    .execute();
+  const publish = db.insertInto("publish").values({
+    client_id: intent.clientId,
+    organisation_id: intent.organisationId,
+    stream_id: intent.streamId,
+    name: intent.name,
+    app: intent.app,
+    arguments: intent.arguments === null ? null : Buffer.from(intent.arguments).toString("latin1"),
+    address: intent.address,
+    webhook: intent.webhook,
+    state: "asking",
+    asked_at: now,
+    accepted_at: null,
+    ended_at: null,
+    end_reason: null,
+    bytes_in: 0,
+    bytes_out: 0,
+  });
+  await step("intent", () => publish.execute(), intent.clientId);
 }
 
 /** The answer was no. A denied publish never gets a publish_done. At most some hundred `clientIds`. */
@@ -71,7 +70,7 @@ export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number
     .where("client_id", "=", intent.clientId)
     .where("state", "=", "asking")
     .where((eb) => eb.exists(isLive(eb, intent.streamId)));
-  const [streams] = await together(db, [stream.compile(), publish.compile()]);
+  const [streams] = await step("live", () => together(db, [stream.compile(), publish.compile()]), intent.clientId);
   return streams === 1;
 }
 

@@ -78,10 +78,11 @@ export function createUpdate(
     const snapshot = deps.media().snapshot(clientId);
     if (snapshot === null) return "continue"; // not started yet, or its end is on the way
     const now = clock.now();
-    const { keys, settings } = await deps.customers.of(organisationId);
+    const { keys, settings, webhook } = await deps.customers.of(organisationId);
     const answer = await deps.webhook.post({
       organisationId,
       url,
+      isFormer: url !== webhook,
       id: newWebhookId(),
       body: updateBody(publish, {
         time: Math.max(0, Math.floor((now - publish.acceptedAt) / 1_000)),

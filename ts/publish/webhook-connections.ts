@@ -4,6 +4,7 @@ import { createSecureContext, rootCertificates } from "node:tls";
 import { Agent, buildConnector } from "undici";
 import { guardConnector, guardedLookup } from "./address-guard.ts";
 import type { Resolve } from "./resolver.ts";
+import { handingOutSockets, watchedPool } from "./webhook-steps.ts";
 
 /** How long an idle connection is kept when the customer does not say otherwise, ms. */
 const KEEP_ALIVE_MS = 30_000;
@@ -33,10 +34,13 @@ export function createConnections(options: {
   // One context for all connections: parsing the public roots anew costs milliseconds each time.
   const { webhookCa } = options;
   const secureContext = createSecureContext(webhookCa === null ? {} : { ca: [...rootCertificates, webhookCa] });
-  const plain = buildConnector({ timeout: CONNECT_LIMIT_MS, secureContext, lookup: guardedLookup(options) });
+  const plain = handingOutSockets(
+    buildConnector({ timeout: CONNECT_LIMIT_MS, secureContext, lookup: guardedLookup(options) }),
+  );
   const connect = options.dev ? plain : guardConnector(plain);
   const inTurn = startPacing();
   return new Agent({
+    factory: watchedPool,
     connect: (target, callback) =>
       inTurn(() => {
         try {

@@ -5,6 +5,7 @@ import type { Deadline } from "./deadline.ts";
 import type { WebhookAnswer } from "./webhook-answer.ts";
 import { NotConnected } from "./webhook-connections.ts";
 import { failureOf } from "./webhook-failure.ts";
+import type { ConnectionPlace, ConnectionSteps, WatchingRequest } from "./webhook-steps.ts";
 
 /** Most body bytes read from an answer before its connection is dropped (W10). */
 const ANSWER_BODY_LIMIT_BYTES = 64 * 1024;
@@ -30,6 +31,9 @@ export interface Exchanged {
   readonly mayRetry: boolean;
 }
 
+/** Of a reused connection no more than its address. `firstByteMs`: from the request to the status line, ms. */
+type ExchangeSteps = Partial<ConnectionSteps> & { readonly reused?: true; readonly firstByteMs: number | null };
+
 /** Begins at once. `exchanged` is known as soon as it can be; `ended` when the connection is free or gone. Neither
  *  rejects, and both have happened when `deadline` is over. */
 export class Exchange implements Dispatcher.DispatchHandler {
@@ -44,6 +48,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Of a body that may hold a reason; null when there is none to look for. */
   #chunks: Buffer[] | null = null;
   #bytes = 0;
+  /** Where its connection is, and the newest one there before it. */
+  #place: { readonly place: ConnectionPlace; readonly before: ConnectionSteps | null } | null = null;
+  #writtenAt: number | null = null;
+  #firstByteMs: number | null = null;
 
   constructor(dispatcher: Dispatcher, request: Request, deadline: Deadline) {
     this.exchanged = new Promise((resolve) => {
@@ -55,14 +63,31 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#deadline = deadline;
     deadline.whenOver(this.#late);
     const { url, headers, body } = request;
-    dispatcher.dispatch(
-      { origin: url.origin, path: url.pathname + url.search, method: "POST", headers: [...headers], body },
-      this,
-    );
+    const dispatched: WatchingRequest = {
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method: "POST",
+      headers: [...headers],
+      body,
+      onPlace: (place) => {
+        this.#place = { place, before: place.newest };
+      },
+    };
+    dispatcher.dispatch(dispatched, this);
+  }
+
+  /** How far it came, and how long each step took; in words that hold no secret. */
+  get steps(): ExchangeSteps {
+    const { place, before } = this.#place ?? { place: null, before: null };
+    const newest = place?.newest ?? null;
+    const isReused = newest !== null && newest === before;
+    const address = newest?.address ?? null;
+    return { ...(isReused ? { address, reused: true } : newest), firstByteMs: this.#firstByteMs };
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
+    this.#writtenAt = performance.now();
     // The connection came too late: not one byte is written on it for this call.
     if (this.#deadline.over) controller.abort(new Error("too late"));
   }
@@ -70,6 +95,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Headers): void {
     if (status < 200) return;
     this.#status = status;
+    if (this.#writtenAt !== null) this.#firstByteMs = performance.now() - this.#writtenAt;
     this.#retryAfter = single(headers["retry-after"]);
     const type = single(headers["content-type"]) ?? "";
     const mayHoldReason = status === 403 && /^text\/plain\s*(;|$)/i.test(type);

@@ -1,6 +1,7 @@
 // Posts one event to a customer's webhook and says what came back. Knows deadlines, signatures, the gate of each
 // customer and the one retry; not what an answer means for a publish.
 import type { Logger } from "pino";
+import { step } from "./admission-steps.ts";
 import { CustomerGate, type Entry } from "./customer-gate.ts";
 import { Deadline } from "./deadline.ts";
 import type { Resolve } from "./resolver.ts";
@@ -28,6 +29,8 @@ export interface WebhookCall {
   readonly retryConnection: boolean;
   /** Called when the customer is about to be asked; never called when the gate lets nothing through. */
   readonly begun?: () => void;
+  /** The organisation has another webhook by now, or none. Without: not known, as at a publish. */
+  readonly isFormer?: boolean;
   /** What it is about, for whoever observes. */
   readonly event: {
     readonly call: "publish" | "update_publish" | "publish_done";
@@ -44,10 +47,27 @@ export type WebhookObserver = (call: WebhookCall, answer: WebhookAnswer, tookMs:
 export interface Webhook {
   /** Never rejects: no usable answer is a value. Resolves `deadlineMs` after the call at the latest. */
   post(call: WebhookCall): Promise<WebhookAnswer>;
-  /** Calls in flight and waiting now, and the organisations whose breaker is open. */
-  load(): { readonly inFlight: number; readonly waiting: number; readonly open: readonly string[] };
+  /** Calls in flight and waiting now; the organisations whose webhook, as it is now, has an open breaker; and every URL
+   *  with one, former webhooks too. */
+  load(): {
+    readonly inFlight: number;
+    readonly waiting: number;
+    readonly open: readonly string[];
+    readonly slow: readonly { readonly organisationId: string; readonly url: string }[];
+  };
+  /** From now on `url` is the organisation's webhook, or there is none (null): it starts with a closed breaker, and
+   *  what remains to be sent to former ones counts for `load().open` no more. */
+  changed(organisationId: string, url: string | null): void;
   /** Closes every connection; calls still in flight become unreachable. */
   close(): Promise<void>;
+}
+
+interface Gate {
+  readonly organisationId: string;
+  readonly url: string;
+  readonly gate: CustomerGate;
+  /** The organisation has another webhook by now, or none: as the last who knew said. */
+  isFormer: boolean;
 }
 
 /** `webhookCa`: PEM certificates trusted beside the public ones, or null. `dev` allows private addresses. */
@@ -62,14 +82,20 @@ export function createWebhook(options: {
 }): Webhook {
   const { log, clock } = options;
   const agent = createConnections(options);
-  /** By organisation and origin: an organisation that moves its webhook starts anew. */
-  const gates = new Map<string, { readonly organisationId: string; readonly gate: CustomerGate }>();
+  /** By organisation and URL: an organisation that moves its webhook starts anew. */
+  const gates = new Map<string, Gate>();
 
   return {
     async post(call) {
       const startedAt = performance.now(); // durations, not the time of day: the given clock may be set back
-      const answer = await postWithin(new Deadline(call.deadlineMs), call, startedAt);
+      const trace: Trace = { waitedMs: null, attempts: [] };
+      const answer = await step(
+        "webhook",
+        () => postWithin(new Deadline(call.deadlineMs), call, startedAt, trace),
+        call.event.clientId,
+      );
       const tookMs = performance.now() - startedAt;
+      if (log.isLevelEnabled("debug")) log.debug(lineOf(call, answer, tookMs, trace), "webhook called");
       if (answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS) {
         log.warn({ host: new URL(call.url).host, tookMs: Math.round(tookMs) }, "webhook answered slowly");
       }
@@ -81,8 +107,17 @@ export function createWebhook(options: {
       return {
         inFlight: all.reduce((sum, { gate }) => sum + gate.inFlight, 0),
         waiting: all.reduce((sum, { gate }) => sum + gate.waiting, 0),
-        open: all.filter(({ gate }) => gate.isOpen).map(({ organisationId }) => organisationId),
+        open: all.filter(({ gate, isFormer }) => gate.isOpen && !isFormer).map(({ organisationId }) => organisationId),
+        slow: all.filter(({ gate }) => gate.isOpen),
       };
+    },
+    changed(organisationId, url) {
+      for (const [key, known] of gates) {
+        if (known.organisationId !== organisationId) continue;
+        known.isFormer = known.url !== url;
+        known.gate.reset();
+        forget(key, known.gate);
+      }
     },
     async close() {
       await agent.destroy();
@@ -90,11 +125,17 @@ export function createWebhook(options: {
   };
 
   /** Clears the deadline when the connection is free again. */
-  async function postWithin(deadline: Deadline, call: WebhookCall, startedAt: number): Promise<WebhookAnswer> {
+  async function postWithin(
+    deadline: Deadline,
+    call: WebhookCall,
+    startedAt: number,
+    trace: Trace,
+  ): Promise<WebhookAnswer> {
     const url = new URL(call.url);
-    const key = `${call.organisationId} ${url.origin}`;
-    const { gate } = gateOf(key, call.organisationId);
+    const key = `${call.organisationId} ${call.url}`;
+    const { gate } = gateOf(key, call);
     const entry = await gate.enter(startedAt, deadline);
+    trace.waitedMs = performance.now() - startedAt;
     if (entry !== "entered") {
       deadline.clear();
       forget(key, gate);
@@ -103,12 +144,14 @@ export function createWebhook(options: {
     call.begun?.();
     let exchange = new Exchange(agent, requestOf(call, url, clock.now()), deadline);
     let { answer, mayRetry } = await exchange.exchanged;
+    trace.attempts.push({ exchange, answer });
     if (mayRetry && call.retryConnection) {
       await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
       // Too late for another: what the first one came to says more than that.
       if (!deadline.over) {
         exchange = new Exchange(agent, requestOf(call, url, clock.now()), deadline);
         ({ answer } = await exchange.exchanged);
+        trace.attempts.push({ exchange, answer });
       }
     }
     void exchange.ended.then(() => {
@@ -118,12 +161,11 @@ export function createWebhook(options: {
     return answer;
   }
 
-  function gateOf(key: string, organisationId: string) {
-    const known = gates.get(key);
-    if (known !== undefined) return known;
-    const fresh = { organisationId, gate: new CustomerGate() };
-    gates.set(key, fresh);
-    return fresh;
+  function gateOf(key: string, { organisationId, url, isFormer }: WebhookCall): Gate {
+    const known = gates.get(key) ?? { organisationId, url, gate: new CustomerGate(), isFormer: false };
+    known.isFormer = isFormer ?? known.isFormer;
+    gates.set(key, known);
+    return known;
   }
 
   function leave(key: string, gate: CustomerGate, answer: WebhookAnswer, url: URL): void {
@@ -137,6 +179,42 @@ export function createWebhook(options: {
   function forget(key: string, gate: CustomerGate): void {
     if (gate.isIdle) gates.delete(key);
   }
+}
+
+/** What a call went through, for the log. */
+interface Trace {
+  /** For a place, ms. */
+  waitedMs: number | null;
+  readonly attempts: { readonly exchange: Exchange; readonly answer: WebhookAnswer }[];
+}
+
+/** Of the URL no more than its host, of the publish its client id: the rest may be secret. */
+function lineOf({ organisationId, url, id, event }: WebhookCall, answer: WebhookAnswer, tookMs: number, trace: Trace) {
+  const { call, clientId, attempt } = event;
+  return {
+    clientId,
+    organisation: organisationId,
+    call,
+    webhookId: id,
+    host: new URL(url).host,
+    delivery: attempt,
+    waitedMs: rounded(trace.waitedMs),
+    attempts: trace.attempts.map(({ exchange: { steps }, answer: came }) => ({
+      ...Object.fromEntries(Object.entries(steps).map(([name, value]) => [name, rounded(value)])),
+      ...outcomeOf(came),
+    })),
+    ...outcomeOf(answer),
+    tookMs: rounded(tookMs),
+  };
+}
+
+function outcomeOf(answer: WebhookAnswer): object {
+  return answer.outcome === "answered" ? { status: answer.status } : { cause: answer.cause, detail: answer.detail };
+}
+
+/** To a tenth of a millisecond. */
+function rounded<T>(value: T): T | number {
+  return typeof value === "number" ? Math.round(value * 10) / 10 : value;
 }
 
 /** Why the gate let nothing out. */

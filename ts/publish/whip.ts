@@ -40,6 +40,9 @@ export type WhipOutcome =
       readonly outcome: "opened";
       readonly session: string;
       readonly clientId: number;
+      /** Ids. */
+      readonly organisation: string;
+      readonly stream: string;
       readonly etag: string;
       readonly answer: string;
       /** Values of the Link header, one per ICE server. */
@@ -63,6 +66,8 @@ export interface Whip {
   /** Validates, asks, opens, in this order: nothing is made before the customer said yes (P5). */
   open(request: WhipRequest): Promise<WhipOutcome>;
   has(session: string): boolean;
+  /** Whose session it is; null when there is none (any more). */
+  find(session: string): { readonly clientId: number; readonly organisation: string; readonly stream: string } | null;
   /** A trickled fragment (P8). `matches` judges the session's entity tag before anything is done. */
   patch(session: string, fragment: string, matches: (etag: string) => boolean): PatchOutcome;
   /** Why it is no fragment at all; null when it is one. */
@@ -86,6 +91,9 @@ export interface WhipDeps {
 
 interface Session {
   readonly clientId: number;
+  /** Ids. */
+  readonly organisation: string;
+  readonly stream: string;
   etag: string;
 }
 
@@ -116,8 +124,10 @@ export function createWhip(deps: WhipDeps): Whip {
     }
     const { address, claims } = request;
     const asked = { app: APP, name, arguments: customArguments, address, claims };
-    const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams, maxBitrateKbps }) =>
-      media().openWhip({
+    let [organisation, stream] = ["", ""];
+    const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams, maxBitrateKbps }) => {
+      [organisation, stream] = [intent.organisationId, intent.streamId];
+      return media().openWhip({
         clientId,
         name: intent.name,
         offer,
@@ -128,20 +138,20 @@ export function createWhip(deps: WhipDeps): Whip {
         maxBitrateKbps,
         audioBitrate: request.audioBitrate,
         connectInfo: request.connectInfo === null ? null : writeAmf0(request.connectInfo),
-      }),
-    );
+      });
+    });
     if (opened.outcome === "denied") return opened;
     const { clientId, answer } = opened;
     const session = randomUUID();
     const etag = newTag();
-    sessions.set(session, { clientId, etag });
+    sessions.set(session, { clientId, organisation, stream, etag });
     place.opened(clientId);
     publishing.onEnded(clientId, () => {
       sessions.delete(session);
       place.release();
     });
     const links = iceServerLinks(deps.ice.servers, deps.ice.turnSecret, clientId, clock.now());
-    return { outcome: "opened", session, clientId, etag, answer, links };
+    return { outcome: "opened", session, clientId, organisation, stream, etag, answer, links };
   }
 
   return {
@@ -161,6 +171,12 @@ export function createWhip(deps: WhipDeps): Whip {
       }
     },
     has: (session) => sessions.has(session),
+    find(id) {
+      const session = sessions.get(id);
+      if (session === undefined) return null;
+      const { clientId, organisation, stream } = session;
+      return { clientId, organisation, stream };
+    },
     refuseFragment: (fragment) => media().refuseFragment(fragment),
     patch(id, fragment, matches) {
       const session = sessions.get(id);

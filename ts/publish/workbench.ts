@@ -19,13 +19,14 @@ const MASK = "***";
 const TEST_ADDRESS = "192.0.2.1";
 const TEST_CLIENT_ID = 0;
 
-/** A delivery as it may be shown: secrets are masked. */
+/** A delivery as it may be shown: secrets in its body are masked. */
 export interface Delivery {
   /** The webhook-id. */
   readonly id: string;
   readonly call: DeliveryTable["call"];
   readonly clientId: number;
   readonly name: string;
+  /** Whole: not everybody may see its query. */
   readonly url: string;
   readonly body: string;
   readonly outcome: string;
@@ -64,11 +65,13 @@ export interface Workbench {
   replay(organisationId: string, id: string, sending: () => Promise<void>): Promise<Called>;
   /** Asks the webhook about a publish that does not exist: client id 0. Throws `WebhookMissing`. */
   test(organisationId: string, customArguments: Uint8Array | null): Promise<Called>;
+  /** The organisation has another webhook now, or none (null): what was learned of the former one is forgotten. */
+  webhookChanged(organisationId: string, url: string | null): void;
 }
 
 export function createWorkbench(deps: {
   readonly db: Kysely<Schema>;
-  readonly webhook: Pick<Webhook, "post">;
+  readonly webhook: Pick<Webhook, "post" | "changed">;
   readonly deliveries: Pick<DeliveryLog, "flush">;
   readonly customers: Pick<Customers, "of">;
   readonly clock: { now(): number };
@@ -110,6 +113,7 @@ export function createWorkbench(deps: {
   }
 
   return {
+    webhookChanged: webhook.changed,
     async list(organisationId, filter) {
       await deliveries.flush();
       let query = db.selectFrom("delivery").selectAll().where("organisation_id", "=", organisationId);
@@ -180,7 +184,7 @@ function shown(row: Selectable<DeliveryTable>): Delivery {
     call: row.call,
     clientId: Number(row.client_id),
     name: row.name,
-    url: maskedUrl(row.url),
+    url: row.url,
     body: masked(row.body),
     outcome: row.outcome,
     status: row.status === null ? null : Number(row.status),
@@ -202,9 +206,4 @@ function masked(form: string): string {
       return at === -1 ? MASK : `${pair.slice(0, at)}=${MASK}`;
     })
     .join("&");
-}
-
-function maskedUrl(url: string): string {
-  const at = url.indexOf("?");
-  return at === -1 ? url : `${url.slice(0, at)}?${masked(url.slice(at + 1))}`;
 }

@@ -1,0 +1,42 @@
+// The headers that an API key may come in (M3): x-service-apikey, and those that the operator names.
+
+export const API_KEY_HEADER = "x-service-apikey";
+
+const HOP_BY_HOP = "it is for one connection only, and proxies drop it";
+const ABOUT_THE_BODY = "it describes the request";
+/** Headers that mean something else already, and what. */
+const TAKEN: ReadonlyMap<string, string> = new Map([
+  ["authorization", "it carries web tokens"],
+  ["proxy-authorization", "it is for proxies"],
+  ["cookie", "it carries the sessions of people"],
+  ["set-cookie", "it is for answers"],
+  ["x-csrf-token", "it proves that a page of ours made the request"],
+  ["connection", HOP_BY_HOP],
+  ["keep-alive", HOP_BY_HOP],
+  ["proxy-authenticate", HOP_BY_HOP],
+  ["proxy-connection", HOP_BY_HOP],
+  ["te", HOP_BY_HOP],
+  ["trailer", HOP_BY_HOP],
+  ["transfer-encoding", HOP_BY_HOP],
+  ["upgrade", HOP_BY_HOP],
+  ["host", ABOUT_THE_BODY],
+  ["content-length", ABOUT_THE_BODY],
+  ["content-type", ABOUT_THE_BODY],
+  ["origin", "browsers set it"],
+  ["x-forwarded-for", "proxies set it"],
+]);
+
+/** Why none of these headers can carry API keys, one sentence for each that cannot. `names` in lower case. */
+export function refusalsOfHeaders(names: readonly string[]): readonly string[] {
+  return names.flatMap((name) => {
+    const reason = TAKEN.get(name);
+    return reason === undefined ? [] : [`http.api_key_headers must not name ${name}: ${reason}`];
+  });
+}
+
+/** The API key of a request, null when no header has one. Two different keys are none: the text that comes of them is in
+ *  no store, because no header value holds a line feed. `more`: headers beside x-service-apikey. */
+export function apiKeyIn(header: (name: string) => string | undefined, more: readonly string[]): string | null {
+  const shown = [API_KEY_HEADER, ...more].map(header).filter((key) => key !== undefined);
+  return shown.length === 0 ? null : [...new Set(shown)].join("\n");
+}

@@ -1,0 +1,100 @@
+// What a connection to a webhook came to and how long each step took: for the log at debug, so that a customer's slow
+// name server, network, TLS or application can be told apart. It changes nothing about the connection.
+import type { Socket } from "node:net";
+import { type buildConnector, Client, type Dispatcher, Pool } from "undici";
+
+/** One connection, or the attempt at one; what it did not come to is null. Durations in ms. */
+export interface ConnectionSteps {
+  /** What the name resolved to; empty when the URL holds an address. */
+  readonly resolved: readonly string[];
+  /** What was connected to. */
+  readonly address: string | null;
+  readonly dnsMs: number | null;
+  readonly connectMs: number | null;
+  readonly tlsMs: number | null;
+}
+
+/** The place of one connection in the pool: the newest one that was made there. */
+export interface ConnectionPlace {
+  readonly newest: ConnectionSteps | null;
+}
+
+/** A request that wants to know on which connection it goes. */
+export interface WatchingRequest extends Dispatcher.DispatchOptions {
+  readonly onPlace?: (place: ConnectionPlace) => void;
+}
+
+/** `factory` of an Agent: pools whose connections are watched. */
+export function watchedPool(origin: string | URL, options: object): Dispatcher {
+  return new Pool(origin, {
+    ...options,
+    factory: (of: URL, more: object) => new WatchedClient(of, more as Client.Options),
+  });
+}
+
+class WatchedClient extends Client {
+  readonly #place: { newest: ConnectionSteps | null };
+
+  constructor(origin: URL, options: Client.Options) {
+    const place = { newest: null };
+    const { connect } = options;
+    super(origin, typeof connect === "function" ? { ...options, connect: watched(connect, place) } : options);
+    this.#place = place;
+  }
+
+  override dispatch(options: WatchingRequest, handler: Dispatcher.DispatchHandler): boolean {
+    options.onPlace?.(this.#place);
+    return super.dispatch(options, handler);
+  }
+}
+
+function watched(
+  connect: buildConnector.connector,
+  place: { newest: ConnectionSteps | null },
+): buildConnector.connector {
+  return (target, callback) => {
+    const begun = (socket: Socket): void => {
+      place.newest = watch(socket);
+    };
+    connect({ ...target, begun } as WatchedTarget, callback);
+  };
+}
+
+type WatchedTarget = buildConnector.Options & { readonly begun?: (socket: Socket) => void };
+
+/** Wraps the connector that opens sockets: whoever watches is handed each of them. */
+export function handingOutSockets(connect: buildConnector.connector): buildConnector.connector {
+  return (target, callback) => {
+    // The connector returns the socket that it begins; its types do not say so.
+    const socket = connect(target, callback) as unknown as Socket | undefined;
+    if (socket !== undefined) (target as WatchedTarget).begun?.(socket);
+  };
+}
+
+function watch(socket: Socket): ConnectionSteps {
+  let from = performance.now();
+  const since = (): number => {
+    const [before, now] = [from, performance.now()];
+    from = now;
+    return now - before;
+  };
+  const steps = {
+    resolved: [] as string[],
+    address: null as string | null,
+    dnsMs: null as number | null,
+    connectMs: null as number | null,
+    tlsMs: null as number | null,
+  };
+  socket.on("lookup", (error: Error | null, address: string) => {
+    steps.dnsMs ??= since();
+    if (error === null) steps.resolved.push(address);
+  });
+  socket.once("connect", () => {
+    steps.connectMs = since();
+    steps.address = socket.remoteAddress ?? null;
+  });
+  socket.once("secureConnect", () => {
+    steps.tlsMs = since();
+  });
+  return steps;
+}

@@ -1,0 +1,81 @@
+// How the value of a setting is read, from text and from TOML. Which settings there are is said in settings.ts.
+import { isIP } from "node:net";
+import { isNetwork } from "./network.ts";
+
+/** How a value is read. Both readers return undefined for what is not `wanted`. */
+export interface Kind<T> {
+  /** Completes "must be …". */
+  readonly wanted: string;
+  readonly fromText: (text: string) => T | undefined;
+  readonly fromToml: (value: unknown) => T | undefined;
+}
+
+export const text: Kind<string> = textWhere("text", (value) => value !== "");
+export const optionalText: Kind<string | null> = text;
+export const port = integer(0, 65_535, "a port from 0 to 65535 (0: any free one)");
+export const onOff: Kind<boolean> = {
+  wanted: "true or false",
+  fromText: (value) =>
+    /^(true|on|yes|1)$/i.test(value) ? true : /^(false|off|no|0)$/i.test(value) ? false : undefined,
+  fromToml: (value) => (typeof value === "boolean" ? value : undefined),
+};
+export const hosts = list("host names or addresses", (value) => /^[^\s/@?#]+$/.test(value));
+export const addresses = list("IP addresses", (value) => isIP(value) !== 0);
+export const networks = list("IP addresses or networks such as 10.0.0.0/8", isNetwork);
+export const iceServers = list("stun:, turn: or turns: URIs", (value) => /^(stuns?|turns?):[^\s<>,;"]+$/.test(value));
+export const perSecond = integer(0, 1_000_000, "a number from 0 to 1000000 (0: no limit)");
+export const rtmpUrls = list("RTMP URLs (rtmp:// or rtmps://)", (value) => /^rtmps?:\/\/[^\s/]+\/\S+$/.test(value));
+export const webUrl: Kind<string | null> = textWhere("an http or https URL without path", (value) =>
+  /^https?:\/\/[^\s/?#@]+\/?$/.test(value),
+);
+export const apiKey: Kind<string | null> = textWhere("24 to 128 characters that an HTTP header can carry", (value) =>
+  /^[\x21-\x7e][\x20-\x7e]{22,126}[\x21-\x7e]$/.test(value),
+);
+export const password: Kind<string | null> = textWhere("12 to 256 bytes of text", (value) => {
+  return [...value].length >= 12 && Buffer.byteLength(value) <= 256;
+});
+/** Tokens as HTTP has them (RFC 9110 5.6.2), in the case in which they are compared. */
+export const headerNames: Kind<readonly string[]> = lowerCase(
+  list("HTTP header names", (value) => /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(value)),
+);
+
+function textWhere(wanted: string, accepts: (value: string) => boolean): Kind<string> {
+  const read = (value: unknown) => (typeof value === "string" && accepts(value) ? value : undefined);
+  return { wanted, fromText: read, fromToml: read };
+}
+
+export function integer(least: number, most: number, wanted: string): Kind<number> {
+  const read = (value: number) => (Number.isInteger(value) && value >= least && value <= most ? value : undefined);
+  return {
+    wanted,
+    fromText: (value) => (/^\d+$/.test(value) ? read(Number(value)) : undefined),
+    fromToml: (value) => (typeof value === "number" ? read(value) : undefined),
+  };
+}
+
+export function oneOf<const T extends string>(...values: readonly T[]): Kind<T> {
+  const read = (value: unknown) => values.find((known) => known === value);
+  return { wanted: values.join(", "), fromText: read, fromToml: read };
+}
+
+/** As text the members are separated by commas. */
+function list(wanted: string, accepts: (value: string) => boolean): Kind<readonly string[]> {
+  const read = (values: readonly unknown[]) =>
+    values.every((value): value is string => typeof value === "string" && accepts(value)) ? values : undefined;
+  return {
+    wanted: `a list of ${wanted}`,
+    fromText: (value) =>
+      read(
+        value
+          .split(",")
+          .map((part) => part.trim())
+          .filter((part) => part !== ""),
+      ),
+    fromToml: (value) => (Array.isArray(value) ? read(value) : undefined),
+  };
+}
+
+function lowerCase({ wanted, fromText, fromToml }: Kind<readonly string[]>): Kind<readonly string[]> {
+  const lower = (values: readonly string[] | undefined) => values?.map((value) => value.toLowerCase());
+  return { wanted, fromText: (value) => lower(fromText(value)), fromToml: (value) => lower(fromToml(value)) };
+}
