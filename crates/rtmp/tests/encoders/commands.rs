@@ -94,7 +94,7 @@ fn another_app_is_refused_and_the_connection_closed() {
     let refused = status("error", "NetConnection.Connect.InvalidApp", "There is no such app");
     let want = reply(0, "_error", 1.0, &[null(), refused]);
     assert_eq!(encoder.replies().last(), Some(&want));
-    assert_eq!(encoder.events(), [ServerEvent::Close]);
+    assert_eq!(encoder.events(), [ServerEvent::AppRefused, ServerEvent::Close]);
 }
 
 #[test]
