@@ -25,6 +25,7 @@ const stores = [
   "publish-{lifecycle,admission,sessions,stopped}",
   "outbox-turns",
   "retention",
+  "delivery-log",
   "webhook-{management,settings}",
   "whip-{denials,token}",
 ];
