@@ -26,6 +26,7 @@ const stores = [
   "outbox-turns",
   "retention",
   "delivery-log",
+  "pruning",
   "webhook-{management,settings}",
   "whip-{denials,token}",
 ];
