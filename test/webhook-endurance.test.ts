@@ -1,5 +1,6 @@
 // Short forms of R7, R8, R9 and of the isolation of customers (W25). The long ones print their figures:
-// `npm run bench -- webhook durability 10000`, `kills 100`, `faults 200`, `isolation`, `tenants`. They run what is built in dist.
+// `npm run bench -- webhook durability 10000`, `kills 100`, `faults 200`, `isolation`, `tenants`. They run what is built in
+// dist.
 import { expect, test } from "vitest";
 import { durability } from "../scripts/bench/_webhook-durability.mjs";
 import { faults } from "../scripts/bench/_webhook-faults.mjs";

@@ -3,6 +3,7 @@ export function pruning(options: {
   seconds?: number;
   rounds?: number;
   databaseUrl?: string | null;
-}): Promise<
-  { kind: string; ratio: number; rows: number; slowest: number; statements: number; alone: number[]; beside: number[] }[]
->;
+}): Promise<{
+  kinds: { kind: string; rows: number; slowest: number; statements: number; alone: number[]; beside: number[] }[];
+  denied: number;
+}>;

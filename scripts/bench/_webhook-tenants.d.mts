@@ -3,4 +3,4 @@ export function tenants(
   rounds?: number,
   organisations?: number,
   hanging?: number,
-): Promise<{ ratio: number; alone: number[]; healthy: number[]; hanging: number[] }>;
+): Promise<{ wrong: number; alone: number[]; healthy: number[]; hanging: number[] }>;

@@ -1,4 +1,5 @@
-// What the customer's webhook costs and withstands: `npm run bench -- webhook [speed | isolation | tenants | faults | durability | kills] …`.
+// What the customer's webhook costs and withstands:
+// `npm run bench -- webhook [speed | isolation | tenants | faults | durability | kills] …`.
 const MEASUREMENTS = {
   speed: async (...args) => (await import("./_webhook-speed.mjs")).speed(...args),
   isolation: async (...args) => (await import("./_webhook-isolation.mjs")).isolation(...args),
