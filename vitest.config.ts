@@ -25,6 +25,8 @@ const stores = [
   "publish-{lifecycle,admission,sessions,stopped}",
   "outbox-turns",
   "retention",
+  "delivery-log",
+  "pruning",
   "webhook-{management,settings,url}",
   "whip-{denials,token}",
 ];

@@ -36,6 +36,7 @@ const STOPWATCHES = new Set([
   "ts/publish/webhook.ts",
   "ts/publish/webhook-exchange.ts",
   "ts/publish/webhook-steps.ts",
+  "ts/store/portions.ts",
 ]);
 const NO_HONO = new Set(["publish", "organisation", "token", "store", "media"]);
 

@@ -65,6 +65,48 @@ test.each([
   60_000 + ROUNDS * 500,
 );
 
+test(
+  "disabling an organisation misses no publish that is being admitted",
+  async () => {
+    const { publishing, db, media, clock } = stage;
+    const allowed: number[] = [];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const id = `org-of-round${round}`;
+      const name = `Ab1Cd-disabled${round}`;
+      const times = { created_at: clock.ms, updated_at: clock.ms };
+      const organisation = { id, hash: id, name: id, plan: "paid", enabled: 1, webhook: customer.url } as const;
+      await db
+        .insertInto("organisation")
+        .values({ ...organisation, ...times })
+        .execute();
+      await addStream(db, name, "created", id);
+      const request = stage.ask(name);
+      await pause((round / ROUNDS) * ADMISSION_MS);
+      await db.updateTable("organisation").set({ enabled: 0 }).where("id", "=", id).execute();
+      const answer = await stage.answered(request);
+      if (answer.told === "allow") allowed.push(answer.clientId);
+      else expect(publishing.running().some(({ intent }) => intent.name === name)).toBe(false);
+      expect(await stage.request(name)).toMatchObject({ told: "deny" });
+    }
+    console.log(`disabled ${JSON.stringify({ rounds: ROUNDS, beforeTheyWereLive: ROUNDS - allowed.length })}`);
+    const told = () => new Set(media.told.flatMap((each) => (each.told === "end" ? [each.clientId] : [])));
+    // Those that were live already: within ten seconds.
+    await until("the live ones are told to end", () => allowed.every((clientId) => told().has(clientId)), 20_000);
+    for (const clientId of allowed) stage.end(clientId, "kicked");
+    const states = async () => (await db.selectFrom("publish").select("state").execute()).map(({ state }) => state);
+    await until(
+      "nothing is on the air",
+      async () => publishing.running().length === 0 && !(await states()).includes("live"),
+    );
+    const accepted = async () => (await states()).filter((state) => state === "ended").length;
+    await until(
+      "as many ends as were accepted",
+      async () => customer.calls("publish_done").length === (await accepted()),
+    );
+  },
+  60_000 + ROUNDS * 500,
+);
+
 test("an organisation that is disabled goes off the air, and nothing of it goes on any more", async () => {
   const clientId = await stage.allowed(STREAM);
   await addStream(stage.db, "Ab1Cd-other", "created");

@@ -1,10 +1,12 @@
 // Short forms of R7, R8, R9 and of the isolation of customers (W25). The long ones print their figures:
-// `npm run bench -- webhook durability 10000`, `kills 100`, `faults 200`, `isolation`. They run what is built in dist.
+// `npm run bench -- webhook durability 10000`, `kills 100`, `faults 200`, `isolation`, `tenants`. They run what is built in
+// dist.
 import { expect, test } from "vitest";
 import { durability } from "../scripts/bench/_webhook-durability.mjs";
 import { faults } from "../scripts/bench/_webhook-faults.mjs";
 import { isolation } from "../scripts/bench/_webhook-isolation.mjs";
 import { kills } from "../scripts/bench/_webhook-kills.mjs";
+import { tenants } from "../scripts/bench/_webhook-tenants.mjs";
 
 test("every accepted publish gets its publish_done although a third of all answers fail and both sides restart", async () => {
   const { accepted, done, wrong, failures } = await durability(1_000);
@@ -38,4 +40,11 @@ test("a customer that hangs does not delay another's publishes", async () => {
   // Had they waited for the other customer, they would have waited for its deadline of 5 s.
   const late = beside.filter((tookMs) => tookMs > 4_000).length;
   expect(late / beside.length).toBeLessThan(0.1);
+}, 120_000);
+
+test("organisations whose web or name servers hang do not delay another's publishes", async () => {
+  const { alone, hanging } = await tenants(3, 1, 60, 12);
+  expect(hanging.length).toBe(alone.length);
+  const late = hanging.filter((tookMs) => tookMs > 4_000).length;
+  expect(late / hanging.length).toBeLessThan(0.1);
 }, 120_000);

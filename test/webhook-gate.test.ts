@@ -1,14 +1,7 @@
-// The gate of a customer (W25): places, the queue, the breaker; and the size of the delivery log.
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { pino } from "pino";
+// The gate of a customer (W25): places, the queue, the breaker.
 import { describe, expect, test } from "vitest";
 import { CustomerGate, IN_FLIGHT_LIMIT, OPEN_AFTER, PROBE_EVERY_MS } from "../ts/publish/customer-gate.ts";
 import { Deadline } from "../ts/publish/deadline.ts";
-import { createDeliveryLog } from "../ts/publish/delivery-log.ts";
-import type { WebhookCall } from "../ts/publish/webhook.ts";
-import { openStore } from "../ts/store/open.ts";
 
 /** Times out within the test only when it is made to. */
 const patient = () => new Deadline(60_000);
@@ -96,66 +89,4 @@ describe("a gate", () => {
     expect(gate.isOpen).toBe(false);
     expect(gate.isIdle).toBe(true);
   });
-});
-
-/** One answered, or never let out, publish call of the organisation `org`. */
-const callOf = (clientId: number): WebhookCall => ({
-  organisationId: "org",
-  url: "https://customer.example/",
-  id: `msg_${clientId}`,
-  body: Buffer.from("call=publish"),
-  keys: [],
-  deadlineMs: 1,
-  retryConnection: false,
-  event: { call: "publish", clientId, name: "n", attempt: 1 },
-});
-const ANSWER = { outcome: "answered", status: 200, reason: null, retryAfter: null } as const;
-
-async function openLog(sizeLimitBytes: number) {
-  const folder = mkdtempSync(join(tmpdir(), "headgate-log-"));
-  const { db, close } = await openStore({ dataDir: folder, databaseUrl: null });
-  const clock = { ms: 0, now: () => clock.ms };
-  const organisation = { id: "org", hash: "Ab1Cd", name: "Org", plan: "paid", enabled: 1, webhook: null } as const;
-  await db
-    .insertInto("organisation")
-    .values({ ...organisation, created_at: 0, updated_at: 0 })
-    .execute();
-  const deliveries = createDeliveryLog({ db, clock, log: pino({ level: "silent" }), sizeLimitBytes });
-  return {
-    deliveries,
-    clock,
-    rows: () => db.selectFrom("delivery").select(["client_id", "outcome", "bytes"]).orderBy("client_id").execute(),
-    async close() {
-      await deliveries.stop();
-      await close();
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
-}
-
-test("the delivery log forgets its oldest tenth when it is too large", async () => {
-  const { deliveries, clock, rows, close } = await openLog(25_000);
-  for (let at = 0; at < 100; at += 1) {
-    clock.ms += 1;
-    deliveries.note(callOf(at), ANSWER, 3);
-  }
-  await deliveries.flush();
-  await deliveries.prune();
-  const kept = await rows();
-  expect(kept.reduce((sum, row) => sum + Number(row.bytes), 0)).toBeLessThanOrEqual(25_000);
-  expect(kept.at(-1)?.client_id).toBe(99);
-  expect(kept.length).toBeGreaterThan(40);
-  await close();
-});
-
-test("the delivery log takes few of the calls that a customer's open breaker did not let out", async () => {
-  const { deliveries, rows, close } = await openLog(1_000_000);
-  for (let at = 0; at < 500; at += 1)
-    deliveries.note(callOf(at), { outcome: "unreachable", cause: "breaker_open", detail: "not tried" }, 0);
-  for (let at = 500; at < 600; at += 1) deliveries.note(callOf(at), ANSWER, 3);
-  await deliveries.flush();
-  const kept = await rows();
-  expect(kept.filter(({ outcome }) => outcome === "breaker_open")).toHaveLength(10);
-  expect(kept.filter(({ outcome }) => outcome === "answered")).toHaveLength(100);
-  await close();
 });

@@ -1,9 +1,14 @@
-// A customer in a process of its own: answers as its first argument says, `ok` at once or `hang` never. Prints its URL.
+// A customer in a process of its own: answers as its first argument says, `ok` at once, `hang` never; `mute` takes the
+// connection and never says a word. Prints its URL.
 import { createServer } from "node:https";
+import { createServer as createTcpServer } from "node:net";
 
 const [behaviour, cert, key] = process.argv.slice(2);
-const server = createServer({ cert, key, keepAliveTimeout: 60_000 }, (request, response) => {
-  request.resume();
-  if (behaviour === "ok") request.once("end", () => response.writeHead(200, { "content-length": "0" }).end());
-});
+const server =
+  behaviour === "mute"
+    ? createTcpServer((socket) => socket.on("error", () => {}).resume())
+    : createServer({ cert, key, keepAliveTimeout: 60_000 }, (request, response) => {
+        request.resume();
+        if (behaviour === "ok") request.once("end", () => response.writeHead(200, { "content-length": "0" }).end());
+      });
 server.listen(0, "127.0.0.1", () => console.log(`https://localhost:${server.address().port}/hook`));

@@ -11,15 +11,18 @@ import { openStore } from "../../dist/store/open.js";
 import { openSecretBox } from "../../dist/store/secret-box.js";
 import { certificate, silent, clock as systemClock } from "./_webhook.mjs";
 
+/** Of one statement. */
+const ROWS_AT_A_TIME = 100;
 const SNAPSHOT = { timestampMs: 0, bytesIn: 0, bytesOut: 0, silentMs: 0, subscribers: 0, droppedFrames: 0 };
 
-/** `clock`: epoch ms; `folder`: of a publishing that crashed. */
+/** `clock`: epoch ms; `folder`: of a publishing that crashed; `databaseUrl`: null for the embedded store. */
 export async function openPublishing(
   settings = {},
   folder = mkdtempSync(join(tmpdir(), "headgate-bench-")),
   clock = systemClock,
+  databaseUrl = null,
 ) {
-  const { db, close } = await openStore({ dataDir: folder, databaseUrl: null });
+  const { db, close } = await openStore({ dataDir: folder, databaseUrl });
   const secrets = createWebhookSecrets({ db, box: openSecretBox(folder), clock });
   /** What each waiting request is told with. */
   const waiting = new Map();
@@ -63,11 +66,13 @@ export async function openPublishing(
       const times = { created_at: 0, updated_at: 0 };
       const organisation = { id, hash: id, name: id, plan: "paid", enabled: 1, webhook, ...times };
       await db.insertInto("organisation").values(organisation).execute();
-      for (let at = 0; at < streams; at += 1) {
-        const stream = { id: `${id}-${at}`, organisation_id: id, name: `${id}-${at}`, state: "created", tags: "[]" };
+      const rows = Array.from({ length: streams }, (_, at) => {
+        return { id: `${id}-${at}`, organisation_id: id, name: `${id}-${at}`, state: "created", tags: "[]", ...times };
+      });
+      for (let at = 0; at < streams; at += ROWS_AT_A_TIME) {
         await db
           .insertInto("stream")
-          .values({ ...stream, ...times })
+          .values(rows.slice(at, at + ROWS_AT_A_TIME))
           .execute();
       }
     },
@@ -117,7 +122,7 @@ export async function openPublishing(
     async crash() {
       await close();
       void publishing.stop().catch(() => {});
-      const next = await openPublishing(settings, folder, clock);
+      const next = await openPublishing(settings, folder, clock, databaseUrl);
       await next.publishing.recover();
       return next;
     },

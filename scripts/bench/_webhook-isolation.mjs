@@ -1,6 +1,7 @@
 // Customer A hangs on every call at 200 publishes a second offered; what does that cost customer B's publishes?
 // Blocks alternate: B alone, B beside A, B beside A, B alone. Each round has an A of its own: its first seconds, in which
 // calls go out and time out, and its breaker opening are in every round.
+import { offer } from "./_offer.mjs";
 import { openPublishing } from "./_publishing.mjs";
 import { percentile, startCustomer, wait } from "./_webhook.mjs";
 
@@ -60,16 +61,4 @@ export async function isolation(seconds = 8, rounds = 6) {
   hanging.stop();
   good.stop();
   return { ratio, alone: times.alone, beside: times.beside };
-}
-
-/** Begins `act` so many times a second, evenly; resolves with all results. */
-async function offer(perSecond, seconds, act) {
-  const startedAt = performance.now();
-  const results = [];
-  for (let at = 0; at < perSecond * seconds; at += 1) {
-    const ahead = startedAt + (at * 1_000) / perSecond - performance.now();
-    if (ahead > 0) await wait(ahead);
-    results.push(act(at));
-  }
-  return await Promise.all(results);
 }

@@ -11,7 +11,7 @@ export const KEYS = [new Uint8Array(32)];
 export const silent = { isLevelEnabled: () => false, debug() {}, info() {}, warn() {}, error() {} };
 export const clock = { now: () => Date.now() };
 
-/** @param {"ok" | "hang"} behaviour */
+/** @param {"ok" | "hang" | "mute"} behaviour */
 export async function startCustomer(behaviour, core = null) {
   const file = fileURLToPath(new URL("./_customer.mjs", import.meta.url));
   const args = [file, behaviour, certificate.cert, certificate.key];

@@ -1,7 +1,9 @@
-// What the customer's webhook costs and withstands: `npm run bench -- webhook [speed | isolation | faults | durability | kills] …`.
+// What the customer's webhook costs and withstands:
+// `npm run bench -- webhook [speed | isolation | tenants | faults | durability | kills] …`.
 const MEASUREMENTS = {
   speed: async (...args) => (await import("./_webhook-speed.mjs")).speed(...args),
   isolation: async (...args) => (await import("./_webhook-isolation.mjs")).isolation(...args),
+  tenants: async (...args) => (await import("./_webhook-tenants.mjs")).tenants(...args),
   durability: async (...args) => (await import("./_webhook-durability.mjs")).durability(...args),
   kills: async (...args) => (await import("./_webhook-kills.mjs")).kills(...args),
   faults: async (...args) => (await import("./_webhook-faults.mjs")).faults(...args),

@@ -224,10 +224,16 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   return stage;
 }
 
-export async function addStream(db: Kysely<Schema>, name: string, state: StreamState): Promise<void> {
+export async function addStream(
+  db: Kysely<Schema>,
+  name: string,
+  state: StreamState,
+  organisation = "org1",
+): Promise<void> {
+  const values = { id: `stream ${name}`, organisation_id: organisation, name, state, tags: "[]" };
   await db
     .insertInto("stream")
-    .values({ id: `stream ${name}`, organisation_id: "org1", name, state, tags: "[]", created_at: 0, updated_at: 0 })
+    .values({ ...values, created_at: 0, updated_at: 0 })
     .execute();
 }
 

@@ -3,6 +3,8 @@
 // It is a log, not the outbox: a crash may lose its last second.
 import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
+import { deliveryBytes, oldestDeliveries } from "../store/delivery-size.ts";
+import { inPortions, PORTION } from "../store/portions.ts";
 import type { DeliveryTable, Schema } from "../store/schema.ts";
 import { together } from "../store/together.ts";
 import { wasTried } from "./retry-schedule.ts";
@@ -11,9 +13,8 @@ import type { WebhookAnswer } from "./webhook-answer.ts";
 
 /** What the rows may take together, bytes; how long they are kept is the retention's (store/retention.ts). */
 export const DELIVERY_SIZE_LIMIT_BYTES = 1_000_000_000;
-/** Pause between two writes, and between two looks for what is too much, ms. */
+/** Pause between two writes, ms. */
 const WRITE_INTERVAL_MS = 1_000;
-const PRUNE_INTERVAL_MS = 3_600_000;
 /** Entries that wait for the next write; further ones are dropped and counted. */
 const WAITING_LIMIT = 10_000;
 /** Of one organisation's calls that its gate did not let out, how many a write takes: they are all alike. */
@@ -22,15 +23,15 @@ const UNTRIED_LIMIT = 10;
 const ROWS_PER_STATEMENT = 25;
 /** What a row takes beside its texts, indexes included, bytes. */
 const ROW_BYTES = 400;
-/** Of the rows, how many go at a time when there are too many: the oldest tenth. */
-const PRUNED_SHARE = 0.1;
+/** Statements that make room for the rows of one: the largest rows may take the place of the smallest. */
+const REMOVALS_LIMIT = 10;
 
 export interface DeliveryLog {
   /** Returns at once. */
   note(call: WebhookCall, answer: WebhookAnswer, tookMs: number): void;
   /** Writes what waits. Rejects when the store fails; nothing is lost then. */
   flush(): Promise<void>;
-  /** Removes what is too much. */
+  /** Removes what a smaller limit, or an earlier version, left over: the oldest rows, until `stop`. */
   prune(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -50,12 +51,11 @@ export function createDeliveryLog(deps: {
   const untried = new Map<string, number>();
   let dropped = 0;
   let writing: Promise<void> = Promise.resolve();
+  let pruning: Promise<void> | null = null;
+  let stopped = false;
   const failed = (err: unknown) => log.warn({ err }, "delivery log could not be written");
-  const timers = [
-    setInterval(() => void flush().catch(failed), WRITE_INTERVAL_MS),
-    setInterval(() => void prune().catch(failed), PRUNE_INTERVAL_MS),
-  ];
-  for (const timer of timers) timer.unref();
+  const timer = setInterval(() => void flush().catch(failed), WRITE_INTERVAL_MS);
+  timer.unref();
 
   return {
     note(call, answer, tookMs) {
@@ -70,7 +70,9 @@ export function createDeliveryLog(deps: {
     flush,
     prune,
     async stop() {
-      for (const timer of timers) clearInterval(timer);
+      stopped = true;
+      clearInterval(timer);
+      await pruning?.catch(failed);
       await flush().catch(failed);
     },
   };
@@ -93,6 +95,7 @@ export function createDeliveryLog(deps: {
         const portion = rows.slice(0, ROWS_PER_STATEMENT);
         await together(db, [...formerUpdates(db, portion), upsert(db, portion)]);
         rows.splice(0, portion.length);
+        await makeRoom();
       }
     } catch (error) {
       // Newer entries of the same event stay.
@@ -101,23 +104,25 @@ export function createDeliveryLog(deps: {
     }
   }
 
-  async function prune(): Promise<void> {
-    for (;;) {
-      const { rows, bytes } = await db
-        .selectFrom("delivery")
-        .select((eb) => [eb.fn.countAll().as("rows"), eb.fn.sum("bytes").as("bytes")])
-        .executeTakeFirstOrThrow();
-      if (Number(bytes ?? 0) <= sizeLimitBytes) return;
-      const last = await db
-        .selectFrom("delivery")
-        .select("last_at")
-        .orderBy("last_at")
-        .offset(Math.floor(Number(rows) * PRUNED_SHARE))
-        .limit(1)
-        .executeTakeFirst();
-      if (last === undefined) return;
-      await db.deleteFrom("delivery").where("last_at", "<=", last.last_at).execute();
+  async function makeRoom(): Promise<void> {
+    for (let times = 0; times < REMOVALS_LIMIT; times += 1) {
+      if ((await removeOldest()) < PORTION) return;
     }
+  }
+
+  /** Resolves with how many rows went: none when there are not too many. */
+  async function removeOldest(): Promise<number> {
+    if ((await deliveryBytes(db)) <= sizeLimitBytes) return 0;
+    return Number((await db.executeQuery(oldestDeliveries(db))).numAffectedRows ?? 0);
+  }
+
+  function prune(): Promise<void> {
+    pruning ??= inPortions(removeOldest, () => stopped)
+      .then(() => {})
+      .finally(() => {
+        pruning = null;
+      });
+    return pruning;
   }
 }
 

@@ -2,12 +2,10 @@
 // so that whoever wants to publish never waits for it.
 import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
+import { inPortions, PORTION } from "./portions.ts";
 import type { Schema } from "./schema.ts";
 
-/** Rows of one statement. */
-const PORTION = 200;
-/** Pause between two statements, and between two passes, ms. */
-const PAUSE_MS = 50;
+/** Between two passes, ms. */
 const PASS_EVERY_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
@@ -101,11 +99,8 @@ export async function prune(
     const keep = days[kind.days];
     if (keep === 0) continue;
     const statement = kind.portion(db, now - keep * DAY_MS);
-    for (let taken = PORTION; taken === PORTION && !isStopped(); ) {
-      taken = Number((await db.executeQuery(statement)).numAffectedRows ?? 0);
-      changed += taken;
-      if (taken > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-    }
+    const portion = async () => Number((await db.executeQuery(statement)).numAffectedRows ?? 0);
+    changed += await inPortions(portion, isStopped);
   }
   return changed;
 }

@@ -228,8 +228,13 @@ export interface DeliveryTable {
   attempts: number;
   first_at: number;
   last_at: number;
-  /** About what the row takes, for the limit of the log. */
+  /** About what the row takes, for the limit of the log; never changes. */
   bytes: number;
+}
+
+/** One row: the sum of `bytes` over the delivery log, which the store keeps itself (delivery-size.ts). */
+export interface DeliverySizeTable {
+  readonly bytes: number;
 }
 
 export interface Schema {
@@ -249,4 +254,5 @@ export interface Schema {
   webhook_secret: WebhookSecretTable;
   organisation_setting: OrganisationSettingTable;
   delivery: DeliveryTable;
+  delivery_size: DeliverySizeTable;
 }

@@ -1,0 +1,129 @@
+// The size of the delivery log on both stores: what is written makes room for itself.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Kysely } from "kysely";
+import { pino } from "pino";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createDeliveryLog, type DeliveryLog } from "../ts/publish/delivery-log.ts";
+import type { WebhookCall } from "../ts/publish/webhook.ts";
+import type { Store } from "../ts/store/open.ts";
+import type { Schema } from "../ts/store/schema.ts";
+import { openTestStore } from "./support/stores.ts";
+
+/** One answered, or never let out, publish call of the organisation `org`. */
+const callOf = (clientId: number): WebhookCall => ({
+  organisationId: "org",
+  url: "https://customer.example/",
+  id: `msg_${clientId}`,
+  body: Buffer.from("call=publish"),
+  keys: [],
+  deadlineMs: 1,
+  retryConnection: false,
+  event: { call: "publish", clientId, name: "n", attempt: 1 },
+});
+const ANSWER = { outcome: "answered", status: 200, reason: null, retryAfter: null } as const;
+
+const clock = { ms: 0, now: () => clock.ms };
+const NEVER_TOO_MUCH = 1_000_000_000;
+
+let folder: string;
+let store: Store;
+let db: Kysely<Schema>;
+const open: DeliveryLog[] = [];
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "headgate-log-"));
+  store = await openTestStore(folder);
+  db = store.db;
+  const organisation = { id: "org", hash: "Ab1Cd", name: "Org", plan: "paid", enabled: 1, webhook: null } as const;
+  await db
+    .insertInto("organisation")
+    .values({ ...organisation, created_at: 0, updated_at: 0 })
+    .execute();
+});
+afterEach(async () => {
+  for (const deliveries of open.splice(0)) await deliveries.stop();
+  await store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function openLog(sizeLimitBytes: number): DeliveryLog {
+  const deliveries = createDeliveryLog({ db, clock, log: pino({ level: "silent" }), sizeLimitBytes });
+  open.push(deliveries);
+  return deliveries;
+}
+
+/** Answered calls with these client ids, a millisecond apart. */
+async function write(deliveries: DeliveryLog, from: number, to: number, body = "call=publish"): Promise<void> {
+  for (let clientId = from; clientId < to; clientId += 1) {
+    clock.ms += 1;
+    deliveries.note({ ...callOf(clientId), body: Buffer.from(body) }, ANSWER, 3);
+  }
+  await deliveries.flush();
+}
+
+const rows = () => db.selectFrom("delivery").select(["client_id", "outcome", "bytes"]).orderBy("client_id").execute();
+const sum = async () => (await rows()).reduce((bytes, row) => bytes + Number(row.bytes), 0);
+const counted = async () =>
+  Number((await db.selectFrom("delivery_size").select("bytes").executeTakeFirstOrThrow()).bytes);
+
+test("what is written takes the place of the oldest once the log is full", async () => {
+  const deliveries = openLog(50_000);
+  for (let at = 0; at < 300; at += 50) {
+    await write(deliveries, at, at + 50);
+    expect(await sum()).toBeLessThanOrEqual(50_000);
+  }
+  const kept = await rows();
+  expect(kept.at(-1)?.client_id).toBe(299);
+  expect(kept.length).toBeGreaterThan(70);
+  expect(kept.map(({ client_id }) => Number(client_id))).toEqual(kept.map((_, at) => 300 - kept.length + at));
+});
+
+test("large calls take the place of many small ones", async () => {
+  const deliveries = openLog(200_000);
+  await write(deliveries, 0, 400);
+  await write(deliveries, 400, 450, "call=publish&".padEnd(4_000, "x"));
+  expect(await sum()).toBeLessThanOrEqual(200_000);
+});
+
+test("a smaller limit holds after a while, also when nothing is written", async () => {
+  await write(openLog(NEVER_TOO_MUCH), 0, 200);
+  const deliveries = openLog(25_000);
+  await deliveries.prune();
+  expect(await sum()).toBeLessThanOrEqual(25_000);
+  expect((await rows()).at(-1)?.client_id).toBe(199);
+});
+
+test("the store knows the size whatever comes and goes", async () => {
+  const deliveries = openLog(NEVER_TOO_MUCH);
+  await write(deliveries, 0, 60);
+  expect(await counted()).toBe(await sum());
+  await write(deliveries, 0, 30); // once more: replays change their rows
+  expect(await counted()).toBe(await sum());
+  await db.deleteFrom("delivery").where("client_id", "<", 10).execute();
+  expect(await counted()).toBe(await sum());
+  await db.deleteFrom("delivery").execute();
+  expect(await counted()).toBe(0);
+});
+
+test("a transaction that is undone changes no size", async () => {
+  await write(openLog(NEVER_TOO_MUCH), 0, 10);
+  const before = await counted();
+  const undone = db.transaction().execute(async (trx) => {
+    await trx.deleteFrom("delivery").execute();
+    throw new Error("undone");
+  });
+  await expect(undone).rejects.toThrow("undone");
+  expect(await counted()).toBe(before);
+});
+
+test("the delivery log takes few of the calls that a customer's open breaker did not let out", async () => {
+  const deliveries = openLog(NEVER_TOO_MUCH);
+  for (let at = 0; at < 500; at += 1)
+    deliveries.note(callOf(at), { outcome: "unreachable", cause: "breaker_open", detail: "not tried" }, 0);
+  for (let at = 500; at < 600; at += 1) deliveries.note(callOf(at), ANSWER, 3);
+  await deliveries.flush();
+  const kept = await rows();
+  expect(kept.filter(({ outcome }) => outcome === "breaker_open")).toHaveLength(10);
+  expect(kept.filter(({ outcome }) => outcome === "answered")).toHaveLength(100);
+});

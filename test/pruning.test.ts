@@ -1,0 +1,12 @@
+// The short form of what the retention costs those who publish. The long one prints its figures: `npm run bench -- pruning`.
+// It runs what is built in dist.
+import { expect, test } from "vitest";
+import { pruning } from "../scripts/bench/_pruning.mjs";
+import { databaseUrlOf } from "./support/stores.ts";
+
+test("while old records of every kind go, every publish is admitted", async () => {
+  const { kinds, denied } = await pruning({ rows: 20_000, seconds: 2, databaseUrl: await databaseUrlOf("pruning") });
+  expect(kinds.map(({ kind }) => kind)).toEqual(["publishes", "audit", "deliveries", "denied"]);
+  for (const { kind, rows } of kinds) expect(rows, kind).toBeGreaterThan(0);
+  expect(denied).toBe(0);
+}, 120_000);

@@ -1,0 +1,50 @@
+// How much the delivery log holds, kept by the store itself with every row that comes and goes: to know it is to read one
+// row, whoever adds or removes. Adding up a million rows took the embedded store away from everybody for that long.
+import { type CompiledQuery, type Kysely, PostgresAdapter, sql } from "kysely";
+import { PORTION } from "./portions.ts";
+import type { Schema } from "./schema.ts";
+
+/** Bytes of all deliveries together. */
+export async function deliveryBytes(db: Kysely<Schema>): Promise<number> {
+  const { bytes } = await db.selectFrom("delivery_size").select("bytes").executeTakeFirstOrThrow();
+  return Number(bytes);
+}
+
+/** Removes a portion of the deliveries, the oldest. */
+export function oldestDeliveries(db: Kysely<Schema>): CompiledQuery {
+  const oldest = db.selectFrom("delivery").select("id").orderBy("last_at").limit(PORTION);
+  return db.deleteFrom("delivery").where("id", "in", oldest).compile();
+}
+
+/** Migration 0010: the sum, begun with what is there, and the triggers that keep it. */
+export async function deliverySize(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("delivery_size")
+    .addColumn("bytes", "bigint", (column) => column.notNull())
+    .execute();
+  await sql`insert into delivery_size (bytes) select coalesce(sum(bytes), 0) from delivery`.execute(db);
+  const isPostgres = db.getExecutor().adapter instanceof PostgresAdapter;
+  for (const trigger of isPostgres ? POSTGRES_TRIGGERS : LIBSQL_TRIGGERS) await sql.raw(trigger).execute(db);
+}
+
+const LIBSQL_TRIGGERS = [
+  `create trigger delivery_added after insert on delivery
+   begin update delivery_size set bytes = bytes + new.bytes; end`,
+  `create trigger delivery_removed after delete on delivery
+   begin update delivery_size set bytes = bytes - old.bytes; end`,
+];
+
+/** Once for each statement, and not at all for one that changed nothing. */
+const POSTGRES_TRIGGERS = [
+  `create function count_delivery_bytes() returns trigger language plpgsql as $$
+   begin
+     update delivery_size
+     set bytes = bytes + case tg_op when 'INSERT' then 1 else -1 end * (select sum(changed.bytes) from changed)
+     where exists (select from changed);
+     return null;
+   end $$`,
+  `create trigger delivery_added after insert on delivery referencing new table as changed
+   for each statement execute function count_delivery_bytes()`,
+  `create trigger delivery_removed after delete on delivery referencing old table as changed
+   for each statement execute function count_delivery_bytes()`,
+];

@@ -1,0 +1,21 @@
+// Removing many rows while others work with the store: few with each statement, and pauses between, so that nobody waits
+// for more than one of them and most meet none.
+/** Rows of one statement. */
+export const PORTION = 25;
+/** Pause between two statements, ms; and by how long the last one took: a store that is slow has others to serve. */
+const PAUSE_MS = 20;
+const PAUSE_TIMES = 10;
+const PAUSE_LIMIT_MS = 2_000;
+
+/** Runs `portion`, which resolves with how many rows it changed, until those are fewer than `PORTION` or `isStopped`;
+ *  resolves with how many they were in all. */
+export async function inPortions(portion: () => Promise<number>, isStopped: () => boolean): Promise<number> {
+  let changed = 0;
+  for (let taken = PORTION; taken === PORTION && !isStopped(); changed += taken) {
+    const startedAt = performance.now();
+    taken = await portion();
+    const pauseMs = Math.min(Math.max(PAUSE_MS, (performance.now() - startedAt) * PAUSE_TIMES), PAUSE_LIMIT_MS);
+    if (taken > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  }
+  return changed;
+}
