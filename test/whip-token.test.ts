@@ -43,12 +43,22 @@ describe("a token of ours", () => {
     `stream_name=${STREAM}%3Fpasscode%3Dother`,
     `stream_name=${STREAM}?passcode=s3cret`,
     `stream_name=${STREAM}%3Fpasscode%3Ds3cret&stream_url=rtmp://other.example/live`,
-    "stream_url=rtmp://ingest.example:1935/live",
+    "stream_url=rtmp://ingest.example:1936/live",
+    "stream_url=rtmps://ingest.example/live",
+    "stream_url=rtmp://ingest.example/live/x",
   ])("of another stream than %s is refused", async (query) => {
     const answer = await offer(await issue(`${STREAM}?passcode=s3cret`), query);
     expectProblem(answer, 403, "token_mismatch", "Token of another stream", "The token is for another stream");
     expect(bodies()).toStrictEqual([]);
   });
+
+  test.each(["rtmp://INGEST.example/live", "RTMP://ingest.example:1935/live", "rtmp://ingest.example/live/"])(
+    "holds for its own ingest URL however %s is spelled",
+    async (url) => {
+      const authorization = `Bearer ${await issue(STREAM)}`;
+      await gateway.opened(`stream_url=${encodeURIComponent(url)}`, { headers: { authorization } });
+    },
+  );
 
   test("opens no stream of another organisation, whatever its name", async () => {
     const answer = await offer(await issue(STREAM, INGEST, null, "Zz9Yy"), "");

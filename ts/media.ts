@@ -134,8 +134,8 @@ export interface WhipPublish {
   readonly startBitrateKbps: number;
   /** 0 is no limit. */
   readonly maxBitrateKbps: number;
-  /** AAC bitrate of stereo audio, bit/s. */
-  readonly audioBitrate: number;
+  /** AAC bitrate, bit/s, mono or stereo; null for the usual one, which mono takes half of. */
+  readonly audioBitrate: number | null;
   /** An AMF0 object that joins the connect command to `ownUpstream`; null for none. */
   readonly connectInfo: Uint8Array | null;
 }
@@ -271,9 +271,10 @@ export function startMedia(
     limitWhipBitrate: (clientId, kbps) => core.limitWhipBitrate(clientId, kbps),
     isWhipConnected: (clientId) => core.isWhipConnected(clientId),
     whipDiagnostics: (clientId) => core.whipDiagnostics(clientId),
-    openWhip: ({ name, offer, upstreams, ownUpstream, connectInfo, ...publish }) =>
+    openWhip: ({ name, offer, upstreams, ownUpstream, connectInfo, audioBitrate, ...publish }) =>
       core.openWhip(offer, {
         ...publish,
+        ...(audioBitrate === null ? {} : { audioBitrate }),
         ...(connectInfo === null ? {} : { connectInfo: Buffer.from(connectInfo) }),
         name: Buffer.from(name),
         upstreams:

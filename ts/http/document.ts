@@ -148,7 +148,14 @@ function whipCalls(): RouteConfig[] {
         query: z.object({
           stream_name: z.string().optional().openapi({ description: "With custom arguments escaped as a whole" }),
           stream_url: z.string().optional().openapi({ example: "rtmp://ingest.example/live" }),
-          audio_bitrate: z.int().min(32_000).max(320_000).optional(),
+          audio_bitrate: z
+            .number()
+            .optional()
+            .openapi({
+              description:
+                "Of AAC made of its audio, bit/s: rounded, and clamped to 32000 to 320000. Without it 128000, and half of " +
+                "that for mono",
+            }),
         }),
         body: { required: true, content: { "application/sdp": { schema: z.string() } } },
       },

@@ -11,6 +11,7 @@ import type { Whip, WhipOutcome, WhipRequest } from "../publish/whip.ts";
 import { baseUrlOf, type ClientAddress, hasLeft, outgoingOf } from "../request.ts";
 import { type LoggedSubject, noteForLog } from "../request-caller.ts";
 import type { TokenBroadcasts } from "../token/broadcasts.ts";
+import { isSameIngestUrl } from "../token/ingest-url.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens } from "../token/tokens.ts";
 import type { Env } from "./openapi.ts";
 
@@ -20,8 +21,8 @@ const ALLOW_HEADERS = "Authorization, Content-Type, If-Match, ETag";
 const PREFLIGHT_AGE_S = 86_400;
 /** Bytes of connect_info (P11). */
 const CONNECT_INFO_LIMIT_BYTES = 2_048;
-/** AAC bitrate a client may ask for, and the one without asking (P11), bit/s. */
-const AUDIO_BITRATE = { least: 32_000, most: 320_000, standard: 128_000 };
+/** AAC bitrate a client may ask for (P11), bit/s. */
+const AUDIO_BITRATE = { least: 32_000, most: 320_000 };
 
 export interface WhipDeps {
   readonly config: Pick<Config, "http">;
@@ -52,7 +53,7 @@ export function whipRoutes({
   });
 
   routes.get(`${WHIP_PATH}/status.json`, (c) => c.json({ server_version: version }));
-  for (const path of [WHIP_PATH, session]) {
+  for (const path of [WHIP_PATH, session, `${session}/metadata`]) {
     routes.options(path, (c) => {
       c.header("accept-post", "application/sdp");
       c.header("accept-patch", "application/trickle-ice-sdpfrag");
@@ -61,6 +62,8 @@ export function whipRoutes({
       c.header("access-control-max-age", String(PREFLIGHT_AGE_S));
       return c.body(null, 200);
     });
+  }
+  for (const path of [WHIP_PATH, session]) {
     // RFC 9725 4.1: no content, and no error.
     routes.get(path, (c) => c.body(null, 204));
   }
@@ -194,8 +197,8 @@ function targetOf(
   const name = query.get("stream_name");
   const url = query.get("stream_url")?.toString();
   if (claims !== null) {
-    const differs = (given: string | undefined, claimed: string) => given !== undefined && given !== claimed;
-    if (differs(name?.toString(), claims.streamname) || differs(url, claims.ingesturl)) {
+    const isOther = name !== undefined && name.toString() !== claims.streamname;
+    if (isOther || (url !== undefined && !isSameIngestUrl(url, claims.ingesturl))) {
       throw WhipProblem.fault("token_mismatch", "The token is for another stream");
     }
     if (!opensStreamsOf(claims, claims.streamname)) {
@@ -220,14 +223,12 @@ async function claimsOf(authorization: string | undefined, tokens: Tokens): Prom
   }
 }
 
-function audioBitrateOf(given: Buffer | undefined): number {
-  if (given === undefined) return AUDIO_BITRATE.standard;
-  const bitrate = /^\d{1,7}$/.test(given.toString()) ? Number(given) : Number.NaN;
-  if (!(bitrate >= AUDIO_BITRATE.least && bitrate <= AUDIO_BITRATE.most)) {
-    const range = `${AUDIO_BITRATE.least} to ${AUDIO_BITRATE.most}`;
-    throw WhipProblem.fault("bad_parameter", `audio_bitrate must be ${range} bit/s`);
-  }
-  return bitrate;
+/** Any number is rounded and clamped, as deployed clients send what their user typed; null for the usual bitrate. */
+function audioBitrateOf(given: Buffer | undefined): number | null {
+  const text = given?.toString().trim() ?? "";
+  const bitrate = Number(text);
+  if (text === "" || Number.isNaN(bitrate)) return null;
+  return Math.round(Math.min(Math.max(bitrate, AUDIO_BITRATE.least), AUDIO_BITRATE.most));
 }
 
 function connectInfoOf(given: Buffer | undefined): WhipRequest["connectInfo"] {

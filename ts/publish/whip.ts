@@ -27,8 +27,8 @@ export interface WhipRequest {
   /** Host name the request came to: whatever it is, it means ourselves. */
   readonly requestHost: string;
   readonly stereo: boolean;
-  /** bit/s. */
-  readonly audioBitrate: number;
+  /** Of AAC made of its audio, bit/s; null for the usual one. */
+  readonly audioBitrate: number | null;
   /** Joins the connect command to a foreign stream_url (P11); null for none. */
   readonly connectInfo: { readonly [key: string]: Json } | null;
   /** Of a web token of ours that came along; null when there was none. */

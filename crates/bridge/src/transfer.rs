@@ -62,8 +62,8 @@ pub struct WhipOptions {
     pub start_bitrate_kbps: u32,
     /// 0 is no limit.
     pub max_bitrate_kbps: u32,
-    /// Bitrate of AAC made of stereo audio, bit/s.
-    pub audio_bitrate: u32,
+    /// Bitrate of AAC made of its audio, bit/s, mono or stereo; none for the usual one, which mono takes half of.
+    pub audio_bitrate: Option<u32>,
     /// AMF0 object that joins the connect command to `own_upstream`.
     pub connect_info: Option<Buffer>,
 }

@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use headgate_media::Frame;
-use headgate_media::transcode::EncoderPool;
+use headgate_media::transcode::{AacBitrate, EncoderPool};
 
 use crate::publish::record::StreamId;
 pub(crate) use encoders::AUDIO_BITRATE;
@@ -78,12 +78,12 @@ impl Transcoders {
         (Self { shared, next_thread: AtomicUsize::new(0) }, threads)
     }
 
-    /// A transcoder for a stream of media worker `worker`, with `bitrate` bits per second in stereo.
+    /// A transcoder for a stream of media worker `worker`, with AAC of that bitrate.
     pub(crate) fn open(
         &self,
         stream: StreamId,
         worker: usize,
-        bitrate: u32,
+        bitrate: AacBitrate,
     ) -> Arc<TranscoderRing> {
         let thread =
             self.next_thread.fetch_add(1, Ordering::Relaxed) % self.shared.jobs.len().max(1);

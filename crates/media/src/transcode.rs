@@ -16,7 +16,7 @@ mod xaac;
 
 use bytes::Bytes;
 
-pub use encoder::{AacEncoder, EncoderError, EncoderKind};
+pub use encoder::{AacBitrate, AacEncoder, EncoderError, EncoderKind};
 use pipeline::{Filling, Pipeline};
 pub use pool::{Encoder, EncoderPool};
 use timeline::{Arrival, Timeline};
@@ -83,7 +83,7 @@ pub struct TranscodeCounters {
 /// Before each frame ask [`Transcoder::wanted_encoder`]; if it names one, give it with [`Transcoder::give_encoder`],
 /// then hand the frame to [`Transcoder::handle_frame`]. Nothing here blocks.
 pub struct Transcoder {
-    bitrate: u32,
+    bitrate: AacBitrate,
     // Given and not in use yet.
     spare: Option<Encoder>,
     // `None` before the first packet.
@@ -98,9 +98,9 @@ pub struct Transcoder {
 }
 
 impl Transcoder {
-    /// For `bitrate` bits per second in stereo, half of it in mono; see [`EncoderKind::new`] for the bounds.
+    /// See [`EncoderKind::new`] for the bounds of `bitrate`.
     #[must_use]
-    pub fn new(bitrate: u32) -> Self {
+    pub fn new(bitrate: AacBitrate) -> Self {
         Self {
             bitrate,
             spare: None,

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::Bytes;
+use headgate_media::transcode::AacBitrate;
 use headgate_whip::sdp::{
     AnswerSettings, Offer, OfferError, read_fragment, read_offer, write_answer,
 };
@@ -17,6 +18,7 @@ use crate::publish::upstreams::Upstream;
 use crate::publish::whip_record::{IceRestart, WhipPatchError, WhipPatched, WhipRecord};
 use crate::session::whip_publisher::WhipOrder;
 use crate::switchboard::message::{Message, WhipOpening};
+use crate::transcoding::AUDIO_BITRATE;
 
 /// An offer that was parsed and validated: [`Ingest::open_whip`] takes it.
 #[derive(Clone, Debug)]
@@ -55,8 +57,8 @@ pub struct WhipPublish {
     pub start_bitrate_kbps: u32,
     /// What it may rise to, kbit/s; 0 is no limit.
     pub max_bitrate_kbps: u32,
-    /// Bitrate of AAC made of stereo audio, bit/s.
-    pub audio_bitrate: u32,
+    /// Bitrate of AAC made of its audio, bit/s, mono or stereo; `None` for the usual one, which mono takes half of.
+    pub audio_bitrate: Option<u32>,
     /// An AMF0 object that joins the connect command to its own upstream; empty for none.
     pub connect_info: Vec<u8>,
 }
@@ -107,7 +109,7 @@ impl Ingest {
         let max_bitrate_kbps = publish.max_bitrate_kbps;
         let session =
             Box::new(WhipSession::new(&self.identity, &offer, &credentials, max_bitrate_kbps, now));
-        let (audio_bitrate, connect_info) = (publish.audio_bitrate, publish.connect_info.into());
+        let (audio_bitrate, connect_info) = (publish.audio_bitrate.map_or(AUDIO_BITRATE, AacBitrate::Total), publish.connect_info.into());
         let opening = WhipOpening { session, name, guard, upstreams, audio_bitrate, connect_info };
         self.shared.tell(worker, Message::OpenWhip(Box::new(opening)));
         Ok(answer)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use headgate_media::Frame;
+use headgate_media::transcode::AacBitrate;
 use headgate_whip::WhipSession;
 
 use super::relay::Relay;
@@ -22,8 +23,8 @@ pub(crate) struct WhipOpening {
     pub(crate) name: Vec<u8>,
     pub(crate) guard: PublishGuard,
     pub(crate) upstreams: Vec<Upstream>,
-    /// Of AAC made of its audio, bit/s in stereo.
-    pub(crate) audio_bitrate: u32,
+    /// Of AAC made of its audio.
+    pub(crate) audio_bitrate: AacBitrate,
     /// An AMF0 object for its own upstream's connect command; empty for none.
     pub(crate) connect_info: Bytes,
 }

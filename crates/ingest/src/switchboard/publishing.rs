@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use headgate_media::transcode::AacBitrate;
 use headgate_media::{Codec, Frame, FrameKind};
 
 use super::message::WhipOpening;
@@ -24,7 +25,7 @@ struct Opening {
     name: Vec<u8>,
     guard: PublishGuard,
     upstreams: Vec<Upstream>,
-    audio_bitrate: u32,
+    audio_bitrate: AacBitrate,
     connect_info: Bytes,
 }
 

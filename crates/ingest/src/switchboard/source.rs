@@ -7,6 +7,7 @@ use super::keys::SessionKey;
 use super::relay::Relay;
 use crate::publish::registry::PublishGuard;
 use crate::transcoding::TranscoderRing;
+use headgate_media::transcode::AacBitrate;
 
 /// The one feeder of a stream.
 pub(super) enum Source {
@@ -34,7 +35,7 @@ pub(super) struct LocalSource {
     /// Opus becomes AAC there, while someone needs it.
     pub(super) transcoder: Option<Arc<TranscoderRing>>,
     /// Of the AAC made, bit/s of stereo audio.
-    pub(super) audio_bitrate: u32,
+    pub(super) audio_bitrate: AacBitrate,
     /// The publisher is gone; readers have until then to take what waits for them.
     pub(super) draining_until: Option<Instant>,
 }

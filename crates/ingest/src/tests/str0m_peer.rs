@@ -57,7 +57,7 @@ impl Str0m {
             stereo: false,
             start_bitrate_kbps: 2000,
             max_bitrate_kbps: 0,
-            audio_bitrate: 128_000,
+            audio_bitrate: None,
             connect_info: Vec::new(),
         };
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");

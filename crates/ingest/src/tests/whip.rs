@@ -43,7 +43,7 @@ impl Broadcaster {
             stereo: false,
             start_bitrate_kbps: 2000,
             max_bitrate_kbps: 0,
-            audio_bitrate: 128_000,
+            audio_bitrate: None,
             connect_info: Vec::new(),
         };
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");
@@ -213,7 +213,7 @@ fn a_client_that_never_comes_ends_without_media() {
         stereo: false,
         start_bitrate_kbps: 2000,
         max_bitrate_kbps: 0,
-        audio_bitrate: 128_000,
+        audio_bitrate: None,
         connect_info: Vec::new(),
     };
     core.ingest.open_whip(publish).expect("an acceptable offer");

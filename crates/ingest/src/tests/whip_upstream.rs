@@ -59,7 +59,7 @@ fn connect_info_joins_the_connect_command_to_its_own_upstream_and_to_no_other() 
         stereo: false,
         start_bitrate_kbps: 2000,
         max_bitrate_kbps: 0,
-        audio_bitrate: 128_000,
+        audio_bitrate: None,
         connect_info: b"\x03\x00\x05event\x02\x00\x06spring\x00\x00\x09".to_vec(),
     };
     core.ingest.open_whip(publish).expect("an acceptable offer");

@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use headgate_media::Channels;
-use headgate_media::transcode::{Encoder, EncoderKind, EncoderPool};
+use headgate_media::transcode::{AacBitrate, Encoder, EncoderKind, EncoderPool};
 
 use super::ring::TranscoderRing;
 
-/// AAC bitrate unless the publish asks for another, bit/s in stereo.
-pub(crate) const AUDIO_BITRATE: u32 = 128_000;
+/// AAC bitrate unless the publish asks for another.
+pub(crate) const AUDIO_BITRATE: AacBitrate = AacBitrate::PerChannel(64_000);
 /// Kinds of encoder that count as in demand, the ones asked for last: the usual bitrate and one more, in mono and stereo.
 const KINDS_LIMIT: usize = 4;
 /// Idle encoders kept at least, some hundred KiB each: those of streams that ended, for the next ones.

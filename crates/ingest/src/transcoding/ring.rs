@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
-use headgate_media::transcode::Encoder;
+use headgate_media::transcode::{AacBitrate, Encoder};
 use headgate_media::{Frame, FrameKind};
 
 use super::turn::Turn;
@@ -45,7 +45,7 @@ pub(super) struct Encoded {
 }
 
 impl TranscoderRing {
-    pub(super) fn new(stream: StreamId, worker: usize, thread: usize, bitrate: u32) -> Self {
+    pub(super) fn new(stream: StreamId, worker: usize, thread: usize, bitrate: AacBitrate) -> Self {
         Self {
             stream,
             worker,

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
-use headgate_media::transcode::{AacEncoder, EncoderError, EncoderKind};
+use headgate_media::transcode::{AacBitrate, AacEncoder, EncoderError, EncoderKind};
 use headgate_media::{Channels, Codec, FrameKind, Timestamp, aac, opus};
 
 use super::ring::{INPUT_LIMIT, OUTPUT_LIMIT, lock};
@@ -257,12 +257,12 @@ fn a_request_goes_before_what_is_made_ahead() {
     let steps = Steps::new(2);
     steps.transcoders.warm();
     assert!(steps.make_one());
-    let ring = steps.transcoders.open(StreamId(1), WORKER, 96_000);
+    let ring = steps.transcoders.open(StreamId(1), WORKER, AacBitrate::PerChannel(48_000));
     steps.push(&ring, 0..5);
     steps.serve_all();
     assert!(steps.make_one());
     let made = lock(&steps.factory.made).clone();
-    assert_eq!(made[1], EncoderKind::new(Channels::Mono, 96_000));
+    assert_eq!(made[1], EncoderKind::new(Channels::Mono, AacBitrate::PerChannel(48_000)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use headgate_media::Frame;
-use headgate_media::transcode::Transcoder;
+use headgate_media::transcode::{AacBitrate, Transcoder};
 
 /// The audio thread's side of a ring.
 pub(super) struct Turn {
@@ -40,7 +40,7 @@ pub(super) struct Outcome {
 }
 
 impl Turn {
-    pub(super) fn new(bitrate: u32) -> Self {
+    pub(super) fn new(bitrate: AacBitrate) -> Self {
         Self {
             transcoder: Some(Transcoder::new(bitrate)),
             phase: Phase::Running,

@@ -32,6 +32,15 @@ impl EncoderError {
     }
 }
 
+/// How many bits per second AAC gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AacBitrate {
+    /// So many for each channel.
+    PerChannel(u32),
+    /// So many in all, mono or stereo.
+    Total(u32),
+}
+
 /// What makes two encoders interchangeable. AAC-LC at 48 kHz always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EncoderKind {
@@ -42,12 +51,16 @@ pub struct EncoderKind {
 }
 
 impl EncoderKind {
-    /// The encoder of a stream whose stereo audio is to have `stereo_bitrate` bits per second; mono takes half of it.
-    /// Bounded to 16,000–192,000 per channel.
+    /// The encoder of a stream with that bitrate, bounded to 16,000–192,000 per channel.
     #[must_use]
-    pub fn new(channels: Channels, stereo_bitrate: u32) -> Self {
-        let per_channel = (stereo_bitrate / 2).clamp(LEAST_CHANNEL_BITRATE, LIMIT_CHANNEL_BITRATE);
-        Self { channels, bitrate: per_channel * u32::from(channels.count()) }
+    pub fn new(channels: Channels, bitrate: AacBitrate) -> Self {
+        let count = u32::from(channels.count());
+        let per_channel = match bitrate {
+            AacBitrate::PerChannel(bitrate) => bitrate,
+            AacBitrate::Total(bitrate) => bitrate / count,
+        };
+        let per_channel = per_channel.clamp(LEAST_CHANNEL_BITRATE, LIMIT_CHANNEL_BITRATE);
+        Self { channels, bitrate: per_channel * count }
     }
 }
 

@@ -155,12 +155,13 @@ impl Drop for Encoder {
 #[allow(clippy::unwrap_used, reason = "a test ends at what it does not expect")]
 mod tests {
     use super::*;
+    use crate::transcode::AacBitrate;
     use crate::Channels;
 
     #[test]
     fn encoders_return_to_the_pool_and_the_one_idle_longest_makes_room() {
         let (mono, stereo) =
-            (EncoderKind::new(Channels::Mono, 0), EncoderKind::new(Channels::Stereo, 0));
+            (EncoderKind::new(Channels::Mono, AacBitrate::PerChannel(0)), EncoderKind::new(Channels::Stereo, AacBitrate::PerChannel(0)));
         let pool = EncoderPool::new(2);
         pool.warm(mono, 1).unwrap();
         pool.warm(stereo, 1).unwrap();
@@ -178,7 +179,7 @@ mod tests {
 
     #[test]
     fn an_encoder_that_failed_is_freed() {
-        let mono = EncoderKind::new(Channels::Mono, 0);
+        let mono = EncoderKind::new(Channels::Mono, AacBitrate::PerChannel(0));
         let pool = EncoderPool::new(2);
         let mut encoder = pool.make(mono).unwrap();
         assert_eq!(encoder.encode(&[0; 7]), Err(EncoderError::Length));

@@ -205,7 +205,7 @@ fn a_failing_encoder_is_replaced_and_time_goes_on() {
     let pool = EncoderPool::with_factory(4, |_| Ok(Box::new(Fake)));
     let mut pcm = vec![0; 100 * PACKET];
     pcm[20 * PACKET..21 * PACKET].fill(20_000);
-    let (mut transcoder, mut out, mut failures) = (Transcoder::new(0), Vec::new(), 0);
+    let (mut transcoder, mut out, mut failures) = (Transcoder::new(stereo(0)), Vec::new(), 0);
     for frame in encode(&pcm, 1, 0) {
         failures += u64::from(handle(&mut transcoder, &pool, &frame, &mut out).is_err());
     }
@@ -215,7 +215,7 @@ fn a_failing_encoder_is_replaced_and_time_goes_on() {
     assert!(times.len() > 80 && times.is_sorted_by(|a, b| a < b));
     assert!(times[times.len() - 1] > 1_900_000, "{times:?}");
     drop(transcoder);
-    assert_eq!(pool.idle(EncoderKind::new(Channels::Mono, 0)), 1, "those that failed are gone");
+    assert_eq!(pool.idle(EncoderKind::new(Channels::Mono, stereo(0))), 1, "those that failed are gone");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn packets_of_every_duration_add_up() {
 
 #[test]
 fn frames_of_other_codecs_are_refused_and_configurations_passed_over() {
-    let mut transcoder = Transcoder::new(128_000);
+    let mut transcoder = Transcoder::new(stereo(128_000));
     let mut frame = opus_frame(0, &opus::head(Channels::Stereo));
     frame.kind = FrameKind::Configuration;
     assert_eq!(transcoder.handle_frame(&frame, &mut Vec::new()), Ok(()));

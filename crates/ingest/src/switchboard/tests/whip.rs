@@ -12,6 +12,7 @@ use super::super::message::WhipOpening;
 use super::world::{World, address};
 use crate::EndReason;
 use crate::publish::whip_record::WhipRecord;
+use crate::transcoding::AUDIO_BITRATE;
 
 const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0xda, 0x01, 0x40, 0x16, 0xe8, 0x40];
 const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
@@ -55,7 +56,7 @@ impl Client {
             name: format!("cam{client_id}").into_bytes(),
             guard,
             upstreams: Vec::new(),
-            audio_bitrate: 128_000,
+            audio_bitrate: AUDIO_BITRATE,
             connect_info: Bytes::new(),
         })));
         let path = Path::from(address(40_000 + u16::try_from(client_id).expect("small")));

@@ -33,7 +33,7 @@ fn record(frames: &[Frame]) -> (Vec<i16>, Vec<Frame>, TranscodeCounters) {
     let recorder = heard.clone();
     let pool =
         EncoderPool::with_factory(2, move |_| Ok(Box::new(Recorder { heard: recorder.clone() })));
-    let (mut transcoder, mut out) = (Transcoder::new(128_000), Vec::new());
+    let (mut transcoder, mut out) = (Transcoder::new(stereo(128_000)), Vec::new());
     for frame in frames {
         handle(&mut transcoder, &pool, frame, &mut out).unwrap();
     }
@@ -88,8 +88,8 @@ fn a_hole_of_one_second_is_filled_and_a_longer_one_is_not() {
 #[test]
 fn without_its_encoder_a_packet_is_refused_and_not_counted() {
     let frames = encode(&tones(0.2, 1), 1, 0);
-    let (mut transcoder, mut out) = (Transcoder::new(128_000), Vec::new());
-    let kind = EncoderKind::new(Channels::Mono, 128_000);
+    let (mut transcoder, mut out) = (Transcoder::new(stereo(128_000)), Vec::new());
+    let kind = EncoderKind::new(Channels::Mono, stereo(128_000));
     assert_eq!(transcoder.wanted_encoder(&frames[0]), Some(kind));
     assert_eq!(transcoder.handle_frame(&frames[0], &mut out), Err(TranscodeError::NoEncoder));
     transcoder.give_encoder(EncoderPool::new(0).make(kind).unwrap());
@@ -103,7 +103,7 @@ fn without_its_encoder_a_packet_is_refused_and_not_counted() {
 
 #[test]
 fn multichannel_opus_is_refused_until_the_configuration_changes() {
-    let mut transcoder = Transcoder::new(128_000);
+    let mut transcoder = Transcoder::new(stereo(128_000));
     let packet = opus_frame(0, &[0xfc, 0xff, 0xfe]);
     let mut head = opus::head(Channels::Stereo);
     for (channels, family, is_refused) in [(6, 1, true), (2, 0, false)] {

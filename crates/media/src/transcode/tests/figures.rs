@@ -29,9 +29,9 @@ fn cpu_per_stream_second() {
     for (count, bitrate) in [(2, 96_000), (2, 128_000), (1, 96_000), (1, 128_000)] {
         let frames = encode(&speech(SECONDS as f64, count), count, 0);
         let pool = EncoderPool::new(STREAMS);
-        let kind = EncoderKind::new(channels(count), bitrate);
+        let kind = EncoderKind::new(channels(count), stereo(bitrate));
         pool.warm(kind, STREAMS).unwrap();
-        let mut streams: Vec<_> = (0..STREAMS).map(|_| Transcoder::new(bitrate)).collect();
+        let mut streams: Vec<_> = (0..STREAMS).map(|_| Transcoder::new(stereo(bitrate))).collect();
         let mut out = Vec::new();
         let before = cpu_nanos();
         for frame in &frames {
@@ -51,12 +51,12 @@ fn memory_per_stream() {
     for count in [2, 1] {
         let frames = encode(&speech(1.0, count), count, 0);
         let pool = EncoderPool::new(100);
-        let kind = EncoderKind::new(channels(count), 96_000);
+        let kind = EncoderKind::new(channels(count), stereo(96_000));
         pool.warm(kind, 1).unwrap();
         let (start, before) = (Instant::now(), resident_kib());
         pool.warm(kind, 21).unwrap();
         let (made, after) = (start.elapsed().as_millis() / 20, resident_kib());
-        let mut streams: Vec<_> = (0..20).map(|_| Transcoder::new(96_000)).collect();
+        let mut streams: Vec<_> = (0..20).map(|_| Transcoder::new(stereo(96_000))).collect();
         for stream in &mut streams {
             let mut out = Vec::new();
             for frame in &frames {

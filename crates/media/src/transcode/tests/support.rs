@@ -10,6 +10,11 @@ use super::super::*;
 
 pub(super) const PACKET: usize = 960;
 
+/// A bitrate as it is in stereo, half of it in mono.
+pub(super) const fn stereo(bitrate: u32) -> AacBitrate {
+    AacBitrate::PerChannel(bitrate / 2)
+}
+
 /// The two layouts by number: 1 or 2.
 pub(super) const fn channels(count: usize) -> Channels {
     if count == 1 { Channels::Mono } else { Channels::Stereo }
@@ -90,7 +95,7 @@ pub(super) fn handle(
 
 /// Everything a new transcoder makes of the frames, its end included, and its counters.
 pub(super) fn transcode(frames: &[Frame]) -> (Vec<Frame>, TranscodeCounters) {
-    let (mut transcoder, pool) = (Transcoder::new(128_000), EncoderPool::new(0));
+    let (mut transcoder, pool) = (Transcoder::new(stereo(128_000)), EncoderPool::new(0));
     let mut out = Vec::new();
     for frame in frames {
         handle(&mut transcoder, &pool, frame, &mut out).unwrap();

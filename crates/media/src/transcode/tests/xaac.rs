@@ -1,9 +1,9 @@
 //! What libxaac does with samples that were made to break it, and when it is used again.
 
-use super::super::encoder::{EncoderError, EncoderKind};
+use super::super::encoder::{AacBitrate, EncoderError, EncoderKind};
 use super::super::xaac::Xaac;
 use super::super::{FrameKind, Timestamp, aac_frame};
-use super::support::{channels, decode_aac};
+use super::support::{channels, decode_aac, stereo};
 use crate::aac::SILENCE_STEREO;
 
 const SAMPLES: usize = 1024;
@@ -28,10 +28,19 @@ fn hostile(frame: usize, samples: usize) -> Vec<i16> {
 }
 
 #[test]
+fn mono_gets_half_of_what_stereo_gets_unless_the_whole_is_given() {
+    let of = |count, bitrate| EncoderKind::new(channels(count), bitrate).bitrate;
+    let usual = AacBitrate::PerChannel(64_000);
+    assert_eq!([1, 2].map(|count| of(count, usual)), [64_000, 128_000]);
+    assert_eq!([1, 2].map(|count| of(count, AacBitrate::Total(96_000))), [96_000, 96_000]);
+    assert_eq!([1, 2].map(|count| of(count, AacBitrate::Total(320_000))), [192_000, 320_000]);
+}
+
+#[test]
 fn any_samples_and_any_bitrate_make_frames() {
     for count in [1, 2] {
         for bitrate in [0, 64_000, 128_000, 320_000, u32::MAX] {
-            let kind = EncoderKind::new(channels(count), bitrate);
+            let kind = EncoderKind::new(channels(count), stereo(bitrate));
             let mut encoder = Xaac::create(kind).unwrap();
             let frames: Vec<_> = (0..600)
                 .map(|frame| {
@@ -50,14 +59,14 @@ fn any_samples_and_any_bitrate_make_frames() {
 
 #[test]
 fn only_whole_frames_are_taken() {
-    let mut encoder = Xaac::create(EncoderKind::new(channels(2), 128_000)).unwrap();
+    let mut encoder = Xaac::create(EncoderKind::new(channels(2), stereo(128_000))).unwrap();
     assert_eq!(encoder.encode(&[0; SAMPLES]), Err(EncoderError::Length));
     assert!(encoder.encode(&[0; 2 * SAMPLES]).is_ok());
 }
 
 #[test]
 fn an_encoder_used_before_is_as_good_as_new() {
-    let kind = EncoderKind::new(channels(1), 96_000);
+    let kind = EncoderKind::new(channels(1), stereo(96_000));
     let (mut used, mut new) = (Xaac::create(kind).unwrap(), Xaac::create(kind).unwrap());
     for frame in 0..100 {
         used.encode(&hostile(frame, SAMPLES)).unwrap();
@@ -72,7 +81,7 @@ fn an_encoder_used_before_is_as_good_as_new() {
 
 #[test]
 fn the_constant_of_silence_is_this_encoders_frame_without_its_filling() {
-    let mut encoder = Xaac::create(EncoderKind::new(channels(2), 128_000)).unwrap();
+    let mut encoder = Xaac::create(EncoderKind::new(channels(2), stereo(128_000))).unwrap();
     for _ in 0..8 {
         let made = encoder.encode(&[0; 2 * SAMPLES]).unwrap();
         // Up to the three bits that name the next element: fill (6) there, end (7) here.
