@@ -1187,6 +1187,7 @@ export interface paths {
           /** With custom arguments escaped as a whole */
           stream_name?: string;
           stream_url?: string;
+          /** Of AAC made of its audio, bit/s: rounded, and clamped to 32000 to 320000. Without it 128000, and half of that for mono */
           audio_bitrate?: number;
         };
       };

@@ -276,8 +276,8 @@ export interface WhipOptions {
   startBitrateKbps: number
   /** 0 is no limit. */
   maxBitrateKbps: number
-  /** Bitrate of AAC made of stereo audio, bit/s. */
-  audioBitrate: number
+  /** Bitrate of AAC made of its audio, bit/s, mono or stereo; none for the usual one, which mono takes half of. */
+  audioBitrate?: number
   /** AMF0 object that joins the connect command to `own_upstream`. */
   connectInfo?: Buffer
 }

@@ -109,7 +109,10 @@ impl Ingest {
         let max_bitrate_kbps = publish.max_bitrate_kbps;
         let session =
             Box::new(WhipSession::new(&self.identity, &offer, &credentials, max_bitrate_kbps, now));
-        let (audio_bitrate, connect_info) = (publish.audio_bitrate.map_or(AUDIO_BITRATE, AacBitrate::Total), publish.connect_info.into());
+        let (audio_bitrate, connect_info) = (
+            publish.audio_bitrate.map_or(AUDIO_BITRATE, AacBitrate::Total),
+            publish.connect_info.into(),
+        );
         let opening = WhipOpening { session, name, guard, upstreams, audio_bitrate, connect_info };
         self.shared.tell(worker, Message::OpenWhip(Box::new(opening)));
         Ok(answer)

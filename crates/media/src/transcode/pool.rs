@@ -155,13 +155,15 @@ impl Drop for Encoder {
 #[allow(clippy::unwrap_used, reason = "a test ends at what it does not expect")]
 mod tests {
     use super::*;
-    use crate::transcode::AacBitrate;
     use crate::Channels;
+    use crate::transcode::AacBitrate;
 
     #[test]
     fn encoders_return_to_the_pool_and_the_one_idle_longest_makes_room() {
-        let (mono, stereo) =
-            (EncoderKind::new(Channels::Mono, AacBitrate::PerChannel(0)), EncoderKind::new(Channels::Stereo, AacBitrate::PerChannel(0)));
+        let (mono, stereo) = (
+            EncoderKind::new(Channels::Mono, AacBitrate::PerChannel(0)),
+            EncoderKind::new(Channels::Stereo, AacBitrate::PerChannel(0)),
+        );
         let pool = EncoderPool::new(2);
         pool.warm(mono, 1).unwrap();
         pool.warm(stereo, 1).unwrap();

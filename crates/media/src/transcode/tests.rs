@@ -215,7 +215,11 @@ fn a_failing_encoder_is_replaced_and_time_goes_on() {
     assert!(times.len() > 80 && times.is_sorted_by(|a, b| a < b));
     assert!(times[times.len() - 1] > 1_900_000, "{times:?}");
     drop(transcoder);
-    assert_eq!(pool.idle(EncoderKind::new(Channels::Mono, stereo(0))), 1, "those that failed are gone");
+    assert_eq!(
+        pool.idle(EncoderKind::new(Channels::Mono, stereo(0))),
+        1,
+        "those that failed are gone"
+    );
 }
 
 #[test]
