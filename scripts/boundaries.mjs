@@ -32,10 +32,10 @@ const FREE = new Set([
 const STOPWATCHES = new Set([
   "ts/http/envelope.ts",
   "ts/publish/admission-steps.ts",
-  "ts/publish/resolver.ts",
-  "ts/publish/webhook.ts",
-  "ts/publish/webhook-exchange.ts",
-  "ts/publish/webhook-steps.ts",
+  "ts/publish/addresses/resolver.ts",
+  "ts/publish/webhook/call.ts",
+  "ts/publish/webhook/exchange.ts",
+  "ts/publish/webhook/connection-steps.ts",
 ]);
 const NO_HONO = new Set(["publish", "organisation", "token", "store", "media"]);
 

@@ -1,6 +1,6 @@
 // Where a WHIP publish may be delivered (P2, W2, W21): to ourselves, or to what the operator allows, and nowhere else.
 import { afterEach, describe, expect, test } from "vitest";
-import { foreignUrl, readStreamUrl, type StreamUrlRules } from "../ts/publish/stream-url.ts";
+import { foreignUrl, readStreamUrl, type StreamUrlRules } from "../ts/publish/whip/stream-url.ts";
 import { STREAM } from "./support/publishing.ts";
 import { expectProblem, openWhipGateway, type WhipGateway, type WhipGatewayOptions } from "./support/whip-gateway.ts";
 

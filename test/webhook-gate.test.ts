@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import { CustomerGate, IN_FLIGHT_LIMIT, OPEN_AFTER, PROBE_EVERY_MS } from "../ts/publish/customer-gate.ts";
-import { Deadline } from "../ts/publish/deadline.ts";
-import { createDeliveryLog } from "../ts/publish/delivery-log.ts";
-import type { WebhookCall } from "../ts/publish/webhook.ts";
+import type { WebhookCall } from "../ts/publish/webhook/call.ts";
+import { CustomerGate, IN_FLIGHT_LIMIT, OPEN_AFTER, PROBE_EVERY_MS } from "../ts/publish/webhook/customer-gate.ts";
+import { Deadline } from "../ts/publish/webhook/deadline.ts";
+import { createDeliveryLog } from "../ts/publish/webhook/delivery-log.ts";
 import { openStore } from "../ts/store/open.ts";
 
 /** Times out within the test only when it is made to. */

@@ -19,7 +19,7 @@ import {
   TAGS_LIMIT,
   unlockStream,
 } from "../organisation/streams.ts";
-import type { LiveSessions } from "../publish/sessions.ts";
+import type { LiveSessions } from "../publish/live-sessions.ts";
 import { baseUrlOf, quantityOf, readJson } from "../request.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { newRoutes, type Routes, Stream, Tags, z } from "./openapi.ts";

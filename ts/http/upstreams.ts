@@ -10,8 +10,8 @@ import {
   type StreamUpstreams,
   UPSTREAM_LABEL_LIMIT,
 } from "../organisation/upstreams.ts";
-import type { LiveSessions, LiveUpstream } from "../publish/sessions.ts";
-import { maskedKey, shownUpstream } from "../publish/upstream-url.ts";
+import type { LiveSessions, LiveUpstream } from "../publish/live-sessions.ts";
+import { maskedKey, shownUpstream } from "../publish/upstreams/upstream-url.ts";
 import { optionalText, readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type Routes, Time, z } from "./openapi.ts";

@@ -14,8 +14,8 @@ import {
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import { webhookShownTo } from "../organisation/webhook-url.ts";
 import { checkCustomArguments } from "../publish/stream-name.ts";
-import { UNREACHABLE_CAUSES } from "../publish/webhook-answer.ts";
-import type { Called, Delivery, DeliveryFilter, Workbench } from "../publish/workbench.ts";
+import { UNREACHABLE_CAUSES } from "../publish/webhook/answer.ts";
+import type { Called, Delivery, DeliveryFilter, Workbench } from "../publish/webhook/workbench.ts";
 import { readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type Routes, Time, z } from "./openapi.ts";

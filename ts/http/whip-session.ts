@@ -3,8 +3,8 @@
 import { Hono, type MiddlewareHandler } from "hono";
 import type { Config } from "../config.ts";
 import { WHIP_PATH, WhipProblem } from "../problems.ts";
-import { isObject, readJsonObject } from "../publish/amf0.ts";
-import type { Whip } from "../publish/whip.ts";
+import { isObject, readJsonObject } from "../publish/whip/amf0.ts";
+import type { Whip } from "../publish/whip/whip-publishes.ts";
 import { boundedBody, type ClientAddress } from "../request.ts";
 import { noteForLog } from "../request-caller.ts";
 

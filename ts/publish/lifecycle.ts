@@ -14,20 +14,20 @@ import type { HoldsToken } from "../token/required-token.ts";
 import { type Admission, createAdmission, type PublishRequest } from "./admission.ts";
 import type { BitrateLimits } from "./bitrate-limit.ts";
 import { createClientIds } from "./client-ids.ts";
-import { createDeliveryLog } from "./delivery-log.ts";
 import { type Denied, denied } from "./denials.ts";
 import { liveNumbers } from "./live-numbers.ts";
 import { NamesInUse } from "./names-in-use.ts";
-import { createOutbox } from "./outbox.ts";
 import { createPlayers } from "./players.ts";
 import { type Intent, identityOf, openPublishes, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { createTranscoderWarnings } from "./transcoder-error.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
-import { createUpstreamEvents } from "./upstream-events.ts";
-import type { StoredUpstream } from "./upstreams.ts";
-import { createWebhook } from "./webhook.ts";
-import { createWorkbench, type Workbench } from "./workbench.ts";
+import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
+import { createUpstreamEvents } from "./upstreams/upstream-events.ts";
+import { createWebhook } from "./webhook/call.ts";
+import { createDeliveryLog } from "./webhook/delivery-log.ts";
+import { createOutbox } from "./webhook/outbox.ts";
+import { createWorkbench, type Workbench } from "./webhook/workbench.ts";
 
 /** How often the counters of running publishes are persisted (W8) and checked for what an operator must know, and
  *  unrecorded ends tried again, ms. */

@@ -1,10 +1,10 @@
 // What the core asks and reports of upstreams: where to dial, and when one begins or stops to take a stream.
 import type { Logger } from "pino";
-import type { AddressWanted, UpstreamChanged } from "../media/events.ts";
-import type { Media } from "../media.ts";
-import type { Metrics } from "../metrics.ts";
-import { type Intent, identityOf } from "./record.ts";
-import { addressesToDial } from "./upstreams.ts";
+import type { AddressWanted, UpstreamChanged } from "../../media/events.ts";
+import type { Media } from "../../media.ts";
+import type { Metrics } from "../../metrics.ts";
+import { type Intent, identityOf } from "../record.ts";
+import { addressesToDial } from "./deployment-upstreams.ts";
 
 export function createUpstreamEvents(deps: {
   readonly media: () => Pick<Media, "dial">;

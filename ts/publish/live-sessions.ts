@@ -5,8 +5,8 @@ import type { Media, PlayerStatus, PublishTracks, UpstreamStatus, WhipDiagnostic
 import { lowestLimit } from "./bitrate-limit.ts";
 import type { Publishing, RunningPublish } from "./lifecycle.ts";
 import { upstreamWithoutAac, withoutAac } from "./transcoder-error.ts";
-import { checkUpstreamUrl, maskedKey, maskedText } from "./upstream-url.ts";
-import type { StoredUpstream } from "./upstreams.ts";
+import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
+import { checkUpstreamUrl, maskedKey, maskedText } from "./upstreams/upstream-url.ts";
 
 /** One upstream of a running publish. */
 export interface LiveUpstream extends UpstreamStatus {

@@ -1,14 +1,14 @@
 // WHIP publishes: from a judged request to an answer, and the session ids by which they are patched and ended. Knows no
 // HTTP type.
 import { randomUUID } from "node:crypto";
-import type { SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../media.ts";
-import type { TokenClaims } from "../token/tokens.ts";
-import { resolveUpstream, withoutBrackets } from "./address-guard.ts";
+import type { SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../../media.ts";
+import type { TokenClaims } from "../../token/tokens.ts";
+import { resolveUpstream, withoutBrackets } from "../addresses/address-guard.ts";
+import { type Denied, denied } from "../denials.ts";
+import type { Publishing } from "../lifecycle.ts";
+import { utf8 } from "../stream-name.ts";
 import { type Json, writeAmf0 } from "./amf0.ts";
-import { type Denied, denied } from "./denials.ts";
 import { iceServerLinks } from "./ice-servers.ts";
-import type { Publishing } from "./lifecycle.ts";
-import { utf8 } from "./stream-name.ts";
 import { foreignUrl, readStreamUrl, type StreamUrlRules } from "./stream-url.ts";
 import { createWhipLimits, type HalfOpen, type LimitHit, type WhipLimitSettings } from "./whip-limits.ts";
 

@@ -2,7 +2,7 @@
 // every connection, because a name may resolve differently a minute later. Not a firewall for what operators configure.
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import type { buildConnector } from "undici";
-import { inTime } from "../in-time.ts";
+import { inTime } from "../../in-time.ts";
 import { refusalOfAddress } from "./address-table.ts";
 import { createResolver, type Resolve } from "./resolver.ts";
 

@@ -1,8 +1,8 @@
 // The upstreams the operator configured for every publish, as complete RTMP URLs (R4), and which of a publish's upstreams
 // an event of the media core is about.
-import type { Upstream } from "../media.ts";
-import { resolveUpstream, withoutBrackets } from "./address-guard.ts";
-import { utf8 } from "./stream-name.ts";
+import type { Upstream } from "../../media.ts";
+import { resolveUpstream, withoutBrackets } from "../addresses/address-guard.ts";
+import { utf8 } from "../stream-name.ts";
 
 /** An upstream of a stream, for a publish that begins. */
 export interface StoredUpstream extends Pick<Upstream, "id" | "url"> {
