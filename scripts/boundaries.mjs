@@ -21,6 +21,7 @@ const FREE = new Set([
   "metrics",
   "log",
   "in-time",
+  "step-times",
   "network",
   "listen",
   "core-dumps",
@@ -34,6 +35,7 @@ const STOPWATCHES = new Set([
   "ts/publish/admission-steps.ts",
   "ts/publish/addresses/resolver.ts",
   "ts/publish/webhook/call.ts",
+  "ts/step-times.ts",
   "ts/publish/webhook/exchange.ts",
   "ts/publish/webhook/connection-steps.ts",
 ]);

@@ -1,5 +1,5 @@
 // Which stream names are live or being decided, in this process (W20). No I/O, no policy.
-import { step } from "./admission-steps.ts";
+import { step } from "../step-times.ts";
 
 interface Use {
   /** Client id of the running publish, null while the first one is being decided. */

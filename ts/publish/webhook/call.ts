@@ -1,8 +1,8 @@
 // Posts one event to a customer's webhook and says what came back. Knows deadlines, signatures, the gate of each
 // customer and the one retry; not what an answer means for a publish.
 import type { Logger } from "pino";
+import { step } from "../../step-times.ts";
 import type { Resolve } from "../addresses/resolver.ts";
-import { step } from "../admission-steps.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import { createConnections } from "./connections.ts";
 import { CustomerGate, type Entry } from "./customer-gate.ts";
