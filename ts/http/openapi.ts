@@ -6,8 +6,8 @@ import type { Context } from "hono";
 import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
-import { credentialsOf } from "../request.ts";
-import { loggedCaller, type notedForLog, noteForLog } from "../request-caller.ts";
+import { loggedCaller, type notedForLog, noteForLog } from "./request/caller.ts";
+import { credentialsOf } from "./request/request.ts";
 
 export { z };
 

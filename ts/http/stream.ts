@@ -20,9 +20,9 @@ import {
   unlockStream,
 } from "../organisation/streams.ts";
 import type { LiveSessions } from "../publish/live-sessions.ts";
-import { baseUrlOf, quantityOf, readJson } from "../request.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { newRoutes, type Routes, Stream, Tags, z } from "./openapi.ts";
+import { baseUrlOf, quantityOf, readJson } from "./request/request.ts";
 
 /** States a list can be asked for. */
 const LISTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];

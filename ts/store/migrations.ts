@@ -1,10 +1,10 @@
 // How the tables of schema.ts came to be, oldest first. Forward only: a migration that has been released never changes.
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
-import { managementTables } from "./management-tables.ts";
 import { retentionIndexes } from "./retention.ts";
-import { revocationOrder, tokenTables } from "./token-tables.ts";
-import { outboxTurns, webhookTables } from "./webhook-tables.ts";
+import { managementTables } from "./tables/management-tables.ts";
+import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
+import { outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
 
 export interface Migration {
   readonly name: string;

@@ -5,12 +5,12 @@ import { getConnInfo } from "@hono/node-server/conninfo";
 import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { getCookie } from "hono/cookie";
-import { apiKeyIn } from "./api-key-headers.ts";
-import type { Config } from "./config.ts";
-import { BodyTooLarge, InvalidValue, MalformedJson, ParameterRequired, WrongDataType } from "./errors.ts";
-import { networkList, withoutMapping } from "./network.ts";
-import type { Credentials } from "./organisation/callers.ts";
-import type { Role } from "./store/schema.ts";
+import { apiKeyIn } from "../../api-key-headers.ts";
+import type { Config } from "../../config.ts";
+import { BodyTooLarge, InvalidValue, MalformedJson, ParameterRequired, WrongDataType } from "../../errors.ts";
+import { networkList, withoutMapping } from "../../network.ts";
+import type { Credentials } from "../../organisation/callers.ts";
+import type { Role } from "../../store/schema.ts";
 
 /** Largest body that is read, bytes. */
 const BODY_LIMIT_BYTES = 65_536;
