@@ -6,7 +6,16 @@ import { fileURLToPath } from "node:url";
 import { crates } from "./crate-boundaries.mjs";
 
 /** Rooms of the gateway, the upper ones first: a room may import rooms below it, and itself. */
-const LAYERS = [["cli"], ["main"], ["app"], ["http"], ["publish", "organisation", "token"], ["store"], ["media"]];
+const LAYERS = [
+  ["cli"],
+  ["main"],
+  ["service"],
+  ["app"],
+  ["http"],
+  ["publish", "organisation", "token"],
+  ["store"],
+  ["media"],
+];
 /** Folders of a room, the upper ones first, "" for what stands at its top: each may import those beside and below it. */
 const FOLDERS = {
   publish: [["whip"], ["", "upstreams"], ["webhook"], ["addresses"]],
@@ -26,8 +35,10 @@ const FREE = new Set([
   "metrics",
   "log",
   "in-time",
+  "reason",
   "step-times",
   "network",
+  "own-addresses",
   "listen",
   "core-dumps",
   "media-ports",
