@@ -75,7 +75,7 @@ export interface AppDeps {
   /** Of this gateway. */
   readonly version: string;
   /** The port RTMP is served on. */
-  readonly rtmpPort: number;
+  readonly rtmpPort: () => number;
 }
 
 export function createApp(deps: AppDeps): OpenAPIHono<Env> {

@@ -37,7 +37,7 @@ interface StreamDeps {
   readonly config: Pick<Config, "http" | "ingest">;
   readonly sessions: Pick<LiveSessions, "kickStream">;
   /** The port RTMP is served on. */
-  readonly rtmpPort: number;
+  readonly rtmpPort: () => number;
 }
 
 export function streamRoutes(deps: StreamDeps): Routes["hono"] {
@@ -188,7 +188,7 @@ export interface Ingest {
 }
 
 function ingestOf(c: Context, { config, rtmpPort }: StreamDeps): Ingest {
-  return ingestAt(baseUrlOf(c, config), config, rtmpPort);
+  return ingestAt(baseUrlOf(c, config), config, rtmpPort());
 }
 
 /** `base`: where the HTTP port is reached, without a trailing slash. */

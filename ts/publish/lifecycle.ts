@@ -11,6 +11,7 @@ import { disabledOf } from "../store/enabled.ts";
 import type { Schema } from "../store/schema.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
 import type { HoldsToken } from "../token/required-token.ts";
+import type { Resolve } from "./addresses/resolver.ts";
 import { type Admission, createAdmission, type PublishRequest } from "./admission.ts";
 import type { BitrateLimits } from "./bitrate-limit.ts";
 import { createClientIds } from "./client-ids.ts";
@@ -52,6 +53,8 @@ export interface PublishingDeps {
   readonly holdsToken: HoldsToken;
   /** Whether a player brings the token that the organisation may require. */
   readonly holdsPlayToken: HoldsPlayToken;
+  /** Of the names that customers bring. */
+  readonly resolve: Resolve;
   readonly metrics: Pick<
     Metrics,
     "observeWebhook" | "countDenial" | "countStart" | "countEnd" | "countUpstreamLost" | "watchPublishing"
@@ -130,6 +133,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const webhook = createWebhook({
     webhookCa: settings.webhookCa,
     dev: settings.dev,
+    resolve: deps.resolve,
     log,
     clock,
     observe(call, answer, tookMs) {
