@@ -2,15 +2,15 @@
 import { keepCertificate, readCertificate } from "./certificate.ts";
 import type { Config } from "./config.ts";
 import { forbidCoreDumps } from "./core-dumps.ts";
-import { StoreFailed, StoreUnavailable } from "./errors.ts";
+import { MediaCoreMissing, StoreFailed, StoreUnavailable } from "./errors.ts";
 import { healthApp } from "./http/health.ts";
 import { listen } from "./listen.ts";
 import { createLog } from "./log.ts";
-import { openMedia } from "./media/open.ts";
 import type { Media } from "./media.ts";
 import { warnOfSmallBuffer } from "./media-ports.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
 import { type Addresses, addressesOf } from "./own-addresses.ts";
+import { reasonOf } from "./reason.ts";
 import { createService } from "./service.ts";
 import { watchStore } from "./store/health.ts";
 import { openStore } from "./store/open.ts";
@@ -31,7 +31,7 @@ export interface RunningService {
   readonly failed: Promise<never>;
 }
 
-/** Starts everything. Rejects with `ConfigInvalid`, `PortTaken` or `StoreUnavailable`, and leaves nothing behind.
+/** Starts everything. Rejects with `ConfigInvalid`, `PortTaken`, `StoreUnavailable` or `MediaCoreMissing`, and leaves nothing behind.
  *  `announceKey` and `announcePassword` show the first administrator's key and password to the person who starts a new
  *  store; they are never logged. */
 export async function serve(
@@ -62,6 +62,7 @@ export async function serve(
     started.push(() => service.stop());
     const { publishing, metrics, app } = service;
     await publishing.recover();
+    const { openMedia } = await loadMediaCore();
     media = await openMedia(config, publishing.handle, (err) => log.error({ err }, "media event failed"));
     started.push(() => running().stop());
     metrics.watchMedia(media);
@@ -118,6 +119,15 @@ export async function serve(
     if (!(error instanceof StoreFailed)) throw error;
     const place = config.databaseUrl === null ? `the store in ${config.dataDir}` : "the database";
     throw new StoreUnavailable(`cannot use ${place}: ${error.message}`, { cause: error });
+  }
+}
+
+/** Loaded for the service alone: every command that needs no media works without it, and `doctor` says why. */
+async function loadMediaCore(): Promise<typeof import("./media/open.ts")> {
+  try {
+    return await import("./media/open.ts");
+  } catch (cause) {
+    throw new MediaCoreMissing(`the media core does not load: ${reasonOf(cause)}`, { cause });
   }
 }
 
