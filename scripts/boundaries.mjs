@@ -41,7 +41,6 @@ const FREE = new Set([
   "own-addresses",
   "listen",
   "core-dumps",
-  "media-ports",
   "nearest",
   "client",
 ]);

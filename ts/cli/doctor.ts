@@ -8,7 +8,7 @@ import { inspectCertificates } from "../certificate.ts";
 import { type Config, loadConfig } from "../config.ts";
 import { ServiceError } from "../errors.ts";
 import { clock } from "../main.ts";
-import { kernelDropsOf, RECEIVE_BUFFER_BYTES, smallBufferAdvice } from "../media-ports.ts";
+import { kernelDropsOf, RECEIVE_BUFFER_BYTES, smallBufferAdvice } from "../media/ports.ts";
 import { reasonOf } from "../reason.ts";
 import { openStore } from "../store/open.ts";
 import { isStorePresent } from "../store/present.ts";
