@@ -6,36 +6,53 @@ import { fileURLToPath } from "node:url";
 import { crates } from "./crate-boundaries.mjs";
 
 /** Rooms of the gateway, the upper ones first: a room may import rooms below it, and itself. */
-const LAYERS = [["cli"], ["main"], ["app"], ["http"], ["publish", "organisation", "token"], ["store"], ["media"]];
+const LAYERS = [
+  ["cli"],
+  ["main"],
+  ["service"],
+  ["app"],
+  ["http"],
+  ["publish", "organisation", "token"],
+  ["store"],
+  ["media"],
+];
+/** Folders of a room, the upper ones first, "" for what stands at its top: each may import those beside and below it. */
+const FOLDERS = {
+  publish: [["whip"], ["", "upstreams"], ["webhook"], ["addresses"]],
+  http: [["", "whip"], ["request"]],
+  store: [[""], ["tables"]],
+};
+/** What the routes share; they import nothing else of each other. */
+const FOR_ROUTES = /^ts\/http\/(openapi\.ts$|whip\/whip-problems\.ts$|request\/)/;
 /** What any room may import; they import each other and what is below http. No circle comes of it: that is checked. */
 const FREE = new Set([
   "errors",
-  "problems",
   "certificate",
   "config",
   "settings",
   "setting-kinds",
-  "request",
-  "request-caller",
   "api-key-headers",
   "metrics",
   "log",
   "in-time",
+  "reason",
+  "step-times",
   "network",
+  "own-addresses",
   "listen",
   "core-dumps",
-  "media-ports",
   "nearest",
   "client",
 ]);
 /** Who may measure how long something took, on a clock that is never set back. */
 const STOPWATCHES = new Set([
-  "ts/http/envelope.ts",
+  "ts/http/request/envelope.ts",
   "ts/publish/admission-steps.ts",
-  "ts/publish/resolver.ts",
-  "ts/publish/webhook.ts",
-  "ts/publish/webhook-exchange.ts",
-  "ts/publish/webhook-steps.ts",
+  "ts/publish/addresses/resolver.ts",
+  "ts/step-times.ts",
+  "ts/publish/webhook/call.ts",
+  "ts/publish/webhook/exchange.ts",
+  "ts/publish/webhook/connection-steps.ts",
   "ts/store/portions.ts",
 ]);
 const NO_HONO = new Set(["publish", "organisation", "token", "store", "media"]);
@@ -65,11 +82,14 @@ function* gateway(files) {
       const other = roomOf(file);
       const isShape = onlyTypes(text, target);
       if (!isShape) below.push(file);
-      if (room === "http" && other === "http" && file !== name && file !== "ts/http/openapi.ts")
+      if (room === other && !isShape && isUpwards(room, name, file))
+        yield `${name}: ${folderOf(name)} may not import ${folderOf(file)}`;
+      else if (room === "http" && other === "http" && file !== name && !FOR_ROUTES.test(file))
         yield `${name}: http files never import each other`;
       else if (!mayImport(room, other) && !isShape) yield `${name}: ${room} may not import ${other}`;
     }
     graph.set(name, below);
+    if (rankOf(room, folderOf(name)) === -1) yield `${name}: ${folderOf(name)} has no row in scripts/boundaries.mjs`;
     yield* ambient(name, text);
   }
   for (const name of graph.keys()) {
@@ -100,6 +120,23 @@ const isNative = (target) => target === "#native" || /(^|\/)native\//.test(targe
 function roomOf(name) {
   const [, first, second] = name.split("/");
   return second === undefined ? first.replace(/\.m?[tj]s$/, "") : first;
+}
+
+/** `ts/publish/whip/amf0.ts` → publish/whip; `ts/publish/record.ts` → publish. */
+function folderOf(name) {
+  return dirname(name).split("/").slice(1).join("/");
+}
+
+/** Whether, inside a room, a folder imports one that stands above it. */
+function isUpwards(room, importer, imported) {
+  return rankOf(room, folderOf(importer)) > rankOf(room, folderOf(imported));
+}
+
+/** 0 for the uppermost; a room without folders has one rank. */
+function rankOf(room, folder) {
+  const inside = folder.slice(room.length + 1);
+  const rows = FOLDERS[room];
+  return rows === undefined && inside === "" ? 0 : (rows ?? []).findIndex((row) => row.includes(inside));
 }
 
 function mayImport(room, other) {

@@ -6,6 +6,9 @@ const GENERATED = /\.d\.ts$/;
 const LINES_LIMIT = 400;
 /** Longer than the limit since before it: none is added, and one that was shortened is taken off. */
 const STILL_LONGER = ["test/webcaster.test.ts"];
+/** Nobody sees at a glance what is in a fuller folder of the gateway; folders inside it are not counted. */
+const FOLDER_LIMIT = 20;
+const GATEWAY = /^ts\//;
 /** Names for what has not been named yet. */
 const DRAWERS = /(^|\/)(utils?|common|helpers?|types|misc)(\.\w+)?(\/|$)/;
 /** Words of a private dialect, in all their forms, and where they are gone from names and comments for good. */
@@ -28,8 +31,22 @@ export function untidyFiles(files, stillLonger = STILL_LONGER) {
     if (DRAWERS.test(name)) complaints.push(`${name}: a drawer's name; what is the thing called?`);
     if (WITHOUT_PRIVATE_WORDS.test(name)) complaints.push(...privateWords(name, text));
   }
+  complaints.push(...fullFolders(files));
   const shortened = stillLonger.filter((name) => !long.has(name));
   return [...complaints, ...shortened.map((name) => `scripts/tidy-files.mjs: take ${name} off its list`)];
+}
+
+/** Folders of the gateway with more source files than `FOLDER_LIMIT`. */
+function fullFolders(files) {
+  const counts = new Map();
+  for (const { name } of files) {
+    if (!GATEWAY.test(name) || !SOURCE.test(name)) continue;
+    const folder = name.slice(0, name.lastIndexOf("/"));
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  return [...counts]
+    .filter(([, count]) => count > FOLDER_LIMIT)
+    .map(([folder, count]) => `${folder} has ${count} files: no folder has more than ${FOLDER_LIMIT}`);
 }
 
 /** By line; a name is read word by word: `seat_of` and `SeatKey` say "seat", `switchboard` and `planes` say none. */

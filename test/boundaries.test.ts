@@ -7,6 +7,17 @@ import { violations } from "../scripts/boundaries.mjs";
 
 const planted: readonly [path: string, text: string, complaint: string][] = [
   ["ts/http/a.ts", 'import { b } from "./b.ts";', "http files never import each other"],
+  ["ts/http/whip/a.ts", 'import { b } from "../b.ts";', "http files never import each other"],
+  ["ts/http/request/a.ts", 'import { b } from "../openapi.ts";', "http/request may not import http"],
+  ["ts/publish/webhook/a.ts", 'import { admit } from "../admission.ts";', "publish/webhook may not import publish"],
+  [
+    "ts/publish/addresses/a.ts",
+    'import { b } from "../webhook/b.ts";',
+    "publish/addresses may not import publish/webhook",
+  ],
+  ["ts/publish/a.ts", 'import { b } from "./whip/b.ts";', "publish may not import publish/whip"],
+  ["ts/publish/webhook/a.ts", 'import { b } from "../../http/b.ts";', "publish may not import http"],
+  ["ts/token/drawer/a.ts", "", "token/drawer has no row in scripts/boundaries.mjs"],
   ["ts/publish/a.ts", 'import { Hono } from "hono";', "publish knows no Hono"],
   ["ts/publish/a.ts", 'import { core } from "#native";', "only media imports #native"],
   ["ts/store/a.ts", 'import { admit } from "../publish/admission.ts";', "store may not import publish"],

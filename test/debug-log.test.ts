@@ -1,7 +1,7 @@
 // What the log tells at debug of an admission and of a WHIP offer.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { summaryOf } from "../ts/publish/sdp-summary.ts";
+import { summaryOf } from "../ts/publish/whip/sdp-summary.ts";
 import { openWhipGateway, TO_OURSELVES, TO_STREAM, type WhipGateway } from "./support/whip-gateway.ts";
 
 const MS = expect.any(Number);

@@ -1,6 +1,6 @@
 // Streams after they are created: tags, and the states of M11 as callers and publishes see them.
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { LiveSession } from "../ts/publish/sessions.ts";
+import type { LiveSession } from "../ts/publish/live-sessions.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
 let gateway: Gateway;

@@ -1,6 +1,6 @@
 // GET, POST and DELETE of a stream's upstreams by the management API.
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { LiveSession } from "../ts/publish/sessions.ts";
+import type { LiveSession } from "../ts/publish/live-sessions.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
 let gateway: Gateway;

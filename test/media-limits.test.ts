@@ -2,8 +2,8 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
+import { RECEIVE_BUFFER_BYTES } from "../ts/media/ports.ts";
 import { type Media, type MediaOptions, startMedia } from "../ts/media.ts";
-import { RECEIVE_BUFFER_BYTES } from "../ts/media-ports.ts";
 
 const LOOPBACK = "127.0.0.1";
 

@@ -1,7 +1,7 @@
 // What the kernel says of the media ports, as the log, doctor and the metrics show it.
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import { kernelDropsOf, warnOfSmallBuffer } from "../ts/media-ports.ts";
+import { kernelDropsOf, warnOfSmallBuffer } from "../ts/media/ports.ts";
 import { createMetrics } from "../ts/metrics.ts";
 
 /** As proc(5) writes them: port 8189 is 1FFD, 8190 is 1FFE. */

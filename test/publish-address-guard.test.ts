@@ -10,8 +10,8 @@ import {
   guardConnector,
   guardedLookup,
   resolveUpstream,
-} from "../ts/publish/address-guard.ts";
-import { refusalOfAddress } from "../ts/publish/address-table.ts";
+} from "../ts/publish/addresses/address-guard.ts";
+import { refusalOfAddress } from "../ts/publish/addresses/address-table.ts";
 
 const REFUSED = [
   "0.0.0.0",

@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { alsoReservedField, checkStreamName } from "../ts/publish/stream-name.ts";
-import { isConfiguredUpstream, writeUpstreams } from "../ts/publish/upstreams.ts";
-import { doneBody, publishBody, updateBody } from "../ts/publish/webhook-body.ts";
+import { isConfiguredUpstream, writeUpstreams } from "../ts/publish/upstreams/deployment-upstreams.ts";
+import { doneBody, publishBody, updateBody } from "../ts/publish/webhook/body.ts";
 
 const subject = { arguments: null, name: "Ab1Cd-9XyZ0", app: "live", address: "203.0.113.7", clientId: 100482 };
 const bytes = (text: string) => Buffer.from(text, "latin1");

@@ -1,7 +1,7 @@
 // When publish_done is tried again: decision W17.
 import { describe, expect, test } from "vitest";
-import { judgeDelivery } from "../ts/publish/retry-schedule.ts";
-import type { WebhookAnswer } from "../ts/publish/webhook-answer.ts";
+import type { WebhookAnswer } from "../ts/publish/webhook/answer.ts";
+import { judgeDelivery } from "../ts/publish/webhook/retry-schedule.ts";
 
 const NOW = 1_767_225_600_000;
 const HOUR = 3_600_000;

@@ -1,7 +1,7 @@
 // Live sessions as an operator sees and steers them, and a stream's own upstreams on their way to its publishes.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { UpstreamStatus, WhipDiagnostics } from "../ts/media.ts";
-import { createLiveSessions, type LiveSessions } from "../ts/publish/sessions.ts";
+import { createLiveSessions, type LiveSessions } from "../ts/publish/live-sessions.ts";
 import { addStream, openStage, STREAM, type Stage } from "./support/publishing.ts";
 
 /** As `addStream` makes it. */

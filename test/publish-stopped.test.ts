@@ -2,7 +2,7 @@
 // comes first, it is never on the air afterwards, and the customer hears of as many ends as it allowed publishes.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { deleteStream, findStream, lockStream } from "../ts/organisation/streams.ts";
-import { createLiveSessions } from "../ts/publish/sessions.ts";
+import { createLiveSessions } from "../ts/publish/live-sessions.ts";
 import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { addStream, openStage, STREAM, type Stage } from "./support/publishing.ts";

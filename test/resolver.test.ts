@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createHostFiles } from "../ts/publish/host-files.ts";
-import { createResolver, type Resolve } from "../ts/publish/resolver.ts";
+import { createHostFiles } from "../ts/publish/addresses/host-files.ts";
+import { createResolver, type Resolve } from "../ts/publish/addresses/resolver.ts";
 import { type NameServer, type Said, startNameServer } from "./support/name-server.ts";
 
 /** Far below what a silent server costs. */

@@ -1,6 +1,6 @@
 // Where a WHIP publish may be delivered (P2, W2, W21): to ourselves, or to what the operator allows, and nowhere else.
 import { afterEach, describe, expect, test } from "vitest";
-import { foreignUrl, readStreamUrl, type StreamUrlRules } from "../ts/publish/stream-url.ts";
+import { foreignUrl, readStreamUrl, type StreamUrlRules } from "../ts/publish/whip/stream-url.ts";
 import { STREAM } from "./support/publishing.ts";
 import { expectProblem, openWhipGateway, type WhipGateway, type WhipGatewayOptions } from "./support/whip-gateway.ts";
 
@@ -206,14 +206,14 @@ describe("at the endpoint, stream_url", () => {
     ["name", STREAM, STREAM],
     ["name and arguments", `${STREAM}%3Fk%3Da+b%2526%26k2%3D%C3%A9?x=y`, `${STREAM}?k=a+b%26&k2=é`],
   ])("of an allowed host is pushed to with %s verbatim", async (_, name, verbatim) => {
-    await open({ rules: { allow: ["93.184.216.34:1940"] } });
+    await open({ allow: ["93.184.216.34:1940"] });
     await gateway.opened(queryOf("rtmp://93.184.216.34:1940/live", name));
     const ownUpstream = `rtmp://93.184.216.34:1940/live/${verbatim}`;
     expect(gateway.openings()).toMatchObject([{ name: STREAM, ownUpstream, upstreams: [] }]);
   });
 
   test("of an allowed host cannot carry arguments that are not UTF-8, and they are not dropped", async () => {
-    await open({ rules: { allow: ["93.184.216.34"] } });
+    await open({ allow: ["93.184.216.34"] });
     const answer = await gateway.offer(queryOf("rtmp://93.184.216.34/live", `${STREAM}%3Fk%3D%FF`));
     const detail = "Custom arguments are not UTF-8";
     expectProblem(answer, 400, "malformed_name", "Invalid stream name", detail);
@@ -222,7 +222,7 @@ describe("at the endpoint, stream_url", () => {
 
   test("of an allowed host beside the operator's upstreams is pushed to as well", async () => {
     const settings = { upstreamPush: ["rtmp://operator.example/live/{name}"] };
-    await open({ rules: { allow: ["[2606:4700::1111]"] }, settings });
+    await open({ allow: ["[2606:4700::1111]"], settings });
     await gateway.opened(queryOf("rtmp://[2606:4700::1111]/live"));
     const upstreams = [{ url: `rtmp://operator.example/live/${STREAM}`, source: "deployment" }];
     const ownUpstream = `rtmp://[2606:4700::1111]:1935/live/${STREAM}`;
@@ -235,7 +235,7 @@ describe("at the endpoint, stream_url", () => {
   test.each([...INSIDE, ...READ_BY_RESOLVERS])(
     "of an allowed host inside (%s) is refused like one that is not allowed",
     async (host) => {
-      await open({ rules: { allow: [host] } });
+      await open({ allow: [host], settings: { dev: false } });
       await expectRefused(`rtmp://${host}/live`);
     },
   );
@@ -243,12 +243,12 @@ describe("at the endpoint, stream_url", () => {
   test("of an allowed host that does not resolve is refused like one that is not allowed", async () => {
     // Longer than a label may be: no resolver is asked.
     const host = `${"a".repeat(64)}.example`;
-    await open({ rules: { allow: [host] } });
+    await open({ allow: [host] });
     await expectRefused(`rtmp://${host}/live`);
   });
 
   test.each(["10.0.0.1", "localhost"])("of an allowed host inside (%s) is taken with --dev", async (host) => {
-    await open({ rules: { allow: [host] }, dev: true });
+    await open({ allow: [host] });
     await gateway.opened(queryOf(`rtmp://${host}/live`));
     expect(gateway.openings()).toMatchObject([{ ownUpstream: `rtmp://${host}:1935/live/${STREAM}` }]);
   });

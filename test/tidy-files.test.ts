@@ -31,6 +31,16 @@ test("a file is not called by a drawer's name", () => {
   expect(complaintsAbout(name, "")).toEqual([`${name}: a drawer's name; what is the thing called?`]);
 });
 
+test("a folder of the gateway has at most 20 files, not counting those in folders inside it", () => {
+  const folder = (count: number) => [
+    ...Array.from({ length: count }, (_, at) => ({ name: `ts/publish/a${at}.ts`, text: "" })),
+    { name: "ts/publish/webhook/a.ts", text: "" },
+    { name: "test/a.test.ts", text: "" },
+  ];
+  expect(untidyFiles(folder(20), [])).toEqual([]);
+  expect(untidyFiles(folder(21), [])).toEqual(["ts/publish has 21 files: no folder has more than 20"]);
+});
+
 test.each([
   ["struct SeatKey(u32);", "Seat"],
   ["fn lane_of() {}", "lane"],

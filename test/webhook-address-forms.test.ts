@@ -3,8 +3,8 @@
 import { createServer, type Server } from "node:net";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { checkWebhookUrl, resolveUpstream } from "../ts/publish/address-guard.ts";
-import { createWebhook, type Webhook } from "../ts/publish/webhook.ts";
+import { checkWebhookUrl, resolveUpstream } from "../ts/publish/addresses/address-guard.ts";
+import { createWebhook, type Webhook } from "../ts/publish/webhook/call.ts";
 
 /** Hosts that mean loopback or something else inside, or that some parser reads so. */
 const HOSTS = [

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { simulate } from "../ts/cli/webhook-simulate.ts";
 import { verify, WebhookRefused } from "../ts/client/webhook.ts";
-import { doneBody, publishBody, updateBody } from "../ts/publish/webhook-body.ts";
-import { signatureHeaders } from "../ts/publish/webhook-signature.ts";
+import { doneBody, publishBody, updateBody } from "../ts/publish/webhook/body.ts";
+import { signatureHeaders } from "../ts/publish/webhook/signature.ts";
 import { openGateway } from "./support/gateway.ts";
 
 const SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

@@ -2,8 +2,8 @@
 import { createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
-import { NotResolved } from "../ts/publish/resolver.ts";
-import { createWebhook } from "../ts/publish/webhook.ts";
+import { NotResolved } from "../ts/publish/addresses/resolver.ts";
+import { createWebhook } from "../ts/publish/webhook/call.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 
 const open: { close(): unknown }[] = [];

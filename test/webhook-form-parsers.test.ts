@@ -2,7 +2,7 @@
 // the custom arguments of well-behaved broadcasters (W1, W3).
 import { describe, expect, test } from "vitest";
 import { checkStreamName } from "../ts/publish/stream-name.ts";
-import { doneBody, publishBody, updateBody } from "../ts/publish/webhook-body.ts";
+import { doneBody, publishBody, updateBody } from "../ts/publish/webhook/body.ts";
 import { type Fields, latin1, PARSERS } from "./support/form-parsers.ts";
 import { oddArguments } from "./support/odd-arguments.ts";
 

@@ -1,7 +1,7 @@
 // The gate of a customer (W25): places, the queue, the breaker.
 import { describe, expect, test } from "vitest";
-import { CustomerGate, IN_FLIGHT_LIMIT, OPEN_AFTER, PROBE_EVERY_MS } from "../ts/publish/customer-gate.ts";
-import { Deadline } from "../ts/publish/deadline.ts";
+import { CustomerGate, IN_FLIGHT_LIMIT, OPEN_AFTER, PROBE_EVERY_MS } from "../ts/publish/webhook/customer-gate.ts";
+import { Deadline } from "../ts/publish/webhook/deadline.ts";
 
 /** Times out within the test only when it is made to. */
 const patient = () => new Deadline(60_000);

@@ -2,7 +2,7 @@
 // secret. At info it tells none of it.
 import { pino } from "pino";
 import { afterEach, expect, test } from "vitest";
-import { createWebhook } from "../ts/publish/webhook.ts";
+import { createWebhook } from "../ts/publish/webhook/call.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { until } from "./support/publishing.ts";
 

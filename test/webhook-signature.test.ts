@@ -1,7 +1,7 @@
 // The signature of webhook calls (W9) against the vector of the decisions and an independent verifier.
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import { expect, test } from "vitest";
-import { signatureHeaders } from "../ts/publish/webhook-signature.ts";
+import { signatureHeaders } from "../ts/publish/webhook/signature.ts";
 
 const SECRET = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const key = Uint8Array.from({ length: 32 }, (_, index) => index);

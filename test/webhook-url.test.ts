@@ -1,6 +1,6 @@
 // A webhook's URL may hold a secret in its query: who sees it, and what is forgotten when another URL takes its place.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { OPEN_AFTER } from "../ts/publish/customer-gate.ts";
+import { OPEN_AFTER } from "../ts/publish/webhook/customer-gate.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 import { openStage, STREAM, type Stage, until } from "./support/publishing.ts";

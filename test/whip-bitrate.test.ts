@@ -2,7 +2,7 @@
 // who watches the session say. That a browser obeys is shown in whip-switch.test.ts.
 import { afterEach, expect, test } from "vitest";
 import { changeSettings } from "../ts/organisation/settings.ts";
-import { createLiveSessions } from "../ts/publish/sessions.ts";
+import { createLiveSessions } from "../ts/publish/live-sessions.ts";
 import { openWhipGateway, type WhipGateway } from "./support/whip-gateway.ts";
 
 let gateway: WhipGateway;

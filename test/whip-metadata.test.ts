@@ -1,6 +1,6 @@
 // What a broadcaster sends along: metadata during the broadcast, connect_info for its own upstream (P11, P12).
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { writeAmf0 } from "../ts/publish/amf0.ts";
+import { writeAmf0 } from "../ts/publish/whip/amf0.ts";
 import { expectProblem, NO_SESSION, openWhipGateway, TO_STREAM, type WhipGateway } from "./support/whip-gateway.ts";
 
 let gateway: WhipGateway;

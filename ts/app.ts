@@ -18,13 +18,14 @@ import {
 import { auditRoutes } from "./http/audit.ts";
 import { docsRoutes } from "./http/docs.ts";
 import { describeTheRest, documentOf } from "./http/document.ts";
-import { envelope } from "./http/envelope.ts";
 import { jwksRoutes } from "./http/jwks.ts";
 import { keyRoutes } from "./http/keys.ts";
-import { rateLimit } from "./http/limits.ts";
 import { loginRoutes } from "./http/login.ts";
 import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
+import { envelope } from "./http/request/envelope.ts";
+import { rateLimit } from "./http/request/rate-limit.ts";
+import { boundedBody, clientAddresses, hasLeft, readApiKey } from "./http/request/request.ts";
 import { sessionRoutes } from "./http/sessions.ts";
 import { streamRoutes } from "./http/stream.ts";
 import { tokenRoutes } from "./http/tokens.ts";
@@ -32,9 +33,10 @@ import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
 import { usageRoutes } from "./http/usage.ts";
 import { userRoutes } from "./http/users.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
-import { webhookRoutes } from "./http/webhook.ts";
-import { whipRoutes } from "./http/whip.ts";
-import { whipSessionRoutes } from "./http/whip-session.ts";
+import { webhookRoutes } from "./http/webhook-routes.ts";
+import { whipRoutes } from "./http/whip/whip-endpoint.ts";
+import { problemResponse, RETRY_AFTER_S, WHIP_PATH, WhipProblem } from "./http/whip/whip-problems.ts";
+import { whipSessionRoutes } from "./http/whip/whip-session.ts";
 import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
@@ -43,11 +45,9 @@ import { createLoginThrottle } from "./organisation/login-throttle.ts";
 import { createLogins } from "./organisation/logins.ts";
 import type { StreamUpstreams } from "./organisation/upstreams.ts";
 import type { WebhookSecrets } from "./organisation/webhook-secret.ts";
-import { problemResponse, RETRY_AFTER_S, WHIP_PATH, WhipProblem } from "./problems.ts";
-import type { LiveSessions } from "./publish/sessions.ts";
-import type { Whip } from "./publish/whip.ts";
-import type { Workbench } from "./publish/workbench.ts";
-import { boundedBody, clientAddresses, hasLeft, readApiKey } from "./request.ts";
+import type { LiveSessions } from "./publish/live-sessions.ts";
+import type { Workbench } from "./publish/webhook/workbench.ts";
+import type { Whip } from "./publish/whip/whip-publishes.ts";
 import type { Schema } from "./store/schema.ts";
 import type { TokenBroadcasts } from "./token/broadcasts.ts";
 import type { Revocations } from "./token/revocations.ts";
@@ -75,7 +75,7 @@ export interface AppDeps {
   /** Of this gateway. */
   readonly version: string;
   /** The port RTMP is served on. */
-  readonly rtmpPort: number;
+  readonly rtmpPort: () => number;
 }
 
 export function createApp(deps: AppDeps): OpenAPIHono<Env> {

@@ -3,7 +3,9 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import { createSecureContext } from "node:tls";
+import type { Logger } from "pino";
 import { ConfigInvalid } from "./errors.ts";
+import { reasonOf } from "./reason.ts";
 
 /** How often the files are looked at: renewals replace them by renaming, which a finer watch would miss, ms. */
 const LOOK_EVERY_MS = 2_000;
@@ -66,6 +68,24 @@ export function readAuthorities(path: string, name: string): string {
   return text;
 }
 
+/** A renewed certificate is used from the next connection on; one that cannot be used changes nothing. Returns the end of
+ *  it. */
+export function keepCertificate(
+  files: CertificateFiles,
+  use: (certificate: Certificate) => void,
+  log: Logger,
+): () => void {
+  const { section } = files;
+  return watchCertificate(files, () => {
+    try {
+      use(readCertificate(files));
+      log.info({ section }, "certificate reloaded");
+    } catch (err) {
+      log.error({ err, section }, "the new certificate cannot be used; the old one stays");
+    }
+  });
+}
+
 /** Calls `changed` whenever one of the files has changed; returns what ends it. */
 export function watchCertificate(files: CertificateFiles, changed: () => void): () => void {
   const look = (now: { readonly mtimeMs: number }, before: { readonly mtimeMs: number }): void => {
@@ -109,7 +129,7 @@ function certificatesOf(path: string, name: string, faults: string[]) {
     try {
       certificates.push(new X509Certificate(block));
     } catch (cause) {
-      faults.push(`${name}: certificate ${at + 1} in ${path} cannot be read: ${reasonOf(cause)}`);
+      faults.push(`${name}: certificate ${at + 1} in ${path} cannot be read: ${fileReasonOf(cause)}`);
     }
   }
   return { text: text ?? "", certificates };
@@ -128,7 +148,7 @@ function privateKeyOf(path: string, name: string, faults: string[]) {
       return { text, privateKey: createPrivateKey(text) };
     }
   } catch (cause) {
-    faults.push(`${name}: the key in ${path} cannot be read: ${reasonOf(cause)}`);
+    faults.push(`${name}: the key in ${path} cannot be read: ${fileReasonOf(cause)}`);
   }
   return { text, privateKey: null };
 }
@@ -139,7 +159,7 @@ function unusable(certName: string, keyName: string, { cert, key }: Certificate)
     createSecureContext({ cert, key });
     return [];
   } catch (cause) {
-    return [`${certName}, ${keyName}: cannot be used: ${reasonOf(cause)}`];
+    return [`${certName}, ${keyName}: cannot be used: ${fileReasonOf(cause)}`];
   }
 }
 
@@ -154,17 +174,16 @@ function read(path: string, name: string, faults: string[]): string | null {
   try {
     return readFileSync(path, "utf8");
   } catch (cause) {
-    faults.push(`${name}: cannot read ${path}: ${reasonOf(cause)}`);
+    faults.push(`${name}: cannot read ${path}: ${fileReasonOf(cause)}`);
     return null;
   }
 }
 
-function reasonOf(cause: unknown): string {
-  if (!(cause instanceof Error)) return String(cause);
+function fileReasonOf(cause: unknown): string {
   const words: Readonly<Record<string, string>> = {
     ENOENT: "there is no such file",
     EACCES: "this user may not read it",
     EISDIR: "it is a folder",
   };
-  return words[(cause as NodeJS.ErrnoException).code ?? ""] ?? cause.message;
+  return words[(cause as { readonly code?: string }).code ?? ""] ?? reasonOf(cause);
 }

@@ -9,6 +9,7 @@ import { ConfigInvalid } from "./errors.ts";
 import { nearest } from "./nearest.ts";
 import { keyChecksumHolds } from "./organisation/key-text.ts";
 import type { BitrateLimits } from "./publish/bitrate-limit.ts";
+import { reasonOf } from "./reason.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, type SettingValue, settingOf } from "./settings.ts";
 import type { RetentionDays } from "./store/retention.ts";
 
@@ -374,10 +375,6 @@ function authoritiesOf(path: string, faults: string[]): string | null {
     faults.push(reasonOf(error));
     return null;
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Version of the running package. */

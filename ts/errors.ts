@@ -197,6 +197,11 @@ export class PortTaken extends ServiceError {
   readonly code = "port_taken";
 }
 
+/** The library of the media core is not there, or not for this machine. */
+export class MediaCoreMissing extends ServiceError {
+  readonly code = "media_core_missing";
+}
+
 /** Errors an HTTP caller can meet. */
 export type HttpError =
   | ParameterRequired

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import type { Certificate } from "./certificate.ts";
 import { ConfigInvalid, PortTaken } from "./errors.ts";
+import { reasonOf } from "./reason.ts";
 
 /** How long a peer may take for its headers, and for the whole request, ms. */
 const HEADERS_TIMEOUT_MS = 5_000;
@@ -93,7 +94,7 @@ function createServer(
     const serverOptions = { ...bounds, ...certificate, handshakeTimeout: HANDSHAKE_TIMEOUT_MS };
     return createAdaptorServer({ fetch, hostname, createServer: createHttpsServer, serverOptions }) as HttpsServer;
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = reasonOf(cause);
     throw new ConfigInvalid(`http.tls_cert, http.tls_key: cannot be used: ${reason}`, { cause });
   }
 }

@@ -10,6 +10,7 @@ import {
   type WhipReport,
 } from "#native";
 import { type EndRequest, type MediaEvent, readEvent, type UpstreamSource } from "./media/events.ts";
+import { reasonOf } from "./reason.ts";
 
 /** How to start the media core. */
 export interface MediaOptions {
@@ -41,11 +42,14 @@ export interface MediaOptions {
   readonly rtmpConnectionsPerAddress: number;
 }
 
-/** The media core could not start: `port_taken`, or `io` for what the system refused. */
+/** Why the media core could not start, as crates/ingest names it; `io` for whatever the system refused. */
+const START_FAULTS = ["rtmp_port_taken", "rtmp_tls_port_taken", "media_port_taken", "tls", "identity", "io"] as const;
+
+/** The media core could not start. */
 export class MediaStartError extends Error {
-  readonly code: "port_taken" | "tls" | "io";
-  constructor(code: "port_taken" | "tls" | "io", message: string) {
-    super(message);
+  readonly code: (typeof START_FAULTS)[number];
+  constructor(code: MediaStartError["code"], cause: unknown) {
+    super(reasonOf(cause), { cause });
     this.code = code;
   }
 }
@@ -310,7 +314,6 @@ function refused({ code, status, detail }: SdpRefusal): SdpRefused {
   return { outcome: "refused", code, status: status === 400 ? 400 : 422, detail };
 }
 
-/** The core throws one text, `code: words`. */
 function open(options: MediaOptions, wake: () => void): ReturnType<typeof startCore> {
   try {
     const { rtmpTls, upstreamCa, ...plain } = options;
@@ -324,9 +327,8 @@ function open(options: MediaOptions, wake: () => void): ReturnType<typeof startC
       wake,
     );
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
-    const code = (["port_taken", "tls"] as const).find((known) => text.startsWith(`${known}:`)) ?? "io";
-    throw new MediaStartError(code, text);
+    const { code: said } = error as { readonly code?: unknown };
+    throw new MediaStartError(START_FAULTS.find((code) => code === said) ?? "io", error);
   }
 }
 

@@ -1,7 +1,7 @@
 // Calls per second of one core over HTTPS keep-alive, beside a bare undici loop in the same run, blocks A B B A.
 import { Agent, request } from "undici";
-import { createWebhook } from "../../dist/publish/webhook.js";
-import { newWebhookId } from "../../dist/publish/webhook-signature.js";
+import { createWebhook } from "../../dist/publish/webhook/call.js";
+import { newWebhookId } from "../../dist/publish/webhook/signature.js";
 import { certificate, clock, cpuSince, KEYS, percentile, silent, startCustomer } from "./_webhook.mjs";
 
 const BODY = Buffer.from("passcode=s3cret&call=publish&name=Ab1Cd-9XyZ0&app=live&addr=203.0.113.7&clientid=100482");

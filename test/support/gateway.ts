@@ -7,24 +7,13 @@ import type { Kysely } from "kysely";
 import { pino } from "pino";
 import { createApp } from "../../ts/app.ts";
 import { loadConfig } from "../../ts/config.ts";
-import { createMetrics } from "../../ts/metrics.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
-import { createCustomers } from "../../ts/organisation/customers.ts";
 import { addOrganisation } from "../../ts/organisation/organisations.ts";
-import { createStreamUpstreams } from "../../ts/organisation/upstreams.ts";
-import { createWebhookSecrets } from "../../ts/organisation/webhook-secret.ts";
-import { checkWebhookUrl } from "../../ts/publish/address-guard.ts";
-import { createDeliveryLog } from "../../ts/publish/delivery-log.ts";
-import { checkUpstreamUrl } from "../../ts/publish/upstream-url.ts";
-import { createWebhook, type WebhookObserver } from "../../ts/publish/webhook.ts";
-import type { Whip } from "../../ts/publish/whip.ts";
-import { createWorkbench } from "../../ts/publish/workbench.ts";
+import { createService } from "../../ts/service.ts";
 import type { OrganisationTable, Role, Schema } from "../../ts/store/schema.ts";
-import { openSecretBox } from "../../ts/store/secret-box.ts";
-import { loadTokenKeys, type TokenKeys } from "../../ts/token/keys.ts";
-import { openRevocations } from "../../ts/token/revocations.ts";
-import { createTokens } from "../../ts/token/tokens.ts";
+import type { TokenKeys } from "../../ts/token/keys.ts";
 import { createRecordedSessions, type RecordedSessions } from "./live-sessions.ts";
+import { RecordingMedia } from "./recording-media.ts";
 import { openTestStore } from "./stores.ts";
 
 /** 2026-01-01T00:00:00Z, epoch ms. */
@@ -37,6 +26,7 @@ const PEER = "203.0.113.7";
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   "customer.example": ["93.184.216.34"],
   "inside.example": ["10.0.0.1"],
+  localhost: ["127.0.0.1"],
 };
 
 export interface Answer {
@@ -89,38 +79,18 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   const store = await openTestStore(folder);
   const clock = { ms: START_MS, now: () => clock.ms };
   const lines: string[] = [];
-  const { alg, issuer, rotateDays } = config.token;
   const recorded = createRecordedSessions();
-  const box = openSecretBox(folder);
-  const tokenKeys = await loadTokenKeys(store.db, box, { alg, rotateDays, now: clock.now() });
-  const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
-  const revocations = await openRevocations({ db: store.db, clock, log });
-  const secrets = createWebhookSecrets({ db: store.db, box, clock });
-  const customers = createCustomers({ db: store.db, secrets, clock });
-  const deliveries = createDeliveryLog({ db: store.db, clock, log });
-  const { deadlineMs, ca: webhookCa } = config.webhook;
-  const observe: WebhookObserver = (call, answer, tookMs) => deliveries.note(call, answer, tookMs);
-  const webhook = createWebhook({ webhookCa, dev: config.dev, log, clock, observe });
-  const app = createApp({
+  const media = new RecordingMedia();
+  const service = await createService(config, {
     db: store.db,
-    config,
     clock,
-    log,
-    secrets,
-    customers,
-    workbench: createWorkbench({ db: store.db, webhook, deliveries, customers, clock, deadlineMs }),
-    tokens: createTokens({ keys: tokenKeys, issuer, clock, revocations }),
-    revocations,
-    metrics: createMetrics(),
-    checkWebhookUrl: (url, { dev }) => checkWebhookUrl(url, { dev, resolve }),
-    checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev, resolve }),
-    streamUpstreams: createStreamUpstreams({ db: store.db, secretBox: box }),
-    sessions: recorded.sessions,
-    rtmpPort: RTMP_PORT,
-    version: "0.0.0-test",
-    // WHIP has tests of its own.
-    whip: NO_WHIP,
+    log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
+    media: () => media,
+    resolve,
   });
+  const { tokenKeys } = service;
+  // What is live is said by the test.
+  const app = createApp({ ...service.appDeps, sessions: recorded.sessions });
 
   async function newOrganisation(name: string): Promise<Member> {
     const organisation = await addOrganisation(store.db, name, clock.now());
@@ -162,15 +132,12 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
       return { status: response.status, headers: response.headers, body: text === "" ? null : JSON.parse(text) };
     },
     async restart(other) {
-      await deliveries.stop();
-      revocations.stop();
+      await service.stop();
       await store.close();
       return await open(folder, other, first);
     },
     async close() {
-      await webhook.close();
-      await deliveries.stop();
-      revocations.stop();
+      await service.stop();
       await store.close();
       rmSync(folder, { recursive: true, force: true });
     },
@@ -187,14 +154,3 @@ function bytesOf(body: unknown): string | Uint8Array<ArrayBuffer> {
   if (typeof body === "string") return body;
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body);
 }
-
-const NO_WHIP: Whip = {
-  limit: () => null,
-  open: async () => ({ outcome: "bad_stream_url" }),
-  has: () => false,
-  find: () => null,
-  patch: () => ({ outcome: "unknown" }),
-  refuseFragment: () => null,
-  sendMetadata: () => false,
-  end: () => false,
-};

@@ -1,6 +1,6 @@
 // Live sessions for tests of the routes: what is live is said by the test, and what is asked for is remembered.
 import { InvalidValue } from "../../ts/errors.ts";
-import type { LiveSession, LiveSessions } from "../../ts/publish/sessions.ts";
+import type { LiveSession, LiveSessions } from "../../ts/publish/live-sessions.ts";
 
 export interface RecordedSessions {
   readonly sessions: LiveSessions;

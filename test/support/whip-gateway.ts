@@ -1,21 +1,8 @@
 // The WHIP endpoint over a real store, real admission, a real customer by HTTPS and a media core that only records.
 // No HTTP port is opened; requests go through `app.request`.
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { pino } from "pino";
 import { expect } from "vitest";
-import { createApp } from "../../ts/app.ts";
-import { loadConfig } from "../../ts/config.ts";
-import { createMetrics } from "../../ts/metrics.ts";
-import { createLiveSessions } from "../../ts/publish/sessions.ts";
-import type { StreamUrlRules } from "../../ts/publish/stream-url.ts";
-import { createWhip } from "../../ts/publish/whip.ts";
-import { openSecretBox } from "../../ts/store/secret-box.ts";
-import { createTokenBroadcasts } from "../../ts/token/broadcasts.ts";
-import { loadTokenKeys } from "../../ts/token/keys.ts";
-import { openRevocations } from "../../ts/token/revocations.ts";
-import { createTokens, type Tokens } from "../../ts/token/tokens.ts";
+import { readVersion } from "../../ts/config.ts";
+import type { Tokens } from "../../ts/token/tokens.ts";
 import { type Customer, startCustomer } from "./customer.ts";
 import { openStage, STREAM, type Stage, type StageOptions } from "./publishing.ts";
 
@@ -29,7 +16,7 @@ export const OFFER = "v=0\r\no=- 7316 2 IN IP4 127.0.0.1\r\ns=offer-marker\r\n";
 export const NO_SESSION = "/p/webrtc/3f0c1f0e-5c7c-4b7e-9a9d-0d6f4f6f2f10";
 /** UUID version 4, RFC 9562 section 5.4, as part of a regular expression. */
 export const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}";
-export const VERSION = "0.0.0-test";
+export const VERSION = readVersion();
 
 export interface WhipAnswer {
   readonly status: number;
@@ -48,9 +35,8 @@ export interface WhipCall {
 }
 
 export interface WhipGatewayOptions {
-  readonly rules?: Partial<StreamUrlRules>;
-  /** Allows private addresses behind a foreign `stream_url`. */
-  readonly dev?: boolean;
+  /** Foreign hosts that a `stream_url` may name. */
+  readonly allow?: readonly string[];
   readonly publicUrl?: string;
   /** Settings as the environment would give them. */
   readonly env?: Readonly<Record<string, string>>;
@@ -79,55 +65,16 @@ type Opening = Extract<Stage["media"]["told"][number], { told: "open_whip" }>;
 
 export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise<WhipGateway> {
   const customer = await startCustomer();
-  const { settings = {} } = options;
-  const stage = await openStage({ webhook: customer.url, ca: customer.ca, settings });
-  const folder = mkdtempSync(join(tmpdir(), "headgate-whip-"));
-  const { publicUrl } = options;
-  const publicBase = publicUrl === undefined ? {} : { HEADGATE_PUBLIC_URL: publicUrl };
-  const env = { HEADGATE_DATA_DIR: folder, ...publicBase, ...options.env };
-  const { config } = loadConfig({ env });
-  const clock = { now: () => stage.clock.ms };
-  const { alg, issuer } = config.token;
-  const keys = await loadTokenKeys(stage.db, openSecretBox(folder), { alg, now: clock.now() });
-  const lines: string[] = [];
-  const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
-  const revocations = await openRevocations({ db: stage.db, clock, log });
-  const tokens = createTokens({ keys, issuer, clock, revocations });
+  const { settings = {}, publicUrl, allow = [] } = options;
+  const env = {
+    HEADGATE_INGEST_HOSTS: "ingest.example",
+    HEADGATE_UPSTREAM_ALLOW: allow.join(","),
+    ...(publicUrl === undefined ? {} : { HEADGATE_PUBLIC_URL: publicUrl }),
+    ...options.env,
+  };
+  const stage = await openStage({ webhook: customer.url, ca: customer.ca, settings, env });
+  const { app, tokens } = stage.service;
   const requestIds = new Set<string>();
-  const media = () => stage.media;
-  const rules = { ownHosts: ["ingest.example"], rtmpPort: 1935, allow: [], ...options.rules };
-  const app = createApp({
-    db: stage.db,
-    config,
-    clock,
-    log,
-    tokens,
-    revocations,
-    tokenBroadcasts: createTokenBroadcasts({
-      revocations,
-      end: (clientId) => stage.media.end(clientId, "kicked", "Token revoked"),
-      onEnded: stage.publishing.onEnded,
-    }),
-    metrics: createMetrics(),
-    checkWebhookUrl: async () => null,
-    checkUpstreamUrl: async () => null,
-    streamUpstreams: stage.streamUpstreams,
-    sessions: createLiveSessions({ publishing: stage.publishing, media, dev: options.dev ?? false }),
-    secrets: stage.secrets,
-    customers: { forget() {} },
-    workbench: stage.publishing.workbench,
-    rtmpPort: rules.rtmpPort,
-    version: VERSION,
-    whip: createWhip({
-      media,
-      publishing: stage.publishing,
-      rules,
-      dev: options.dev ?? false,
-      clock,
-      ice: config.ice,
-      limits: config.whip.limits,
-    }),
-  });
 
   const gateway: WhipGateway = {
     db: stage.db,
@@ -138,7 +85,7 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
     change: stage.change,
     customer,
     tokens,
-    log: () => stage.log() + lines.join(""),
+    log: stage.log,
     async call(method, path, { headers = {}, body, origin = ORIGIN, peer = "203.0.113.7" } = {}) {
       // As bytes: of a text Request would make a content type.
       const bytes = body === undefined ? {} : { body: new Uint8Array(Buffer.from(body)) };
@@ -172,10 +119,8 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
     fetch: app.fetch,
     openings: () => stage.media.told.filter((told) => told.told === "open_whip"),
     async close() {
-      revocations.stop();
       await stage.close();
       await customer.close();
-      rmSync(folder, { recursive: true, force: true });
     },
   };
   return gateway;

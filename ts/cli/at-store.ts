@@ -5,7 +5,7 @@ import { clock } from "../main.ts";
 import type { Actor } from "../organisation/audit.ts";
 import { openStore, type Store } from "../store/open.ts";
 import { isStorePresent } from "../store/present.ts";
-import type { OrganisationTable, Role } from "../store/schema.ts";
+import { type OrganisationTable, ROLES, type Role } from "../store/schema.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 
 /** Flags of every command at the store, as cleye takes them. */
@@ -76,9 +76,8 @@ export function operator(organisation: { readonly id: string }): Actor {
 
 /** The role that `--role` names. Throws `ConfigInvalid`. */
 export function roleOf(flags: GivenFlags): Role {
-  const roles: readonly Role[] = ["administrator", "user", "readonly"];
-  const role = roles.find((known) => known === flags.role);
-  if (role === undefined) throw new ConfigInvalid(`--role must be one of ${roles.join(", ")}`);
+  const role = ROLES.find((known) => known === flags.role);
+  if (role === undefined) throw new ConfigInvalid(`--role must be one of ${ROLES.join(", ")}`);
   return role;
 }
 

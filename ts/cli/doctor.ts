@@ -8,7 +8,8 @@ import { inspectCertificates } from "../certificate.ts";
 import { type Config, loadConfig } from "../config.ts";
 import { ServiceError } from "../errors.ts";
 import { clock } from "../main.ts";
-import { kernelDropsOf, RECEIVE_BUFFER_BYTES, smallBufferAdvice } from "../media-ports.ts";
+import { kernelDropsOf, RECEIVE_BUFFER_BYTES, smallBufferAdvice } from "../media/ports.ts";
+import { reasonOf } from "../reason.ts";
 import { openStore } from "../store/open.ts";
 import { isStorePresent } from "../store/present.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
@@ -66,7 +67,7 @@ async function storeOf(config: Config): Promise<Finding> {
     await store.close();
     return { what, state: "good", detail: `opens, ${streams} streams` };
   } catch (error) {
-    return { what, state: "bad", detail: messageOf(error) };
+    return { what, state: "bad", detail: reasonOf(error) };
   }
 }
 
@@ -103,7 +104,7 @@ async function receiveBuffer(config: Config): Promise<Finding> {
       ? { what, state: "warning", detail: smallBufferAdvice(granted) }
       : { what, state: "good", detail: `${granted} bytes` };
   } catch (error) {
-    return { what, state: "bad", detail: messageOf(error) };
+    return { what, state: "bad", detail: reasonOf(error) };
   } finally {
     socket.close();
   }
@@ -141,7 +142,7 @@ async function portOf(
     // The most likely other program is the service itself.
     if (code === "EADDRINUSE")
       return { what, state: "warning", detail: "in use: by a running headgate, or another program" };
-    return { what, state: "bad", detail: messageOf(error) };
+    return { what, state: "bad", detail: reasonOf(error) };
   }
 }
 
@@ -224,10 +225,6 @@ async function addon(_: Config): Promise<Finding> {
       ? { what, state: "good", detail: "loads and works" }
       : { what, state: "bad", detail: "loads, but accepts an empty offer" };
   } catch (error) {
-    return { what, state: "bad", detail: messageOf(error) };
+    return { what, state: "bad", detail: reasonOf(error) };
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

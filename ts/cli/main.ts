@@ -15,7 +15,7 @@ import { runInit, runOrganisation, runUser } from "./organisations.ts";
 import { runService } from "./serve.ts";
 import { runOpenapi, runSessions, runUpstreams } from "./service.ts";
 import { runStream, STREAM_VERBS, streamFlags } from "./streams.ts";
-import { runWebhook, type WebhookFlags, webhookFlags } from "./webhook.ts";
+import { runWebhook, type WebhookFlags, webhookFlags } from "./webhook-command.ts";
 
 interface Verb {
   /** In the help of the verb; every word is optional for cleye, so that our own errors say what is missing. */

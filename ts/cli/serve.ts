@@ -2,7 +2,7 @@
 import { loadConfig, readVersion } from "../config.ts";
 import { exitCodeOf } from "../errors.ts";
 import { createLog } from "../log.ts";
-import { clock, type Service, serve } from "../main.ts";
+import { clock, type RunningService, serve } from "../main.ts";
 import { usableCertificates } from "./config.ts";
 import { readFlags } from "./flags.ts";
 
@@ -36,7 +36,7 @@ export async function runService(flags: Readonly<Record<string, unknown>>): Prom
 }
 
 /** The first call stops gracefully, the second at once. */
-function stopper(service: Service): () => void {
+function stopper(service: RunningService): () => void {
   let calls = 0;
   return () => {
     calls += 1;
@@ -56,7 +56,7 @@ function stopper(service: Service): () => void {
 }
 
 /** The one line on standard output (operations.md §2). */
-function announce({ addresses }: Service): void {
+function announce({ addresses }: RunningService): void {
   if (process.stdout.isTTY) {
     console.log(`Headgate is ready: HTTP ${addresses.http}, RTMP ${addresses.rtmp}, metrics ${addresses.metrics}`);
   } else {

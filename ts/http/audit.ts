@@ -4,9 +4,9 @@ import type { Kysely } from "kysely";
 import { WrongDataType } from "../errors.ts";
 import { AUDIT_QUANTITY, listAudit } from "../organisation/audit.ts";
 import type { Authorise } from "../organisation/callers.ts";
-import { quantityOf } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type Routes, Time, z } from "./openapi.ts";
+import { quantityOf } from "./request/request.ts";
 
 const Entry = z
   .object({

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Authorise } from "../organisation/callers.ts";
-import { baseUrlOf } from "../request.ts";
 import { newRoutes, type Routes, z } from "./openapi.ts";
+import { baseUrlOf } from "./request/request.ts";
 
 /** How long a browser may keep the page's files, seconds; they change with the release only. */
 const FILES_CACHE_S = 86_400;

@@ -6,9 +6,9 @@ import { addApiKey, checkRoomForKey, listApiKeys, revokeApiKey, rotateApiKey } f
 import { changed } from "../organisation/audit.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import { TAG_LENGTH_LIMIT } from "../organisation/streams.ts";
-import { optionalText, readJson, requiredText, roleOf } from "../request.ts";
 import type { ApiKeyTable, Schema } from "../store/schema.ts";
 import { newRoutes, Role, type Routes, Time, z } from "./openapi.ts";
+import { optionalText, readJson, requiredText, roleOf } from "./request/request.ts";
 
 /** Longest label, characters. */
 const LABEL_LIMIT = 100;

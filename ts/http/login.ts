@@ -8,10 +8,17 @@ import type { Authorise, Caller } from "../organisation/callers.ts";
 import { AGE_LIMIT_MS, type Logins, pageTokenOf } from "../organisation/logins.ts";
 import { checkPassword, hashPassword, passwordHolds } from "../organisation/passwords.ts";
 import { changePerson, passwordHashOf } from "../organisation/people.ts";
-import { type ClientAddress, isForeignPage, readJson, requiredText, SESSION_COOKIE, sessionIdOf } from "../request.ts";
-import { loggedCaller, noteForLog } from "../request-caller.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, Role, type Routes, z } from "./openapi.ts";
+import { loggedCaller, noteForLog } from "./request/caller.ts";
+import {
+  type ClientAddress,
+  isForeignPage,
+  readJson,
+  requiredText,
+  SESSION_COOKIE,
+  sessionIdOf,
+} from "./request/request.ts";
 
 const COOKIE = { path: "/", secure: true, httpOnly: true, sameSite: "Lax" } as const;
 

@@ -6,8 +6,9 @@ import type { Context } from "hono";
 import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
-import { credentialsOf } from "../request.ts";
-import { loggedCaller, type notedForLog, noteForLog } from "../request-caller.ts";
+import { ROLES } from "../store/schema.ts";
+import { loggedCaller, type notedForLog, noteForLog } from "./request/caller.ts";
+import { credentialsOf } from "./request/request.ts";
 
 export { z };
 
@@ -203,7 +204,7 @@ export const Organisation = z
   })
   .openapi("Organisation");
 
-export const Role = z.enum(["administrator", "user", "readonly"]).openapi("Role");
+export const Role = z.enum(ROLES).openapi("Role");
 export const StreamState = z.enum(["created", "live", "ended", "locked", "deleted"]).openapi("StreamState");
 export const Tags = z
   .array(z.string().max(100))

@@ -7,11 +7,11 @@ import type { Customers } from "../organisation/customers.ts";
 import { setWebhook } from "../organisation/organisations.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import { webhookShownTo, withoutQuery } from "../organisation/webhook-url.ts";
-import type { checkWebhookUrl } from "../publish/address-guard.ts";
-import type { Workbench } from "../publish/workbench.ts";
-import { readJson } from "../request.ts";
+import type { checkWebhookUrl } from "../publish/addresses/address-guard.ts";
+import type { Workbench } from "../publish/webhook/workbench.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
 import { newRoutes, Organisation, type Routes, z } from "./openapi.ts";
+import { readJson } from "./request/request.ts";
 
 /** Judges a webhook URL at save: null when it may be saved (W21). */
 export type CheckWebhookUrl = typeof checkWebhookUrl;

@@ -15,10 +15,10 @@ import type { Authorise, Caller } from "../organisation/callers.ts";
 import { BITRATE_LIMIT_KBPS } from "../organisation/settings.ts";
 import { streamsWithTag } from "../organisation/streams.ts";
 import { readUpstreamLabel, UPSTREAM_LABEL_LIMIT } from "../organisation/upstreams.ts";
-import type { LiveSession, LiveSessions } from "../publish/sessions.ts";
-import { optionalText, quantityOf, readJson } from "../request.ts";
+import type { LiveSession, LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type Routes, Time, z } from "./openapi.ts";
+import { optionalText, quantityOf, readJson } from "./request/request.ts";
 
 /** Of one page. */
 const QUANTITY = { standard: 1_000, most: 1_000 } as const;

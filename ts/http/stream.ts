@@ -19,10 +19,10 @@ import {
   TAGS_LIMIT,
   unlockStream,
 } from "../organisation/streams.ts";
-import type { LiveSessions } from "../publish/sessions.ts";
-import { baseUrlOf, quantityOf, readJson } from "../request.ts";
+import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { newRoutes, type Routes, Stream, Tags, z } from "./openapi.ts";
+import { baseUrlOf, quantityOf, readJson } from "./request/request.ts";
 
 /** States a list can be asked for. */
 const LISTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
@@ -37,7 +37,7 @@ interface StreamDeps {
   readonly config: Pick<Config, "http" | "ingest">;
   readonly sessions: Pick<LiveSessions, "kickStream">;
   /** The port RTMP is served on. */
-  readonly rtmpPort: number;
+  readonly rtmpPort: () => number;
 }
 
 export function streamRoutes(deps: StreamDeps): Routes["hono"] {
@@ -188,7 +188,7 @@ export interface Ingest {
 }
 
 function ingestOf(c: Context, { config, rtmpPort }: StreamDeps): Ingest {
-  return ingestAt(baseUrlOf(c, config), config, rtmpPort);
+  return ingestAt(baseUrlOf(c, config), config, rtmpPort());
 }
 
 /** `base`: where the HTTP port is reached, without a trailing slash. */

@@ -5,12 +5,12 @@ import { InvalidValue, ParameterRequired, UnknownStream, WrongDataType } from ".
 import { changed } from "../organisation/audit.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import { findStream } from "../organisation/streams.ts";
-import { readJson } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
 import { expiryOf } from "../token/expiry.ts";
 import { jtiWithin, type Revocations, revokeStream, revokeToken } from "../token/revocations.ts";
 import { PLAY_VALIDITY_DEFAULT_S, type Tokens } from "../token/tokens.ts";
 import { newRoutes, type Routes, z } from "./openapi.ts";
+import { readJson } from "./request/request.ts";
 
 /** Names of which a request gives exactly one. */
 const WAYS = ["token", "jti", "streamname"] as const;

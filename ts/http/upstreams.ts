@@ -10,11 +10,11 @@ import {
   type StreamUpstreams,
   UPSTREAM_LABEL_LIMIT,
 } from "../organisation/upstreams.ts";
-import type { LiveSessions, LiveUpstream } from "../publish/sessions.ts";
-import { maskedKey, shownUpstream } from "../publish/upstream-url.ts";
-import { optionalText, readJson } from "../request.ts";
+import type { LiveSessions, LiveUpstream } from "../publish/live-sessions.ts";
+import { maskedKey, shownUpstream } from "../publish/upstreams/upstream-url.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type Routes, Time, z } from "./openapi.ts";
+import { optionalText, readJson } from "./request/request.ts";
 
 /** Judges a URL at save (W21): null, or why not. `owner`: the organisation that asks. */
 export type CheckUpstreamUrl = (url: string, owner: string) => Promise<null | { readonly reason: string }>;

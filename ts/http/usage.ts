@@ -4,9 +4,9 @@ import type { Kysely } from "kysely";
 import { InvalidValue, WrongDataType } from "../errors.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import { readUsage, USAGE_SPAN_LIMIT_DAYS } from "../organisation/usage.ts";
-import { quantityOf, storableQuery } from "../request.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type Routes, z } from "./openapi.ts";
+import { quantityOf, storableQuery } from "./request/request.ts";
 
 const DAY_MS = 86_400_000;
 /** Days that are told when nothing else is asked for. */

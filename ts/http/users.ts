@@ -4,9 +4,9 @@ import { changed } from "../organisation/audit.ts";
 import type { Authorise } from "../organisation/callers.ts";
 import { checkPassword, hashPassword } from "../organisation/passwords.ts";
 import { addPerson, changePerson, listPeople, readEmail, removePerson } from "../organisation/people.ts";
-import { optionalText, readJson, requiredText, roleOf } from "../request.ts";
 import type { PersonTable, Schema } from "../store/schema.ts";
 import { newRoutes, Role, type Routes, Time, z } from "./openapi.ts";
+import { optionalText, readJson, requiredText, roleOf } from "./request/request.ts";
 
 const User = z
   .object({

@@ -2,11 +2,11 @@
 import { cors } from "hono/cors";
 import { InvalidValue, ParameterRequired, WrongDataType } from "../errors.ts";
 import type { Authorise } from "../organisation/callers.ts";
-import { readJson } from "../request.ts";
-import { noteForLog } from "../request-caller.ts";
 import { expiryOf, unixTimeOf } from "../token/expiry.ts";
 import { type Tokens, VALIDITY_DEFAULT_S } from "../token/tokens.ts";
 import { newRoutes, type Routes, z } from "./openapi.ts";
+import { noteForLog } from "./request/caller.ts";
+import { readJson } from "./request/request.ts";
 
 /** Longest stream name and ingest URL in a token (T2), bytes. */
 const CLAIM_LIMIT_BYTES = 2_048;

@@ -197,7 +197,7 @@ export interface SdpRefusal {
 
 /**
  * Binds, starts the workers and serves. `wake` is called, once until the next drain, when there is something to drain.
- * Throws with code `port_taken` or `io`.
+ * Throws with a code of `StartError`.
  */
 export declare function startMedia(options: MediaOptions, wake: () => void): MediaCore
 

@@ -1,10 +1,7 @@
 // Who may do what (M4): one table from route to action, one from action to the least role. A route without a row does
 // not compile, and a test looks for rows nobody serves.
 import { RoleRequired, ScopeRequired } from "../errors.ts";
-import type { Role } from "../store/schema.ts";
-
-/** Least role first; a role may do what the ones before it may. */
-const ROLES: readonly Role[] = ["readonly", "user", "administrator"];
+import { ROLES, type Role } from "../store/schema.ts";
 
 /** The least role that may do it. */
 const LEAST_ROLE = {
@@ -103,7 +100,8 @@ export type RouteName = keyof typeof ROUTES;
 /** Throws `RoleRequired` with the least role that would do. */
 export function requireRole(role: Role, action: Action): void {
   const least = LEAST_ROLE[action];
-  if (ROLES.indexOf(role) < ROLES.indexOf(least)) throw new RoleRequired(least);
+  // A role may do what those behind it may.
+  if (ROLES.indexOf(role) > ROLES.indexOf(least)) throw new RoleRequired(least);
 }
 
 /** Throws `ScopeRequired` for an action that is about more than the streams of one tag. */

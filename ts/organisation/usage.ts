@@ -1,4 +1,4 @@
-// Bytes per stream and day, as publish/usage.ts wrote them: read and summed here.
+// Bytes per stream and day, as publish/daily-bytes.ts wrote them: read and summed here.
 import type { Kysely } from "kysely";
 import type { Schema } from "../store/schema.ts";
 import { hasTag } from "./streams.ts";

@@ -15,14 +15,14 @@ import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
 import { type DenialContext, type Denied, denied } from "./denials.ts";
 import type { NamesInUse } from "./names-in-use.ts";
-import type { Outbox } from "./outbox.ts";
 import { type Intent, type RecordedEndReason, recordEnd, recordIntent, recordLive } from "./record.ts";
 import { alsoReservedField, checkStreamName } from "./stream-name.ts";
-import { type StoredUpstream, writeUpstreams } from "./upstreams.ts";
-import type { Webhook } from "./webhook.ts";
-import type { WebhookAnswer } from "./webhook-answer.ts";
-import { publishBody } from "./webhook-body.ts";
-import { newWebhookId } from "./webhook-signature.ts";
+import { type StoredUpstream, writeUpstreams } from "./upstreams/deployment-upstreams.ts";
+import type { WebhookAnswer } from "./webhook/answer.ts";
+import { publishBody } from "./webhook/body.ts";
+import type { Webhook } from "./webhook/call.ts";
+import type { Outbox } from "./webhook/outbox.ts";
+import { newWebhookId } from "./webhook/signature.ts";
 
 /** A running publish that has been silent this long gives way to a new one of its name (W20), ms. */
 const SILENT_FOR_REPLACEMENT_MS = 5_000;

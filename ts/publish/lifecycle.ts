@@ -11,23 +11,24 @@ import { disabledOf } from "../store/enabled.ts";
 import type { Schema } from "../store/schema.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
 import type { HoldsToken } from "../token/required-token.ts";
+import type { Resolve } from "./addresses/resolver.ts";
 import { type Admission, createAdmission, type PublishRequest } from "./admission.ts";
 import type { BitrateLimits } from "./bitrate-limit.ts";
 import { createClientIds } from "./client-ids.ts";
-import { createDeliveryLog } from "./delivery-log.ts";
 import { type Denied, denied } from "./denials.ts";
 import { liveNumbers } from "./live-numbers.ts";
 import { NamesInUse } from "./names-in-use.ts";
-import { createOutbox } from "./outbox.ts";
 import { createPlayers } from "./players.ts";
 import { type Intent, identityOf, openPublishes, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { createTranscoderWarnings } from "./transcoder-error.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
-import { createUpstreamEvents } from "./upstream-events.ts";
-import type { StoredUpstream } from "./upstreams.ts";
-import { createWebhook } from "./webhook.ts";
-import { createWorkbench, type Workbench } from "./workbench.ts";
+import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
+import { createUpstreamEvents } from "./upstreams/upstream-events.ts";
+import { createWebhook } from "./webhook/call.ts";
+import { createDeliveryLog } from "./webhook/delivery-log.ts";
+import { createOutbox } from "./webhook/outbox.ts";
+import { createWorkbench, type Workbench } from "./webhook/workbench.ts";
 
 /** How often the counters of running publishes are persisted (W8) and checked for what an operator must know, and
  *  unrecorded ends tried again, ms. */
@@ -52,6 +53,8 @@ export interface PublishingDeps {
   readonly holdsToken: HoldsToken;
   /** Whether a player brings the token that the organisation may require. */
   readonly holdsPlayToken: HoldsPlayToken;
+  /** Of the names that customers bring. */
+  readonly resolve: Resolve;
   readonly metrics: Pick<
     Metrics,
     "observeWebhook" | "countDenial" | "countStart" | "countEnd" | "countUpstreamLost" | "watchPublishing"
@@ -130,6 +133,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const webhook = createWebhook({
     webhookCa: settings.webhookCa,
     dev: settings.dev,
+    resolve: deps.resolve,
     log,
     clock,
     observe(call, answer, tookMs) {

@@ -1,5 +1,6 @@
 // Which stream names are live or being decided, in this process (W20). No I/O, no policy.
-import { step } from "./admission-steps.ts";
+import { inTime } from "../in-time.ts";
+import { step } from "../step-times.ts";
 
 interface Use {
   /** Client id of the running publish, null while the first one is being decided. */
@@ -57,13 +58,7 @@ export class NamesInUse {
   async ended(name: string, limitMs: number): Promise<void> {
     const use = this.#uses.get(name);
     if (use === undefined || use.live === null) return;
-    const replaced = new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, limitMs);
-      use.ended.push(() => {
-        clearTimeout(timer);
-        resolve();
-      });
-    });
-    await step("replaced", () => replaced);
+    const replaced = new Promise<void>((resolve) => use.ended.push(resolve));
+    await step("replaced", () => inTime(limitMs, replaced, undefined));
   }
 }

@@ -1,12 +1,12 @@
 // What the store remembers of a publish, from intent to end. Each function is one transaction; none talks to anybody.
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql } from "kysely";
 import type { EndReason } from "../media/events.ts";
+import { step } from "../step-times.ts";
 import type { Schema } from "../store/schema.ts";
 import { together } from "../store/together.ts";
-import { step } from "./admission-steps.ts";
-import { addUsage } from "./usage.ts";
-import { doneBody, type WebhookSubject } from "./webhook-body.ts";
-import { newWebhookId } from "./webhook-signature.ts";
+import { addUsage } from "./daily-bytes.ts";
+import { doneBody, type WebhookSubject } from "./webhook/body.ts";
+import { newWebhookId } from "./webhook/signature.ts";
 
 /** Publishes whose counters are written in one transaction. */
 const COUNTERS_AT_A_TIME = 25;

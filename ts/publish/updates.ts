@@ -2,11 +2,11 @@
 import type { Logger } from "pino";
 import type { Media } from "../media.ts";
 import type { Customers } from "../organisation/customers.ts";
-import { updateExtras } from "./update-extras.ts";
-import type { Webhook } from "./webhook.ts";
-import type { WebhookAnswer } from "./webhook-answer.ts";
-import { updateBody, type WebhookSubject } from "./webhook-body.ts";
-import { newWebhookId } from "./webhook-signature.ts";
+import type { WebhookAnswer } from "./webhook/answer.ts";
+import { updateBody, type WebhookSubject } from "./webhook/body.ts";
+import type { Webhook } from "./webhook/call.ts";
+import { newWebhookId } from "./webhook/signature.ts";
+import { updateExtras } from "./webhook/update-extras.ts";
 
 /** The first update comes up to this share earlier or later, so that publishes accepted together drift apart. */
 const FIRST_JITTER = 0.1;

@@ -3,6 +3,7 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { dirname, join, resolve } from "node:path";
 import Database from "libsql";
 import { ConfigInvalid, StoreFailed, StoreUnavailable } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
 
 /** How long the copy waits for a writer, ms. */
 const BUSY_TIMEOUT_MS = 5_000;
@@ -46,8 +47,4 @@ function sync(path: string): void {
   } finally {
     closeSync(handle);
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -2,6 +2,8 @@
 // publishes, and known again when it is over. What fails meanwhile says so itself; live streams need no store.
 import { statfs } from "node:fs/promises";
 import type { Logger } from "pino";
+import { inTime } from "../in-time.ts";
+import { reasonOf } from "../reason.ts";
 import type { Store } from "./open.ts";
 
 /** Between the end of one trial and the next, ms. */
@@ -31,7 +33,7 @@ export function watchStore(deps: {
   let timer: NodeJS.Timeout | undefined;
 
   async function watch(): Promise<void> {
-    const found = await withinLimit(trial()).catch(reasonOf);
+    const found = await inTime(TRIAL_LIMIT_MS, trial(), `no answer within ${TRIAL_LIMIT_MS} ms`).catch(reasonOf);
     if (stopped) return;
     if (found !== null && problem === null) log.error({ problem: found }, "the store cannot be written");
     if (found === null && problem !== null) log.info("the store can be written again");
@@ -63,16 +65,4 @@ export function watchStore(deps: {
       clearTimeout(timer);
     },
   };
-}
-
-async function withinLimit(work: Promise<string | null>): Promise<string | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<string>((resolve) => {
-    timer = setTimeout(() => resolve(`no answer within ${TRIAL_LIMIT_MS} ms`), TRIAL_LIMIT_MS);
-  });
-  return await Promise.race([work, limit]).finally(() => clearTimeout(timer));
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -2,10 +2,10 @@
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { deliverySize } from "./delivery-size.ts";
-import { managementTables } from "./management-tables.ts";
 import { retentionIndexes } from "./retention.ts";
-import { revocationOrder, tokenTables } from "./token-tables.ts";
-import { outboxTurns, webhookTables } from "./webhook-tables.ts";
+import { managementTables } from "./tables/management-tables.ts";
+import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
+import { outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
 
 export interface Migration {
   readonly name: string;

@@ -4,6 +4,7 @@ import { dirname, resolve } from "node:path";
 import { type Kysely, sql } from "kysely";
 import { Client } from "pg";
 import { type StoreFailed, StoreUnavailable } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "./libsql.ts";
 import { migrate } from "./migrations.ts";
 import { openPool, postgresDialect } from "./postgres.ts";
@@ -116,8 +117,4 @@ async function addFunctions(db: Kysely<Schema>): Promise<void> {
 function placeOf(databaseUrl: string): string {
   const { database, host, port } = new Client({ connectionString: databaseUrl });
   return `database ${database} at ${host}:${port}`;
-}
-
-function reasonOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -13,6 +13,7 @@ import {
 } from "kysely";
 import { DatabaseError, Pool, type PoolClient, type PoolConfig, types } from "pg";
 import { StoreFailed } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
 import { bindable } from "./parameters.ts";
 
 /** How many connections a process holds at most; what needs one more waits. */
@@ -161,6 +162,6 @@ class PooledConnection implements DatabaseConnection {
 export function failureOf(cause: unknown): StoreFailed {
   // Several addresses of one host that all refuse come as one error without words.
   const each = cause instanceof AggregateError ? cause.errors : [cause];
-  const reasons = each.map((error: unknown) => (error instanceof Error ? error.message : String(error)));
+  const reasons = each.map((error: unknown) => reasonOf(error));
   return new StoreFailed(reasons.join("; "), { cause });
 }

@@ -2,7 +2,9 @@
 // times as epoch milliseconds, JSON as text, booleans as 0 and 1.
 import type { Generated } from "kysely";
 
-export type Role = "administrator" | "user" | "readonly";
+/** Of keys and people, the one that may do most first. */
+export const ROLES = ["administrator", "user", "readonly"] as const;
+export type Role = (typeof ROLES)[number];
 export type StreamState = "created" | "live" | "ended" | "locked" | "deleted";
 
 export interface OrganisationTable {

@@ -4,6 +4,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { StoreUnavailable } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
 
 const KEY_BYTES = 32;
 const IV_BYTES = 12;
@@ -52,7 +53,7 @@ function readKey(path: string): Buffer {
     if (key.length !== KEY_BYTES) throw new Error(`it must hold ${KEY_BYTES} bytes as base64url`);
     return key;
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = reasonOf(cause);
     throw new StoreUnavailable(`cannot use ${path}: ${reason}`, { cause });
   }
 }

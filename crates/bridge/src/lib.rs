@@ -34,9 +34,26 @@ pub struct MediaCore {
 }
 
 /// Binds, starts the workers and serves. `wake` is called, once until the next drain, when there is something to drain.
-/// Throws with code `port_taken` or `io`.
+/// Throws with a code of `StartError`.
 #[napi(catch_unwind)]
-pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<MediaCore> {
+pub fn start_media(
+    options: MediaOptions,
+    wake: Function<'_, (), ()>,
+) -> Result<MediaCore, &'static str> {
+    let config = config_of(options).map_err(with_code)?;
+    // Weak: the core alone does not keep the process alive.
+    let wake = wake.build_threadsafe_function().weak::<true>().build().map_err(with_code)?;
+    let wake = Box::new(move || {
+        wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+    });
+    let ingest = Ingest::start(&config, wake)
+        .map_err(|error| Error::new(error.code(), error.to_string()))?;
+    let (rtmp_port, drain) = (ingest.rtmp_port(), Arc::new(ingest.drainer()));
+    let media_ports = ingest.media_ports().to_vec();
+    Ok(MediaCore { ingest: Some(Arc::new(ingest)), drain, rtmp_port, media_ports })
+}
+
+fn config_of(options: MediaOptions) -> Result<IngestConfig> {
     let public_addresses =
         options.public_addresses.iter().map(|text| address(text)).collect::<Result<_>>()?;
     let rtmp_tls = match (options.rtmp_tls_port, options.rtmp_tls_cert, options.rtmp_tls_key) {
@@ -46,7 +63,7 @@ pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<
         }
         _ => None,
     };
-    let config = IngestConfig {
+    Ok(IngestConfig {
         rtmp_tls,
         upstream_ca_pem: options.upstream_ca,
         rtmp: SocketAddr::new(address(&options.rtmp_host)?, options.rtmp_port),
@@ -59,18 +76,12 @@ pub fn start_media(options: MediaOptions, wake: Function<'_, (), ()>) -> Result<
         encoders_ahead: ENCODERS_AHEAD,
         rtmp_connections: options.rtmp_connections as usize,
         rtmp_connections_per_address: options.rtmp_connections_per_address as usize,
-    };
-    // Weak: the core alone does not keep the process alive.
-    let wake = wake.build_threadsafe_function().weak::<true>().build()?;
-    let wake = Box::new(move || {
-        wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
-    });
-    let ingest = Ingest::start(&config, wake).map_err(|error| {
-        Error::new(Status::GenericFailure, format!("{}: {error}", error.code()))
-    })?;
-    let (rtmp_port, drain) = (ingest.rtmp_port(), Arc::new(ingest.drainer()));
-    let media_ports = ingest.media_ports().to_vec();
-    Ok(MediaCore { ingest: Some(Arc::new(ingest)), drain, rtmp_port, media_ports })
+    })
+}
+
+/// What is none of `StartError` counts as refused by the system.
+fn with_code(error: Error) -> Error<&'static str> {
+    Error::new("io", error.reason.clone())
 }
 
 /// Parses and validates a WHIP offer before anyone is asked.

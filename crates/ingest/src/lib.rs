@@ -32,7 +32,7 @@ pub use publish::upstreams::{
     AddedUpstream, Upstream, UpstreamSource, UpstreamState, UpstreamStatus,
 };
 pub use publish::whip_record::{WhipPatchError, WhipPatched};
-pub use reactor::config::{IngestConfig, RtmpTls, StartError};
+pub use reactor::config::{IngestConfig, PortUse, RtmpTls, StartError};
 pub use reactor::tls::TlsError;
 pub use transcoding::ENCODERS_AHEAD;
 

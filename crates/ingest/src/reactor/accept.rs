@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mio::net::TcpListener;
 use mio::{Interest, Registry};
 
-use super::config::{IngestConfig, StartError};
+use super::config::{IngestConfig, PortUse, StartError};
 use super::ports::listen;
 use super::shared::{Accepted, Shared};
 use super::tokens::{LISTENER, TLS_LISTENER};
@@ -28,9 +28,13 @@ pub(super) struct Acceptor {
 impl Acceptor {
     /// Binds; returns the ports, too.
     pub(super) fn open(config: &IngestConfig) -> Result<(Self, u16, Option<u16>), StartError> {
-        let plain = listen(config.rtmp)?;
+        let plain = listen(config.rtmp, PortUse::Rtmp)?;
         let port = plain.local_addr()?.port();
-        let tls = config.rtmp_tls.as_ref().map(|tls| listen(tls.address)).transpose()?;
+        let tls = config
+            .rtmp_tls
+            .as_ref()
+            .map(|tls| listen(tls.address, PortUse::RtmpTls))
+            .transpose()?;
         let tls_port = match &tls {
             Some(listener) => Some(listener.local_addr()?.port()),
             None => None,

@@ -52,12 +52,23 @@ impl std::fmt::Debug for RtmpTls {
     }
 }
 
+/// What a port is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortUse {
+    /// RTMP, plain.
+    Rtmp,
+    /// RTMP over TLS.
+    RtmpTls,
+    /// The media of WebRTC, over UDP and TCP.
+    Media,
+}
+
 /// Why the core did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Another program has the port.
-    #[error("port {0} is taken")]
-    PortTaken(u16),
+    #[error("port {1} is taken")]
+    PortTaken(PortUse, u16),
     /// The system refused a socket, a poll or a thread.
     #[error("cannot start the media core: {0}")]
     Io(#[from] io::Error),
@@ -74,7 +85,9 @@ impl StartError {
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::PortTaken(_) => "port_taken",
+            Self::PortTaken(PortUse::Rtmp, _) => "rtmp_port_taken",
+            Self::PortTaken(PortUse::RtmpTls, _) => "rtmp_tls_port_taken",
+            Self::PortTaken(PortUse::Media, _) => "media_port_taken",
             Self::Io(_) => "io",
             Self::Tls(_) => "tls",
             Self::Identity(_) => "identity",

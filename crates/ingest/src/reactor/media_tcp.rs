@@ -14,7 +14,7 @@ use mio::{Interest, Registry, Token};
 use rustc_hash::FxHashMap;
 use slotmap::{Key, KeyData, SlotMap, new_key_type};
 
-use super::config::{IngestConfig, StartError};
+use super::config::{IngestConfig, PortUse, StartError};
 use super::connection_limits::{ConnectionLimits, ConnectionPermit};
 use super::ports::{listen, open_media_port};
 use super::udp::UdpPort;
@@ -244,9 +244,9 @@ pub(super) fn open_media_ports(
     let mut unfit = Vec::new();
     loop {
         let udp = open_media_port(config, index)?;
-        match listen(SocketAddr::new(config.media.ip(), udp.port()?)) {
+        match listen(SocketAddr::new(config.media.ip(), udp.port()?), PortUse::Media) {
             Ok(listener) => return Ok((udp, listener)),
-            Err(StartError::PortTaken(_))
+            Err(StartError::PortTaken(..))
                 if config.media.port() == 0 && unfit.len() < PORT_TRIES =>
             {
                 unfit.push(udp);

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use mio::net::TcpListener;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::config::{IngestConfig, StartError};
+use super::config::{IngestConfig, PortUse, StartError};
 use super::udp::UdpPort;
 
 /// Connections the kernel may hold for us before we accept them.
@@ -17,21 +17,21 @@ pub(super) fn open_media_port(config: &IngestConfig, index: usize) -> Result<Udp
     let mut address = config.media;
     if address.port() != 0 {
         let port = u16::try_from(index).ok().and_then(|index| address.port().checked_add(index));
-        address.set_port(port.ok_or(StartError::PortTaken(address.port()))?);
+        address.set_port(port.ok_or(StartError::PortTaken(PortUse::Media, address.port()))?);
     }
     UdpPort::open(address).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => StartError::PortTaken(address.port()),
+        ErrorKind::AddrInUse => StartError::PortTaken(PortUse::Media, address.port()),
         _ => StartError::Io(error),
     })
 }
 
-/// A port that RTMP comes to, plain or TLS.
-pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {
+/// A TCP port.
+pub(super) fn listen(address: SocketAddr, port_use: PortUse) -> Result<TcpListener, StartError> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into()).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => StartError::PortTaken(address.port()),
+        ErrorKind::AddrInUse => StartError::PortTaken(port_use, address.port()),
         _ => StartError::Io(error),
     })?;
     socket.listen(BACKLOG)?;

@@ -4,12 +4,12 @@ import { randomUUID } from "node:crypto";
 import type { Context, MiddlewareHandler } from "hono";
 import { routePath } from "hono/route";
 import type { Logger } from "pino";
-import type { Config } from "../config.ts";
-import type { Metrics } from "../metrics.ts";
-import { keyIdIn } from "../organisation/key-text.ts";
-import { apiKeyOf, type ClientAddress } from "../request.ts";
-import { notedForLog } from "../request-caller.ts";
-import type { Env } from "./openapi.ts";
+import type { Config } from "../../config.ts";
+import type { Metrics } from "../../metrics.ts";
+import { keyIdIn } from "../../organisation/key-text.ts";
+import type { Env } from "../openapi.ts";
+import { notedForLog } from "./caller.ts";
+import { apiKeyOf, type ClientAddress } from "./request.ts";
 
 /** How long browsers remember that we are reached by HTTPS only, seconds. */
 const HTTPS_ONLY_S = 31_536_000;

@@ -1,6 +1,7 @@
 // The URL of an upstream as a customer gives it, and as anybody may see it. Whom it leads to is address-guard's.
-import { malformedUrl, refusalOfHost, withoutBrackets } from "./address-guard.ts";
-import type { Resolve } from "./resolver.ts";
+import { withoutBrackets } from "../../network.ts";
+import { malformedUrl, refusalOfHost } from "../addresses/address-guard.ts";
+import type { Resolve } from "../addresses/resolver.ts";
 
 /** `rtmp[s]://[user[:password]@]host[:port]/app/name[?arguments]`, as the media core reads it. */
 const UPSTREAM =

@@ -1,9 +1,9 @@
 // The rate limit of every request that carries an API key (M13), and the headers that tell a caller where it stands.
 import type { MiddlewareHandler } from "hono";
-import { TooManyRequests } from "../errors.ts";
-import { hashOfKey } from "../organisation/api-keys.ts";
-import { createRequestRate } from "../organisation/request-rate.ts";
-import { apiKeyOf } from "../request.ts";
+import { TooManyRequests } from "../../errors.ts";
+import { hashOfKey } from "../../organisation/api-keys.ts";
+import { createRequestRate } from "../../organisation/request-rate.ts";
+import { apiKeyOf } from "./request.ts";
 
 /** `perSecond` 0: no limit. A refusal is 429 with Retry-After; headers after draft-ietf-httpapi-ratelimit-headers-06. */
 export function rateLimit(deps: {

@@ -1,15 +1,15 @@
 // For the people who build the customer's side: what was sent and answered, the same event once more, and a test event.
 // Nothing here decides about a publish.
 import type { Kysely, Selectable } from "kysely";
-import { UnknownDelivery, WebhookMissing } from "../errors.ts";
-import type { Customers } from "../organisation/customers.ts";
-import type { DeliveryTable, Schema } from "../store/schema.ts";
+import { UnknownDelivery, WebhookMissing } from "../../errors.ts";
+import type { Customers } from "../../organisation/customers.ts";
+import type { DeliveryTable, Schema } from "../../store/schema.ts";
+import type { WebhookAnswer } from "./answer.ts";
+import { publishBody } from "./body.ts";
+import type { Webhook, WebhookCall } from "./call.ts";
 import type { DeliveryLog } from "./delivery-log.ts";
+import { newWebhookId } from "./signature.ts";
 import { UPDATE_FIELDS } from "./update-extras.ts";
-import type { Webhook, WebhookCall } from "./webhook.ts";
-import type { WebhookAnswer } from "./webhook-answer.ts";
-import { publishBody } from "./webhook-body.ts";
-import { newWebhookId } from "./webhook-signature.ts";
 
 /** Fields of ours; every other value in a body is the broadcaster's and may be a secret. */
 const FIXED_FIELDS = ["call", "name", "app", "addr", "clientid", "bytes_in", "bytes_out", "time", "timestamp"];

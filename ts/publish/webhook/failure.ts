@@ -1,8 +1,8 @@
 // Why a customer could not be reached, by name and in the platform's words: what their own people must know to mend it.
-import { AddressRefused } from "./address-guard.ts";
-import { TooManyLookUps } from "./look-up-turns.ts";
-import { NotResolved } from "./resolver.ts";
-import type { UnreachableCause } from "./webhook-answer.ts";
+import { AddressRefused } from "../addresses/address-guard.ts";
+import { TooManyLookUps } from "../addresses/look-up-turns.ts";
+import { NotResolved } from "../addresses/resolver.ts";
+import type { UnreachableCause } from "./answer.ts";
 
 /** Longest words that are kept, characters. */
 const DETAIL_LIMIT = 200;

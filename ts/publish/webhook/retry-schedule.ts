@@ -1,5 +1,5 @@
 // When a publish_done is tried again, and when it is given up (W17). Pure.
-import type { WebhookAnswer } from "./webhook-answer.ts";
+import type { WebhookAnswer } from "./answer.ts";
 
 const SECOND = 1_000;
 const HOUR = 3_600 * SECOND;

@@ -1,11 +1,11 @@
 // One POST on one connection: from the dispatched request to the status, the reason, and the end of the answer's body.
 // It follows no redirect, decompresses nothing and keeps no more of a body than W10 and W26 allow.
 import type { Dispatcher } from "undici";
+import type { WebhookAnswer } from "./answer.ts";
+import type { ConnectionPlace, ConnectionSteps, WatchingRequest } from "./connection-steps.ts";
+import { NotConnected } from "./connections.ts";
 import type { Deadline } from "./deadline.ts";
-import type { WebhookAnswer } from "./webhook-answer.ts";
-import { NotConnected } from "./webhook-connections.ts";
-import { failureOf } from "./webhook-failure.ts";
-import type { ConnectionPlace, ConnectionSteps, WatchingRequest } from "./webhook-steps.ts";
+import { failureOf } from "./failure.ts";
 
 /** Most body bytes read from an answer before its connection is dropped (W10). */
 const ANSWER_BODY_LIMIT_BYTES = 64 * 1024;

@@ -2,11 +2,13 @@
 import { randomUUID } from "node:crypto";
 import { InvalidValue } from "../errors.ts";
 import type { Media, PlayerStatus, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
+import { resolveBySystem } from "./addresses/address-guard.ts";
+import type { Resolve } from "./addresses/resolver.ts";
 import { lowestLimit } from "./bitrate-limit.ts";
 import type { Publishing, RunningPublish } from "./lifecycle.ts";
 import { upstreamWithoutAac, withoutAac } from "./transcoder-error.ts";
-import { checkUpstreamUrl, maskedKey, maskedText } from "./upstream-url.ts";
-import type { StoredUpstream } from "./upstreams.ts";
+import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
+import { checkUpstreamUrl, maskedKey, maskedText } from "./upstreams/upstream-url.ts";
 
 /** One upstream of a running publish. */
 export interface LiveUpstream extends UpstreamStatus {
@@ -95,8 +97,10 @@ export function createLiveSessions(deps: {
   >;
   /** Allows private addresses for upstreams. */
   readonly dev: boolean;
+  /** Of the hosts of upstreams; by default the system's. */
+  readonly resolve?: Resolve;
 }): LiveSessions {
-  const { publishing, media, dev } = deps;
+  const { publishing, media, dev, resolve = resolveBySystem } = deps;
   /** Limits that were set while a publish runs. */
   const limits = new WeakMap<RunningPublish, number>();
   /** Upstreams that were added while a publish runs, by id. */
@@ -125,7 +129,7 @@ export function createLiveSessions(deps: {
       publishing.kick((of) => of.organisationId === organisationId && of.streamId === streamId, description),
     async addUpstream(organisationId, clientId, { url, label }) {
       if (find(organisationId, clientId) === undefined) return false;
-      const refusal = await checkUpstreamUrl(url, { dev, owner: organisationId });
+      const refusal = await checkUpstreamUrl(url, { dev, owner: organisationId, resolve });
       if (refusal !== null) throw new InvalidValue("url", refusal.reason);
       // It may have ended meanwhile.
       const publish = find(organisationId, clientId);

@@ -1,12 +1,12 @@
 // /p/webrtc/{session}: a WHIP session while it runs (RFC 9725 4.2, 4.3; P7, P8, P12). The id in the URL is the
 // capability: no Authorization is needed.
 import { Hono, type MiddlewareHandler } from "hono";
-import type { Config } from "../config.ts";
-import { WHIP_PATH, WhipProblem } from "../problems.ts";
-import { isObject, readJsonObject } from "../publish/amf0.ts";
-import type { Whip } from "../publish/whip.ts";
-import { boundedBody, type ClientAddress } from "../request.ts";
-import { noteForLog } from "../request-caller.ts";
+import type { Config } from "../../config.ts";
+import { isObject, readJsonObject } from "../../publish/whip/amf0.ts";
+import type { Whip } from "../../publish/whip/whip-publishes.ts";
+import { noteForLog } from "../request/caller.ts";
+import { boundedBody, type ClientAddress } from "../request/request.ts";
+import { WHIP_PATH, WhipProblem } from "./whip-problems.ts";
 
 const FRAGMENT_TYPE = "application/trickle-ice-sdpfrag";
 /** Bytes of a metadata request (P12), and what it may be called by. */

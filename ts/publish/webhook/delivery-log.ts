@@ -3,13 +3,13 @@
 // It is a log, not the outbox: a crash may lose its last second.
 import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
-import { deliveryBytes, oldestDeliveries } from "../store/delivery-size.ts";
-import { inPortions, PORTION } from "../store/portions.ts";
-import type { DeliveryTable, Schema } from "../store/schema.ts";
-import { together } from "../store/together.ts";
+import { deliveryBytes, oldestDeliveries } from "../../store/delivery-size.ts";
+import { inPortions, PORTION } from "../../store/portions.ts";
+import type { DeliveryTable, Schema } from "../../store/schema.ts";
+import { together } from "../../store/together.ts";
+import type { WebhookAnswer } from "./answer.ts";
+import type { WebhookCall } from "./call.ts";
 import { wasTried } from "./retry-schedule.ts";
-import type { WebhookCall } from "./webhook.ts";
-import type { WebhookAnswer } from "./webhook-answer.ts";
 
 /** What the rows may take together, bytes; how long they are kept is the retention's (store/retention.ts). */
 export const DELIVERY_SIZE_LIMIT_BYTES = 1_000_000_000;

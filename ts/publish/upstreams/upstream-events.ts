@@ -1,10 +1,11 @@
 // What the core asks and reports of upstreams: where to dial, and when one begins or stops to take a stream.
 import type { Logger } from "pino";
-import type { AddressWanted, UpstreamChanged } from "../media/events.ts";
-import type { Media } from "../media.ts";
-import type { Metrics } from "../metrics.ts";
-import { type Intent, identityOf } from "./record.ts";
-import { addressesToDial } from "./upstreams.ts";
+import type { AddressWanted, UpstreamChanged } from "../../media/events.ts";
+import type { Media } from "../../media.ts";
+import type { Metrics } from "../../metrics.ts";
+import type { Resolve } from "../addresses/resolver.ts";
+import { type Intent, identityOf } from "../record.ts";
+import { addressesToDial } from "./deployment-upstreams.ts";
 
 export function createUpstreamEvents(deps: {
   readonly media: () => Pick<Media, "dial">;
@@ -12,6 +13,7 @@ export function createUpstreamEvents(deps: {
   readonly publishOf: (clientId: number) => Intent | null;
   readonly metrics: Pick<Metrics, "countUpstreamLost">;
   readonly log: Logger;
+  readonly resolve: Resolve;
   /** `dev` allows private addresses (W21). */
   readonly settings: { readonly dev: boolean; readonly upstreamPush: readonly string[] };
 }): {
@@ -28,7 +30,7 @@ export function createUpstreamEvents(deps: {
     async answer(event) {
       const { clientId, host, push } = event;
       const organisation = publishOf(clientId)?.organisationId ?? null;
-      const addresses = await addressesToDial(event, organisation, settings);
+      const addresses = await addressesToDial(event, organisation, { ...settings, resolve: deps.resolve });
       if (addresses.length === 0) log.warn({ ...identity(clientId), host }, "upstream has no usable address");
       deps.media().dial(push, addresses);
     },

@@ -1,7 +1,7 @@
 // What update_publish tells beside the documented fields, for organisations that asked for it. Measured by the media
 // core; a figure that it does not have (yet) is left out.
-import type { PublishSnapshot, WhipDiagnostics } from "../media.ts";
-import type { UpdateField } from "../organisation/settings.ts";
+import type { PublishSnapshot, WhipDiagnostics } from "../../media.ts";
+import type { UpdateField } from "../../organisation/settings.ts";
 
 /** Every figure there is. */
 export const UPDATE_FIELDS: readonly UpdateField[] = [

@@ -2,18 +2,18 @@
 // hand: browsers publish from any page, and a middleware would answer OPTIONS without Accept-Post.
 import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
-import type { Config } from "../config.ts";
-import { BadToken } from "../errors.ts";
-import { setWhipHeaders, WHIP_PATH, WhipProblem } from "../problems.ts";
-import { readJsonObject } from "../publish/amf0.ts";
-import { summaryOf } from "../publish/sdp-summary.ts";
-import type { Whip, WhipOutcome, WhipRequest } from "../publish/whip.ts";
-import { baseUrlOf, type ClientAddress, hasLeft, outgoingOf } from "../request.ts";
-import { type LoggedSubject, noteForLog } from "../request-caller.ts";
-import type { TokenBroadcasts } from "../token/broadcasts.ts";
-import { isSameIngestUrl } from "../token/ingest-url.ts";
-import { opensStreamsOf, type TokenClaims, type Tokens } from "../token/tokens.ts";
-import type { Env } from "./openapi.ts";
+import type { Config } from "../../config.ts";
+import { BadToken } from "../../errors.ts";
+import { readJsonObject } from "../../publish/whip/amf0.ts";
+import { summaryOf } from "../../publish/whip/sdp-summary.ts";
+import type { Whip, WhipOutcome, WhipRequest } from "../../publish/whip/whip-publishes.ts";
+import type { TokenBroadcasts } from "../../token/broadcasts.ts";
+import { isSameIngestUrl } from "../../token/ingest-url.ts";
+import { opensStreamsOf, type TokenClaims, type Tokens } from "../../token/tokens.ts";
+import type { Env } from "../openapi.ts";
+import { type LoggedSubject, noteForLog } from "../request/caller.ts";
+import { baseUrlOf, type ClientAddress, hasLeft, outgoingOf } from "../request/request.ts";
+import { setWhipHeaders, WHIP_PATH, WhipProblem } from "./whip-problems.ts";
 
 const METHODS = "POST, PATCH, DELETE, GET, OPTIONS";
 const ALLOW_HEADERS = "Authorization, Content-Type, If-Match, ETag";

@@ -1,14 +1,14 @@
 // Posts one event to a customer's webhook and says what came back. Knows deadlines, signatures, the gate of each
 // customer and the one retry; not what an answer means for a publish.
 import type { Logger } from "pino";
-import { step } from "./admission-steps.ts";
+import { step } from "../../step-times.ts";
+import type { Resolve } from "../addresses/resolver.ts";
+import type { WebhookAnswer } from "./answer.ts";
+import { createConnections } from "./connections.ts";
 import { CustomerGate, type Entry } from "./customer-gate.ts";
 import { Deadline } from "./deadline.ts";
-import type { Resolve } from "./resolver.ts";
-import type { WebhookAnswer } from "./webhook-answer.ts";
-import { createConnections } from "./webhook-connections.ts";
-import { Exchange } from "./webhook-exchange.ts";
-import { signatureHeaders } from "./webhook-signature.ts";
+import { Exchange } from "./exchange.ts";
+import { signatureHeaders } from "./signature.ts";
 
 /** Pause before the one retry of W13, ms: a customer's server that restarts is back soon. */
 const RETRY_PAUSE_MS = 100;

@@ -1,14 +1,16 @@
 // WHIP publishes: from a judged request to an answer, and the session ids by which they are patched and ended. Knows no
 // HTTP type.
 import { randomUUID } from "node:crypto";
-import type { SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../media.ts";
-import type { TokenClaims } from "../token/tokens.ts";
-import { resolveUpstream, withoutBrackets } from "./address-guard.ts";
+import type { SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../../media.ts";
+import { withoutBrackets } from "../../network.ts";
+import type { TokenClaims } from "../../token/tokens.ts";
+import { resolveUpstream } from "../addresses/address-guard.ts";
+import type { Resolve } from "../addresses/resolver.ts";
+import { type Denied, denied } from "../denials.ts";
+import type { Publishing } from "../lifecycle.ts";
+import { utf8 } from "../stream-name.ts";
 import { type Json, writeAmf0 } from "./amf0.ts";
-import { type Denied, denied } from "./denials.ts";
 import { iceServerLinks } from "./ice-servers.ts";
-import type { Publishing } from "./lifecycle.ts";
-import { utf8 } from "./stream-name.ts";
 import { foreignUrl, readStreamUrl, type StreamUrlRules } from "./stream-url.ts";
 import { createWhipLimits, type HalfOpen, type LimitHit, type WhipLimitSettings } from "./whip-limits.ts";
 
@@ -81,7 +83,10 @@ export interface Whip {
 export interface WhipDeps {
   readonly media: () => WhipMedia;
   readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded">;
-  readonly rules: StreamUrlRules;
+  /** Asked at each use: the ports of RTMP are known once the media core has started. */
+  readonly rules: () => StreamUrlRules;
+  /** Of the host of a foreign stream_url. */
+  readonly resolve: Resolve;
   /** Allows private addresses for a foreign stream_url. */
   readonly dev: boolean;
   readonly clock: { now(): number };
@@ -98,7 +103,7 @@ interface Session {
 }
 
 export function createWhip(deps: WhipDeps): Whip {
-  const { media, publishing, rules, dev, clock } = deps;
+  const { media, publishing, dev, clock, resolve } = deps;
   const isConnected = (clientId: number) => media().isWhipConnected(clientId);
   const limits = createWhipLimits({ settings: deps.limits, clock, isConnected });
   /** By the id in the session's URL, which is a capability: never logged. */
@@ -107,6 +112,7 @@ export function createWhip(deps: WhipDeps): Whip {
   async function open(request: WhipRequest, offer: WhipOffer, place: HalfOpen): Promise<WhipOutcome> {
     const { name, customArguments } = splitName(request.streamName);
     const text = utf8(name) ?? "";
+    const rules = deps.rules();
     const ownHosts = [...rules.ownHosts, withoutBrackets(request.requestHost).toLowerCase()];
     const target = readStreamUrl(request.streamUrl, text, { ...rules, ownHosts });
     if (target.kind === "refused") return { outcome: "bad_stream_url" };
@@ -118,7 +124,7 @@ export function createWhip(deps: WhipDeps): Whip {
         return denied("malformed_name", "Custom arguments are not UTF-8");
       }
       // A host that cannot be dialled is told like one that is not allowed.
-      const addresses = await resolveUpstream(target.host, { exempt: dev });
+      const addresses = await resolveUpstream(target.host, { exempt: dev, resolve });
       if (addresses.length === 0) return { outcome: "bad_stream_url" };
       ownUpstream = foreignUrl(target, text, argumentsText);
     }

@@ -2,7 +2,8 @@
 // every connection, because a name may resolve differently a minute later. Not a firewall for what operators configure.
 import { isIP, type LookupFunction, type Socket } from "node:net";
 import type { buildConnector } from "undici";
-import { inTime } from "../in-time.ts";
+import { inTime } from "../../in-time.ts";
+import { withoutBrackets } from "../../network.ts";
 import { refusalOfAddress } from "./address-table.ts";
 import { createResolver, type Resolve } from "./resolver.ts";
 
@@ -14,7 +15,7 @@ const RESOLVE_LIMIT_MS = 3_000;
 const SAVE_RESOLVE_LIMIT_MS = 2_000;
 
 /** One for the process: its cache and its turns are everybody's. */
-const resolveBySystem = createResolver();
+export const resolveBySystem = createResolver();
 
 /** Thrown into a connection attempt that the guard stops. No byte has been written to anybody then. */
 export class AddressRefused extends Error {
@@ -158,9 +159,4 @@ function resolved(limitMs: number, looking: Promise<readonly string[]>): Promise
     looking.catch(() => []),
     [],
   );
-}
-
-/** `[::1]` as URLs write it → `::1` as sockets take it. */
-export function withoutBrackets(host: string): string {
-  return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
 }

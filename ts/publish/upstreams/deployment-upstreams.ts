@@ -1,8 +1,10 @@
 // The upstreams the operator configured for every publish, as complete RTMP URLs (R4), and which of a publish's upstreams
 // an event of the media core is about.
-import type { Upstream } from "../media.ts";
-import { resolveUpstream, withoutBrackets } from "./address-guard.ts";
-import { utf8 } from "./stream-name.ts";
+import type { Upstream } from "../../media.ts";
+import { withoutBrackets } from "../../network.ts";
+import { resolveBySystem, resolveUpstream } from "../addresses/address-guard.ts";
+import type { Resolve } from "../addresses/resolver.ts";
+import { utf8 } from "../stream-name.ts";
 
 /** An upstream of a stream, for a publish that begins. */
 export interface StoredUpstream extends Pick<Upstream, "id" | "url"> {
@@ -44,9 +46,10 @@ export function isConfiguredUpstream(templates: readonly string[], host: string)
 export async function addressesToDial(
   { source, host }: { readonly source: string; readonly host: string },
   organisation: string | null,
-  settings: { readonly dev: boolean; readonly upstreamPush: readonly string[] },
+  settings: { readonly dev: boolean; readonly upstreamPush: readonly string[]; readonly resolve?: Resolve },
 ): Promise<readonly string[]> {
   const isOperators = source === "deployment" && isConfiguredUpstream(settings.upstreamPush, host);
   const owner = isOperators ? OPERATOR : (organisation ?? host);
-  return await resolveUpstream(host, { exempt: settings.dev || isOperators, owner });
+  const { dev, resolve = resolveBySystem } = settings;
+  return await resolveUpstream(host, { exempt: dev || isOperators, owner, resolve });
 }

@@ -2,9 +2,9 @@
 // address passed by the guard.
 import { createSecureContext, rootCertificates } from "node:tls";
 import { Agent, buildConnector } from "undici";
-import { guardConnector, guardedLookup } from "./address-guard.ts";
-import type { Resolve } from "./resolver.ts";
-import { handingOutSockets, watchedPool } from "./webhook-steps.ts";
+import { guardConnector, guardedLookup } from "../addresses/address-guard.ts";
+import type { Resolve } from "../addresses/resolver.ts";
+import { handingOutSockets, watchedPool } from "./connection-steps.ts";
 
 /** How long an idle connection is kept when the customer does not say otherwise, ms. */
 const KEEP_ALIVE_MS = 30_000;

@@ -1,6 +1,6 @@
 // How much one address, and all together, may ask of the WHIP endpoint (reliability §1): token buckets for requests, and
 // a count of sessions that are not connected yet. It decides; it answers nobody.
-import { networkOf } from "../network.ts";
+import { networkOf } from "../../network.ts";
 
 /** Requests may come in a burst of so many seconds' worth. */
 const BURST_S = 3;

@@ -1,6 +1,6 @@
 // What can go wrong at the WHIP endpoint, as problem documents (RFC 9457, P10): one table from code to status and title.
-import { BodyTooLarge, type HttpError, MethodNotAllowed, ServiceError } from "./errors.ts";
-import type { DenialCause } from "./publish/denials.ts";
+import { BodyTooLarge, type HttpError, MethodNotAllowed, ServiceError } from "../../errors.ts";
+import type { DenialCause } from "../../publish/denials.ts";
 
 /** Where the WHIP endpoint is. */
 export const WHIP_PATH = "/p/webrtc";

@@ -3,13 +3,13 @@
 // Invariant: a client id has at most one row (its publish_done), so order within a client id needs no more than `hold`.
 import { type Kysely, type Selectable, sql } from "kysely";
 import type { Logger } from "pino";
-import { inTime } from "../in-time.ts";
-import type { Customers } from "../organisation/customers.ts";
-import type { OutboxTable, Schema } from "../store/schema.ts";
+import { inTime } from "../../in-time.ts";
+import type { Customers } from "../../organisation/customers.ts";
+import type { OutboxTable, Schema } from "../../store/schema.ts";
+import type { WebhookAnswer } from "./answer.ts";
+import type { Webhook } from "./call.ts";
 import { PROBE_EVERY_MS } from "./customer-gate.ts";
 import { judgeDelivery, wasTried } from "./retry-schedule.ts";
-import type { Webhook } from "./webhook.ts";
-import type { WebhookAnswer } from "./webhook-answer.ts";
 
 /** Deliveries in flight: more wait in the store. One organisation's slow customer cannot take all places, and however
  *  many are slow, each organisation has these few of its own. */

@@ -5,12 +5,12 @@ import { getConnInfo } from "@hono/node-server/conninfo";
 import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { getCookie } from "hono/cookie";
-import { apiKeyIn } from "./api-key-headers.ts";
-import type { Config } from "./config.ts";
-import { BodyTooLarge, InvalidValue, MalformedJson, ParameterRequired, WrongDataType } from "./errors.ts";
-import { networkList, withoutMapping } from "./network.ts";
-import type { Credentials } from "./organisation/callers.ts";
-import type { Role } from "./store/schema.ts";
+import { apiKeyIn } from "../../api-key-headers.ts";
+import type { Config } from "../../config.ts";
+import { BodyTooLarge, InvalidValue, MalformedJson, ParameterRequired, WrongDataType } from "../../errors.ts";
+import { networkList, withoutMapping } from "../../network.ts";
+import type { Credentials } from "../../organisation/callers.ts";
+import { ROLES, type Role } from "../../store/schema.ts";
 
 /** Largest body that is read, bytes. */
 const BODY_LIMIT_BYTES = 65_536;
@@ -86,8 +86,6 @@ export function quantityOf(c: Context, limits: { readonly standard: number; read
   if (!/^[1-9]\d{0,8}$/.test(quantity)) throw new WrongDataType("quantity", "positive integer");
   return Math.min(Number(quantity), limits.most);
 }
-
-const ROLES: readonly Role[] = ["administrator", "user", "readonly"];
 
 /** A role by its name. */
 export function roleOf(text: string): Role {

@@ -1,5 +1,5 @@
 // Where a WHIP publish asks to be delivered: to ourselves, or to a host the operator allows (P2). Resolves nothing.
-import { withoutBrackets } from "./address-guard.ts";
+import { withoutBrackets } from "../../network.ts";
 
 /** Where a URL without a port goes. */
 const DEFAULT_PORTS = { rtmp: 1935, rtmps: 443 } as const;

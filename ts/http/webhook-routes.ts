@@ -14,11 +14,11 @@ import {
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import { webhookShownTo } from "../organisation/webhook-url.ts";
 import { checkCustomArguments } from "../publish/stream-name.ts";
-import { UNREACHABLE_CAUSES } from "../publish/webhook-answer.ts";
-import type { Called, Delivery, DeliveryFilter, Workbench } from "../publish/workbench.ts";
-import { readJson } from "../request.ts";
+import { UNREACHABLE_CAUSES } from "../publish/webhook/answer.ts";
+import type { Called, Delivery, DeliveryFilter, Workbench } from "../publish/webhook/workbench.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type Routes, Time, z } from "./openapi.ts";
+import { readJson } from "./request/request.ts";
 
 /** How many deliveries one list returns: without a wish, and at most. */
 const QUANTITY_DEFAULT = 50;

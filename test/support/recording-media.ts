@@ -1,0 +1,142 @@
+// A media core that only records what it was told.
+import type { EndRequest } from "../../ts/media/events.ts";
+import type {
+  Media,
+  ParsedOffer,
+  PlayerStatus,
+  PublishSnapshot,
+  SdpRefused,
+  Upstream,
+  WhipOffer,
+  WhipPatched,
+  WhipPublish,
+} from "../../ts/media.ts";
+
+export type Told =
+  | {
+      readonly told: "allow";
+      readonly request: number;
+      readonly clientId: number;
+      readonly upstreams: readonly Upstream[];
+    }
+  | { readonly told: "allow_play"; readonly request: number }
+  | { readonly told: "deny"; readonly request: number; readonly code: string; readonly description: string }
+  | ({ readonly told: "open_whip" } & WhipPublish)
+  | ({ readonly told: "add_upstream"; readonly clientId: number } & Upstream)
+  | { readonly told: "remove_upstream"; readonly clientId: number; readonly id: string }
+  | { readonly told: "patch_whip"; readonly clientId: number; readonly fragment: string }
+  | { readonly told: "send_whip_data"; readonly clientId: number; readonly data: string }
+  | { readonly told: "limit_whip_bitrate"; readonly clientId: number; readonly kbps: number }
+  | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
+  | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
+
+/** A media core that does nothing by itself; the test ends its publishes. */
+export class RecordingMedia implements Media {
+  readonly rtmpPort = 1935;
+  readonly rtmpTlsPort = null;
+  readonly mediaPorts = [8189];
+  readonly told: Told[] = [];
+  readonly snapshots = new Map<number, PublishSnapshot>();
+  allowThrows = false;
+
+  allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly Upstream[] }): void {
+    if (this.allowThrows) throw new Error("media core is gone");
+    this.told.push({ told: "allow", request, ...publish });
+    this.measure(publish.clientId, {});
+  }
+  allowPlay(request: number): void {
+    this.told.push({ told: "allow_play", request });
+  }
+  deny(request: number, refusal: { readonly code: "denied" | "bad_name"; readonly description: string }): void {
+    this.told.push({ told: "deny", request, code: refusal.code, description: refusal.description });
+  }
+  dial(push: number, addresses: readonly string[]): void {
+    this.told.push({ told: "dial", push, addresses });
+  }
+  parseOffer(offer: string): ParsedOffer {
+    // Opaque to the gateway, like the real one.
+    if (offer.startsWith("v=0")) return { outcome: "parsed", offer: { text: offer } as unknown as WhipOffer };
+    return { outcome: "refused", code: "offer_malformed", status: 400, detail: "The offer is not valid SDP" };
+  }
+  openWhip(publish: WhipPublish): string {
+    if (this.allowThrows) throw new Error("media core is gone");
+    this.told.push({ told: "open_whip", ...publish });
+    this.measure(publish.clientId, {});
+    return "v=0\r\n";
+  }
+  refuseFragment(fragment: string): SdpRefused | null {
+    if (fragment.startsWith("a=")) return null;
+    return { outcome: "refused", code: "fragment_malformed", status: 400, detail: "The fragment is not valid" };
+  }
+  /** What the next fragments lead to. */
+  patched: WhipPatched = { outcome: "added" };
+  patchWhip(clientId: number, fragment: string): WhipPatched {
+    this.told.push({ told: "patch_whip", clientId, fragment });
+    return this.patched;
+  }
+  sendWhipData(clientId: number, data: Uint8Array): boolean {
+    this.told.push({ told: "send_whip_data", clientId, data: Buffer.from(data).toString("latin1") });
+    return true;
+  }
+  limitWhipBitrate(clientId: number, kbps: number): boolean {
+    this.told.push({ told: "limit_whip_bitrate", clientId, kbps });
+    return this.snapshots.has(clientId);
+  }
+  readonly connected = new Set<number>();
+  isWhipConnected(clientId: number): boolean {
+    return this.connected.has(clientId);
+  }
+  whipDiagnostics(): null {
+    return null;
+  }
+  setCertificate(): void {}
+  transcoders(): number {
+    return 0;
+  }
+  failedTranscoders(): number {
+    return 0;
+  }
+  refusedConnections(): number {
+    return 0;
+  }
+  kernelDrops(): null {
+    return null;
+  }
+  readonly smallReceiveBuffer = null;
+  end(clientId: number, reason: EndRequest, description: string): void {
+    this.told.push({ told: "end", clientId, reason, description });
+  }
+  addUpstream(clientId: number, upstream: Upstream): "added" | "not_running" {
+    this.told.push({ told: "add_upstream", clientId, ...upstream });
+    return this.snapshots.has(clientId) ? "added" : "not_running";
+  }
+  removeUpstream(clientId: number, id: string): boolean {
+    this.told.push({ told: "remove_upstream", clientId, id });
+    return this.snapshots.has(clientId);
+  }
+  players(): readonly PlayerStatus[] {
+    return [];
+  }
+
+  snapshot(clientId: number): PublishSnapshot | null {
+    return this.snapshots.get(clientId) ?? null;
+  }
+  async stop(): Promise<void> {}
+
+  /** Sets counters of a running publish. */
+  measure(clientId: number, counters: Partial<PublishSnapshot>): void {
+    const zero = {
+      timestampMs: 0,
+      bytesIn: 0,
+      bytesOut: 0,
+      receivedBytes: 0,
+      silentMs: 0,
+      subscribers: 0,
+      droppedFrames: 0,
+      tracks: { video: null, audio: null },
+      upstreams: [],
+      transcoderError: null,
+    };
+    this.snapshots.set(clientId, { clientId, ...zero, ...this.snapshots.get(clientId), ...counters });
+  }
+}

@@ -1,0 +1,66 @@
+// Where this service is reached: the addresses that are announced at the start, that WebRTC answers name, and that a
+// stream_url may mean by "ourselves".
+import { hostname, networkInterfaces } from "node:os";
+import type { Config } from "./config.ts";
+import type { Listening } from "./listen.ts";
+import type { Media } from "./media.ts";
+import { withoutBrackets } from "./network.ts";
+
+/** Where the running service is reached: the ready line of operations.md §2. */
+export interface Addresses {
+  readonly http: string;
+  readonly rtmp: string;
+  readonly rtmps: string | null;
+  /** UDP addresses of the media workers. */
+  readonly media: readonly string[];
+  readonly metrics: string;
+}
+
+export function addressesOf(
+  config: Config,
+  media: Pick<Media, "rtmpPort" | "rtmpTlsPort" | "mediaPorts">,
+  http: Pick<Listening, "port">,
+  metrics: Pick<Listening, "port">,
+): Addresses {
+  const reach = (host: string, port: number) => `${nameOf(host)}:${port}`;
+  return {
+    http:
+      config.http.publicUrl ?? `${config.http.tls === null ? "http" : "https"}://${reach(config.http.host, http.port)}`,
+    rtmp: `rtmp://${reach(config.ingest.hosts[0] ?? config.rtmp.host, media.rtmpPort)}/live`,
+    rtmps:
+      media.rtmpTlsPort === null
+        ? null
+        : `rtmps://${reach(config.ingest.hosts[0] ?? config.rtmp.host, media.rtmpTlsPort)}/live`,
+    media: media.mediaPorts.map((port) => `${config.media.host}:${port}`),
+    metrics: `http://${reach(config.metrics.host, metrics.port)}`,
+  };
+}
+
+/** What WebRTC answers name: as configured, the one address media is bound to, or those of the interfaces. */
+export function publicAddressesOf(config: Config, mediaHost: string): readonly string[] {
+  if (config.media.publicAddresses.length > 0) return config.media.publicAddresses;
+  if (mediaHost !== "0.0.0.0" && mediaHost !== "::") return [mediaHost];
+  const addresses = interfaceAddresses().filter(({ internal }) => !internal);
+  // IPv4 first: some clients take the first candidate and look no further.
+  const ordered = [...addresses.filter(({ family }) => family === "IPv4")];
+  if (mediaHost === "::") ordered.push(...addresses.filter(({ family }) => family === "IPv6"));
+  return ordered.length > 0 ? ordered.map(({ address }) => address) : ["127.0.0.1"];
+}
+
+function interfaceAddresses() {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  return all.filter(({ address }) => !/^fe80:/i.test(address));
+}
+
+/** Hosts in a stream_url that mean ourselves: as configured, else every name and address of this machine. */
+export function ownHosts(config: Config): readonly string[] {
+  const configured = config.ingest.hosts.map((host) => withoutBrackets(host).toLowerCase());
+  if (configured.length > 0) return configured;
+  return ["localhost", hostname().toLowerCase(), ...interfaceAddresses().map(({ address }) => address)];
+}
+
+/** A host as a URL can hold it; "all addresses" is reached on this machine by loopback. */
+function nameOf(host: string): string {
+  if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
+  return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+}

@@ -1,0 +1,150 @@
+// The one wiring of the service: every part made and handed what it needs. It opens no port, starts no media core and
+// owns neither store nor clock: main.ts does for the service, the tests for theirs.
+import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { Logger } from "pino";
+import { type AppDeps, createApp } from "./app.ts";
+import { type Config, readVersion } from "./config.ts";
+import type { Env } from "./http/openapi.ts";
+import type { Media } from "./media.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
+import { createCustomers } from "./organisation/customers.ts";
+import { createStreamUpstreams } from "./organisation/upstreams.ts";
+import { createWebhookSecrets } from "./organisation/webhook-secret.ts";
+import { ownHosts } from "./own-addresses.ts";
+import { checkWebhookUrl, resolveBySystem } from "./publish/addresses/address-guard.ts";
+import type { Resolve } from "./publish/addresses/resolver.ts";
+import { withAdmissionSteps } from "./publish/admission-steps.ts";
+import { createPublishing, type Publishing } from "./publish/lifecycle.ts";
+import { createLiveSessions } from "./publish/live-sessions.ts";
+import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
+import { createWhip } from "./publish/whip/whip-publishes.ts";
+import type { Store } from "./store/open.ts";
+import { openSecretBox } from "./store/secret-box.ts";
+import { createTokenBroadcasts } from "./token/broadcasts.ts";
+import { loadTokenKeys, type TokenKeys } from "./token/keys.ts";
+import { playToken } from "./token/play-token.ts";
+import { requiredToken } from "./token/required-token.ts";
+import { openRevocations } from "./token/revocations.ts";
+import { createTokens } from "./token/tokens.ts";
+
+/** What the service stands on. */
+export interface ServiceDeps {
+  readonly db: Store["db"];
+  /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
+  readonly storeProblem?: () => string | null;
+  /** Epoch ms. */
+  readonly clock: { now(): number };
+  readonly log: Logger;
+  /** Asked at each use: the media core starts after this, when `recover` of the publishing is over. */
+  readonly media: () => Media;
+  /** Of the names that customers bring; by default the system's. */
+  readonly resolve?: Resolve;
+}
+
+/** The parts that are needed from outside. */
+export interface Service extends Pick<AppDeps, "tokens" | "secrets" | "sessions" | "streamUpstreams"> {
+  /** What the application stands on. */
+  readonly appDeps: AppDeps;
+  readonly app: OpenAPIHono<Env>;
+  /** Takes the events of the media core. */
+  readonly publishing: Publishing;
+  readonly tokenKeys: TokenKeys;
+  readonly customers: ReturnType<typeof createCustomers>;
+  readonly metrics: Metrics;
+  /** Finishes what is under way. Call after `Media.stop` and before the store is closed. */
+  stop(): Promise<void>;
+}
+
+export async function createService(config: Config, deps: ServiceDeps): Promise<Service> {
+  const { db, clock, log, media, storeProblem, resolve = resolveBySystem } = deps;
+  const { dev } = config;
+  const box = openSecretBox(config.dataDir);
+  const { alg, issuer, rotateDays } = config.token;
+  const tokenKeys = await loadTokenKeys(db, box, { alg, rotateDays, now: clock.now() });
+  const revocations = await openRevocations({ db, clock, log });
+  const tokens = createTokens({ keys: tokenKeys, issuer, clock, revocations });
+  const secrets = createWebhookSecrets({ db, box, clock });
+  const customers = createCustomers({ db, secrets, clock });
+  const streamUpstreams = createStreamUpstreams({ db, secretBox: box });
+  const metrics = createMetrics();
+  const publishing = withAdmissionSteps(createPublishing, {
+    db,
+    ...(storeProblem && { storeProblem }),
+    media,
+    streamUpstreams: streamUpstreams.of,
+    clock,
+    log,
+    customers,
+    holdsToken: requiredToken(tokens),
+    holdsPlayToken: playToken(tokens),
+    resolve,
+    metrics,
+    settings: {
+      deadlineMs: config.webhook.deadlineMs,
+      updateSeconds: config.webhook.updateS,
+      webhookCa: config.webhook.ca,
+      dev,
+      upstreamPush: config.upstream.push,
+      playAllow: config.play.allow,
+      maxBitrateKbps: config.whip.maxBitrateKbps,
+      duplicate: config.publish.duplicate,
+    },
+  });
+  const sessions = createLiveSessions({ publishing, media, dev, resolve });
+  const hosts = ownHosts(config);
+  const whip = createWhip({
+    media,
+    publishing,
+    dev,
+    resolve,
+    clock,
+    ice: config.ice,
+    limits: config.whip.limits,
+    rules: () => ({
+      ownHosts: hosts,
+      rtmpPort: media().rtmpPort,
+      rtmpsPort: media().rtmpTlsPort,
+      allow: config.upstream.allow,
+    }),
+  });
+  const appDeps: AppDeps = {
+    db,
+    config,
+    clock,
+    log,
+    tokens,
+    revocations,
+    tokenBroadcasts: createTokenBroadcasts({
+      revocations,
+      end: (clientId) => media().end(clientId, "kicked", "Token revoked"),
+      onEnded: publishing.onEnded,
+    }),
+    metrics,
+    secrets,
+    customers,
+    workbench: publishing.workbench,
+    checkWebhookUrl: (url, options) => checkWebhookUrl(url, { ...options, resolve }),
+    checkUpstreamUrl: (url, owner) => checkUpstreamUrl(url, { dev, owner, resolve }),
+    streamUpstreams,
+    sessions,
+    rtmpPort: () => media().rtmpPort,
+    version: readVersion(),
+    whip,
+  };
+  return {
+    appDeps,
+    app: createApp(appDeps),
+    publishing,
+    tokens,
+    tokenKeys,
+    secrets,
+    customers,
+    streamUpstreams,
+    sessions,
+    metrics,
+    async stop() {
+      await publishing.stop();
+      revocations.stop();
+    },
+  };
+}
