@@ -48,6 +48,7 @@ export async function openPublishing(
       webhookCa: certificate.cert,
       dev: true,
       upstreamPush: [],
+      playAllow: [],
       duplicate: "reject_if_active",
       maxBitrateKbps: { all: 0, trial: 0 },
       ...settings,

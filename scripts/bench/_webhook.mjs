@@ -8,7 +8,7 @@ import { endingWithUs } from "./_ending.mjs";
 
 export const certificate = selfSigned(Date.now(), 2);
 export const KEYS = [new Uint8Array(32)];
-export const silent = { debug() {}, info() {}, warn() {}, error() {} };
+export const silent = { debug() {}, info() {}, warn() {}, error() {}, isLevelEnabled: () => false };
 export const clock = { now: () => Date.now() };
 
 /** @param {"ok" | "hang"} behaviour */
