@@ -50,6 +50,7 @@ export default defineConfig({
           name: "on PostgreSQL",
           include: stores.map((name) => `test/${name}.test.ts`),
           env: { TEST_STORE: "postgres" },
+          globalSetup: "test/support/postgres-of-run.ts",
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
