@@ -2,12 +2,12 @@
 // machine for itself, or it shrinks its picture: those files come last, one by one.
 import { defineConfig } from "vitest/config";
 
-/** Real programs on a machine that others use as well are late now and then: once more, and the report says so. */
+/** No test is tried again: one that is red now and then has found something. `npm test` counts (scripts/test.mjs). */
 const common = {
   pool: "forks",
   testTimeout: 30_000,
   hookTimeout: 60_000,
-  retry: 1,
+  retry: 0,
   // Of one file's concurrent tests. The command line's flag does not reach projects.
   maxConcurrency: Number(process.env.TEST_CONCURRENCY ?? 5),
 } as const;
