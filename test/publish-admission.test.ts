@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { addStream, openStage, STREAM, type Stage, type StageOptions } from "./support/publishing.ts";
+import { startRedirectTarget } from "./support/redirects.ts";
 
 let customer: Customer;
 let stage: Stage;
@@ -83,9 +84,12 @@ describe("a publish request", () => {
     "is denied by %i, and no redirect is followed",
     async (status) => {
       await open();
-      customer.answer({ status, headers: { location: customer.url } });
+      const target = await startRedirectTarget();
+      customer.answer({ status, headers: { location: target.url } });
       expect(await stage.request(STREAM)).toMatchObject({ told: "deny", code: "denied" });
       expect(customer.requests).toHaveLength(1);
+      expect(target.connections()).toBe(0);
+      await target.close();
       await denied().toEqual(["denied"]);
       expect(await streamState()).toBe("created");
     },

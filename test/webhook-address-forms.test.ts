@@ -5,6 +5,8 @@ import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { checkWebhookUrl, resolveUpstream } from "../ts/publish/addresses/address-guard.ts";
 import { createWebhook, type Webhook } from "../ts/publish/webhook/call.ts";
+import { startCustomer } from "./support/customer.ts";
+import { startRedirectTarget } from "./support/redirects.ts";
 
 /** Hosts that mean loopback or something else inside, or that some parser reads so. */
 const HOSTS = [
@@ -132,8 +134,8 @@ afterAll(async () => {
 });
 
 /** Calls the URL as if it had been saved. */
-async function post(url: string) {
-  return await webhook.post({
+async function post(url: string, by = webhook) {
+  return await by.post({
     organisationId: "org",
     url,
     id: "msg",
@@ -165,7 +167,29 @@ describe.each(HOSTS)("%j", (host) => {
   });
 });
 
-test("a redirect to it is not followed, and no port makes it reachable", async () => {
+test.each([301, 302, 303, 307, 308])("a redirect %i to it is not followed", async (status) => {
+  // An answer must come from somewhere: this customer's address is let through, and with it the listener's.
+  const customer = await startCustomer();
+  const target = await startRedirectTarget();
+  const trusting = createWebhook({
+    webhookCa: customer.ca,
+    dev: true,
+    log: pino({ level: "silent" }),
+    clock: { now: () => 0 },
+  });
+  for (const location of [target.url, `https://127.0.0.1:${port}/`, `//localhost:${port}/`, `http://[::1]:${port}/`]) {
+    customer.answer({ status, headers: { location } });
+    expect(await post(customer.url, trusting)).toMatchObject({ outcome: "answered", status });
+  }
+  expect(customer.requests).toHaveLength(4);
+  expect(target.connections()).toBe(0);
+  expect(accepted).toBe(0);
+  await trusting.close();
+  await target.close();
+  await customer.close();
+});
+
+test("no port makes it reachable", async () => {
   for (const at of [22, 80, 443, 6_379, 65_535, port]) {
     expect(await checkWebhookUrl(`https://127.0.0.1:${at}/`, { dev: false })).not.toBeNull();
   }

@@ -3,7 +3,7 @@
 // dist.
 import { expect, test } from "vitest";
 import { durability } from "../scripts/bench/_webhook-durability.mjs";
-import { faults } from "../scripts/bench/_webhook-faults.mjs";
+import { DEADLINE_MS, faults, GROWTH_GOAL_MB, SLACK_MS } from "../scripts/bench/_webhook-faults.mjs";
 import { isolation } from "../scripts/bench/_webhook-isolation.mjs";
 import { kills } from "../scripts/bench/_webhook-kills.mjs";
 import { tenants } from "../scripts/bench/_webhook-tenants.mjs";
@@ -24,13 +24,15 @@ test("every publish that was live when the service was killed gets its publish_d
   expect(settingsLost).toBe(0);
 }, 300_000);
 
-test("of thirteen kinds of endpoints only the good one admits, and nothing is decided much too late", async () => {
+test("of thirteen kinds of endpoints only the good one admits, and every decision comes by the deadline and 100 ms", async () => {
+  expect([SLACK_MS, GROWTH_GOAL_MB]).toEqual([100, 10]); // R8
   const found = await faults(6);
   expect(Object.keys(found)).toHaveLength(13);
-  for (const [kind, { admitted, slowest, grown }] of Object.entries(found)) {
+  for (const [kind, { admitted, slowest, stallMs, grown }] of Object.entries(found)) {
     expect(admitted, kind).toBe(kind === "ok" ? 6 : 0);
-    expect(slowest, kind).toBeLessThan(5_000); // the deadline is 1 s; a loaded machine is late
-    expect(grown, kind).toBeLessThan(50);
+    // While the process did not run at all it decided nothing: its timer and then its answer may both have met that.
+    expect(slowest - 2 * stallMs, kind).toBeLessThanOrEqual(DEADLINE_MS + SLACK_MS);
+    expect(grown, kind).toBeLessThanOrEqual(GROWTH_GOAL_MB);
   }
 }, 120_000);
 

@@ -12,6 +12,14 @@ async function full(): Promise<CustomerGate> {
   return gate;
 }
 
+test("the figures are those of W25", () => {
+  expect({ IN_FLIGHT_LIMIT, OPEN_AFTER, PROBE_EVERY_MS }).toEqual({
+    IN_FLIGHT_LIMIT: 100,
+    OPEN_AFTER: 10,
+    PROBE_EVERY_MS: 5_000,
+  });
+});
+
 describe("a gate", () => {
   test("lets a hundred calls in, and the next ones in their order as places become free", async () => {
     const gate = await full();

@@ -156,22 +156,27 @@ test("arguments that are not encoded do not reach the customer", async () => {
 }, 30_000);
 
 // Two starts of three are at 720p from the first second; in the third OpenH264's first pictures are so coarse that
-// Chromium halves them at once, whatever the bitrate it is told to begin with, and takes its time to grow back.
-test("a page that asks for nothing is at 720p within five seconds by the answer alone", {
-  retry: 6,
-  timeout: 40_000,
-}, async () => {
-  const name = await headgate.newStream();
-  const page = await chromium.open(headgate.whip(name));
-  expect(await page.start()).toMatchObject({ status: 201 });
-  try {
-    await until("720p", async () => (await videoOf(page))?.frameHeight === 720, 5_000);
-  } finally {
+// Chromium halves them at once, whatever the bitrate it is told to begin with, and takes its time to grow back. Seven
+// starts without one at 720p happen once in two thousand runs.
+test("a page that asks for nothing is at 720p within five seconds by the answer alone, in one of seven starts", async () => {
+  const starts: boolean[] = [];
+  while (starts.length < 7 && !starts.includes(true)) {
+    const name = await headgate.newStream();
+    const page = await chromium.open(headgate.whip(name));
+    expect(await page.start()).toMatchObject({ status: 201 });
+    const isFull = async () => (await videoOf(page))?.frameHeight === 720;
+    starts.push(
+      await until("720p", isFull, 5_000).then(
+        () => true,
+        () => false,
+      ),
+    );
     await page.stop();
     await doneOf(name);
     await page.page.close();
   }
-});
+  expect(starts).toContain(true);
+}, 120_000);
 
 test("a page that keeps its resolution sends 720p from the first frame", async () => {
   const name = await headgate.newStream();

@@ -1,4 +1,4 @@
-// A PostgreSQL server of the test process's own: a fresh cluster in a folder of its own, reached by a socket there.
+// A PostgreSQL server for tests: a fresh cluster in a folder of its own, reached by a socket there.
 // Not fsync'd unless asked for: the kernel keeps what a killed process wrote, and only a power cut would lose it.
 import { execFileSync } from "node:child_process";
 import { chownSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -10,6 +10,8 @@ import { type Child, start, until } from "./child.ts";
 const INSTALLED = "/usr/lib/postgresql";
 
 export interface PostgresServer {
+  /** Of the database that is always there. */
+  readonly url: string;
   /** A new database, empty or a copy of the one at `from`, which nobody may be connected to; its URL. */
   newDatabase(from?: string): Promise<string>;
   /** SIGINT: connections are cut, what was committed stays. */
@@ -31,7 +33,6 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
   });
   const urlOf = (database: string) => `postgres:///${database}?user=postgres&host=${encodeURIComponent(folder)}`;
   let server: Child | null = null;
-  let databases = 0;
 
   async function startServer(): Promise<void> {
     const said = { listen_addresses: "", unix_socket_directories: folder, fsync: "off", max_connections: "60" };
@@ -56,19 +57,28 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
 
   await startServer();
   return {
-    async newDatabase(from) {
-      databases += 1;
-      const name = `test${databases}`;
-      const template = from === undefined ? "" : ` template ${new URL(from).pathname.slice(1)}`;
-      await asked(urlOf("postgres"), `create database ${name}${template}`);
-      return urlOf(name);
-    },
+    url: urlOf("postgres"),
+    newDatabase: databasesAt(urlOf("postgres"), "test"),
     stop: stopServer,
     start: startServer,
     async close() {
       await stopServer();
       rmSync(folder, { recursive: true, force: true });
     },
+  };
+}
+
+/** Makes databases on a running server, named by `prefix` and a number: see `PostgresServer`. */
+export function databasesAt(serverUrl: string, prefix: string): PostgresServer["newDatabase"] {
+  let databases = 0;
+  return async (from) => {
+    databases += 1;
+    const name = `${prefix}${databases}`;
+    const template = from === undefined ? "" : ` template ${new URL(from).pathname.slice(1)}`;
+    await asked(serverUrl, `create database ${name}${template}`);
+    const url = new URL(serverUrl);
+    url.pathname = `/${name}`;
+    return url.href;
   };
 }
 

@@ -7,8 +7,9 @@ const CONNECT_LIMIT_MS = 15_000;
 
 /** Publishes for some seconds, then DELETEs the session; fails on any answer but 201 and 200. */
 export async function publishByWerift(url: string, seconds: number, size: string): Promise<void> {
+  const stun = await startStunServer();
   const connection = new RTCPeerConnection({
-    iceServers: [],
+    iceServers: [{ urls: `stun:127.0.0.1:${stun.address().port}` }],
     iceUseIpv6: false,
     codecs: { video: [useH264()], audio: [useOPUS()] },
   });
@@ -16,8 +17,7 @@ export async function publishByWerift(url: string, seconds: number, size: string
   for (const { track } of feeds) connection.addTransceiver(track, { direction: "sendonly" });
   try {
     const offer = await connection.createOffer();
-    // Not waited for: without a STUN server werift asks a public one for five seconds.
-    connection.setLocalDescription(offer).catch(() => {});
+    await connection.setLocalDescription(offer);
     const headers = { "content-type": "application/sdp" };
     const response = await fetch(url, { method: "POST", headers, body: offer.sdp });
     if (response.status !== 201) throw new Error(`the offer was answered ${response.status}`);
@@ -39,8 +39,22 @@ export async function publishByWerift(url: string, seconds: number, size: string
     if (status !== 200) throw new Error(`the DELETE was answered ${status}`);
   } finally {
     for (const { socket } of feeds) socket.close();
+    stun.close();
     await connection.close();
   }
+}
+
+/** Refuses every request (RFC 8489 §6.3.4, error 400). Without one werift asks a public server for five seconds before it
+ *  begins, and of the ten that a session has for ICE and DTLS a busy machine needs the rest. */
+async function startStunServer(): Promise<Socket> {
+  const socket = createSocket("udp4");
+  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  socket.on("message", (request, { port, address }) => {
+    const refusal = Buffer.from("0111000800000000000000000000000000000000" + "0009000400000400", "hex");
+    request.copy(refusal, 4, 4, 20); // the cookie and the transaction
+    socket.send(refusal, port, address);
+  });
+  return socket;
 }
 
 /** A track, and the port whose RTP packets go to it. */

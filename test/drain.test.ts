@@ -1,0 +1,82 @@
+// R10: a service that is told to end takes no new publish, leaves the running ones until its deadline, and says every end.
+// A second signal does not wait for them.
+import { readFileSync } from "node:fs";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { until } from "./support/child.ts";
+import { type Customer, startCustomer } from "./support/customer.ts";
+import { type Broadcast, broadcast } from "./support/ffmpeg.ts";
+import { type Headgate, startHeadgate } from "./support/headgate.ts";
+
+const OFFER = readFileSync(new URL("fixtures/offers/chromium-156.sdp", import.meta.url), "utf8");
+const DRAIN_S = 5;
+/** After a second signal (R10). */
+const SECOND_SIGNAL_LIMIT_MS = 2_000;
+
+let customer: Customer;
+let headgate: Headgate | null = null;
+let encoder: Broadcast | null = null;
+
+beforeEach(async () => {
+  customer = await startCustomer();
+});
+afterEach(async () => {
+  encoder?.kill("SIGKILL");
+  headgate?.process.kill("SIGKILL");
+  await headgate?.process.exit;
+  await customer.close();
+});
+
+/** A service with a running publish. */
+async function publishing(drainS: number): Promise<Headgate> {
+  const started = await startHeadgate({ customer, env: { HEADGATE_DRAIN_S: String(drainS) } });
+  headgate = started;
+  encoder = broadcast(`${started.rtmp}/${await started.newStream()}`, { seconds: 120 });
+  await until("the publish runs", () => started.process.stderr().includes("publish started"));
+  return started;
+}
+
+test("a draining service refuses new publishes, keeps the running one until its deadline, then exits with 0", async () => {
+  const { process: service, whip, rtmp, newStream } = await publishing(DRAIN_S);
+  const [byWhip, byRtmp] = [await newStream(), await newStream()];
+  const told = performance.now();
+  service.kill("SIGTERM");
+
+  const offer = () =>
+    fetch(whip(byWhip), { method: "POST", headers: { "content-type": "application/sdp" }, body: OFFER });
+  const refused = await until("new publishes are refused", async () => {
+    const answer = await offer();
+    return answer.status === 503 && answer;
+  });
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+  const late = broadcast(`${rtmp}/${byRtmp}`, { seconds: 120 });
+  expect(await late.exit).not.toBe(0);
+  // Whoever asks twice is refused twice; the customer is asked of neither.
+  expect(customer.calls("publish")).toHaveLength(1);
+
+  expect(await service.exit).toBe(0);
+  expect(performance.now() - told).toBeGreaterThanOrEqual(DRAIN_S * 1_000);
+  expect(customer.calls("publish_done")).toHaveLength(1);
+  expect(service.stderr()).toContain("publish ended");
+}, 90_000);
+
+test("a draining service exits as soon as its last publish has ended", async () => {
+  const { process: service } = await publishing(600);
+  service.kill("SIGTERM");
+  encoder?.kill("SIGTERM");
+  expect(await service.exit).toBe(0);
+  expect(customer.calls("publish_done")).toHaveLength(1);
+}, 60_000);
+
+test("a second signal ends a drain within two seconds, and every end is told or kept", async () => {
+  const { process: service } = await publishing(600);
+  service.kill("SIGTERM");
+  await until("it drains", async () => {
+    const answer = await fetch(`${headgate?.whip("none")}`, { method: "POST", body: OFFER });
+    return answer.status === 503;
+  });
+  const again = performance.now();
+  service.kill("SIGINT");
+  expect(await service.exit).toBe(0);
+  expect(performance.now() - again).toBeLessThan(SECOND_SIGNAL_LIMIT_MS);
+  expect(customer.calls("publish_done")).toHaveLength(1);
+}, 60_000);

@@ -1,0 +1,89 @@
+// W18: what waits in the outbox goes out in the order in which it is due, and of one time in the order of the client ids.
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { until } from "./support/child.ts";
+import { type Customer, startCustomer } from "./support/customer.ts";
+import { openStage, type Stage } from "./support/publishing.ts";
+
+/** More than go out at once (the limit for one organisation is 32), so that the order decides which wait. */
+const EVENTS = 100;
+const AT_ONCE = 32;
+
+let customer: Customer;
+let stage: Stage;
+
+beforeEach(async () => {
+  customer = await startCustomer();
+  stage = await openStage({ webhook: customer.url, ca: customer.ca, settings: { deadlineMs: 60_000 } });
+});
+afterEach(async () => {
+  await stage.close();
+  await customer.close();
+});
+
+async function addEvents(events: readonly { readonly clientId: number; readonly dueMs: number }[]): Promise<void> {
+  const rows = events.map(({ clientId, dueMs }) => ({
+    id: `msg_${clientId}`,
+    organisation_id: "org1",
+    client_id: clientId,
+    url: customer.url,
+    body: `call=publish_done&name=Ab1Cd-x&clientid=${clientId}`,
+    next_attempt_at: stage.clock.ms + dueMs,
+    created_at: stage.clock.ms,
+  }));
+  await stage.db.insertInto("outbox").values(rows).execute();
+}
+
+const asked = () => customer.calls("publish_done").map(({ body }) => Number(new URLSearchParams(body).get("clientid")));
+const ascending = (values: readonly number[]) => [...values].sort((a, b) => a - b);
+
+test("of events that are due at one time, those of the oldest publishes go first", async () => {
+  customer.answer("hang");
+  await addEvents(Array.from({ length: EVENTS }, (_, at) => ({ clientId: EVENTS - at, dueMs: 0 })));
+  await stage.publishing.recover();
+  await until("all places are taken", () => asked().length === AT_ONCE);
+  expect(ascending(asked())).toEqual(Array.from({ length: AT_ONCE }, (_, at) => at + 1));
+});
+
+test("an event that has been due for longer goes before one of an older publish, and one that is not due waits", async () => {
+  customer.answer("hang");
+  const late = Array.from({ length: AT_ONCE }, (_, at) => ({ clientId: 1_000 + at, dueMs: -1_000 }));
+  const recent = Array.from({ length: EVENTS }, (_, at) => ({ clientId: 1 + at, dueMs: 0 }));
+  const future = [{ clientId: 500, dueMs: 60_000 }];
+  await addEvents([...recent, ...future, ...late]);
+  await stage.publishing.recover();
+  await until("all places are taken", () => asked().length === AT_ONCE);
+  expect(ascending(asked())).toEqual(late.map(({ clientId }) => clientId));
+});
+
+test("an event that its publish holds back goes out at the release, and keeps no other one back", async () => {
+  let answer: () => void = () => {};
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  await stage.close();
+  stage = await openStage({ webhook: customer.url, ca: customer.ca, settings: { updateSeconds: 0.1 } });
+  customer.answer(async ({ call }) => {
+    if (call === "update_publish") await answered;
+    return { status: 200 };
+  });
+  const name = "Ab1Cd-9XyZ0";
+  const held = await stage.allowed(name);
+  await customer.received("update_publish");
+  stage.end(held);
+  await until(
+    "its end is recorded",
+    async () => (await stage.db.selectFrom("outbox").selectAll().execute()).length === 1,
+  );
+  // Waits for what the release waits for: this delivery was begun by the same look that had to leave the other one.
+  await addEvents([{ clientId: 2_000, dueMs: 0 }]);
+  await stage.publishing.recover();
+  await customer.received("publish_done");
+  await until("it is delivered", async () => {
+    const rows = await stage.db.selectFrom("outbox").select(["client_id", "delivered_at"]).execute();
+    return rows.some(({ client_id, delivered_at }) => Number(client_id) === 2_000 && delivered_at !== null);
+  });
+  expect(asked()).toEqual([2_000]);
+  answer();
+  await customer.received("publish_done", 2);
+  expect(asked()).toEqual([2_000, held]);
+});

@@ -1,0 +1,119 @@
+// One of everything that an organisation can own, and for every guarded route a request that is right: tables over
+// ROUTES say with it what each route does, whoever calls.
+import type { RouteName } from "../../ts/organisation/roles.ts";
+import type { LiveSession } from "../../ts/publish/live-sessions.ts";
+import type { Gateway, Member } from "./gateway.ts";
+
+const UPSTREAM = "rtmp://93.184.216.34/live/key";
+export const PASSWORD = "correct horse battery";
+
+/** What an organisation owns. */
+export interface Inventory {
+  readonly stream: { readonly id: string; readonly name: string };
+  readonly upstream: string;
+  readonly key: string;
+  readonly person: string;
+  readonly delivery: string;
+  readonly clientId: number;
+}
+
+/** The route with `{…}` filled in, and its body. */
+export interface Request {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: object;
+}
+
+let filled = 0;
+
+/** Gives `member` one of everything; `tags`: of its stream. */
+export async function fill(gateway: Gateway, { organisation, keys }: Member, tags: readonly string[] = []) {
+  filled += 1;
+  const post = async <T>(path: string, body: object): Promise<T> => {
+    const answer = await gateway.call("POST", path, { key: keys.administrator, body });
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer.body as T;
+  };
+  const { id, ingest } = await post<{ id: string; ingest: { rtmp: { streamname: string } } }>("/stream", { tags });
+  const stream = { id, name: ingest.rtmp.streamname };
+  const owned: Inventory = {
+    stream,
+    upstream: (await post<{ id: string }>(`/stream/${id}/upstream`, { url: UPSTREAM })).id,
+    key: (await post<{ id: string }>("/organisation/key", { role: "user" })).id,
+    person: (await post<{ id: string }>("/organisation/user", personOf("user"))).id,
+    delivery: `msg_${filled}`,
+    clientId: 1_000 + filled,
+  };
+  await gateway.db
+    .insertInto("delivery")
+    .values({
+      ...{ id: owned.delivery, organisation_id: organisation.id, client_id: owned.clientId, call: "publish" },
+      ...{ name: stream.name, url: "https://customer.example/", body: "call=publish", bytes: 12, attempts: 1 },
+      ...{ outcome: "answered", status: 200, reason: null, latency_ms: 1, first_at: 0, last_at: 0 },
+    })
+    .execute();
+  gateway.live.live.push(sessionOf(organisation.id, owned));
+  return owned;
+}
+
+let persons = 0;
+
+/** A new person of a role, as POST /organisation/user takes one. */
+export function personOf(role: string) {
+  persons += 1;
+  return { email: `person${persons}@customer.example`, password: PASSWORD, role };
+}
+
+function sessionOf(organisationId: string, { stream, clientId }: Inventory): LiveSession {
+  const upstream = { id: "7", label: null, url: "rtmp://up.example:1935/live", maskedKey: "ab…", since: 0 } as const;
+  const counters = { bytesIn: 0, bytesOut: 0, droppedFrames: 0 };
+  return {
+    ...{ clientId, organisationId, streamId: stream.id, name: stream.name, protocol: "whip", address: "203.0.113.9" },
+    ...{ acceptedAt: 0, timestampMs: 0, ...counters, subscribers: 0, maxBitrateKbps: 0, transcoderError: null },
+    tracks: { video: null, audio: null },
+    upstreams: [
+      {
+        ...{ ...upstream, source: "session", state: "sending", lastError: null },
+        ...{ bytesOut: 0, droppedFrames: 0, reconnects: 0, audioError: null },
+      },
+    ],
+  };
+}
+
+/** A right request of each route about what `owned` names. */
+export function requestOf(route: RouteName, owned: Inventory): Request {
+  const [method, place] = route.split(" ") as [string, string];
+  const body = BODIES[route];
+  const path = place.replaceAll(/\{(\w+)\}/g, (_, name: string) => idOf(place, name, owned));
+  return { method, path, ...(body === undefined ? {} : { body: body(owned) }) };
+}
+
+function idOf(path: string, name: string, owned: Inventory): string {
+  if (name === "client_id") return String(owned.clientId);
+  if (name === "upstream_id") return owned.upstream;
+  if (path.startsWith("/session")) return "7";
+  if (path.startsWith("/stream")) return owned.stream.id;
+  if (path.startsWith("/organisation/key")) return owned.key;
+  if (path.startsWith("/organisation/user")) return owned.person;
+  if (path.startsWith("/organisation/webhook")) return owned.delivery;
+  throw new Error(`what does {${name}} of ${path} name?`);
+}
+
+const BODIES: { readonly [route in RouteName]?: (owned: Inventory) => object } = {
+  "PUT /organisation/webhook": () => ({ webhook: "https://customer.example/hook" }),
+  "POST /organisation/webhook/test": () => ({}),
+  "PUT /organisation/settings": () => ({ strict_arguments: true }),
+  "POST /organisation/user": () => personOf("readonly"),
+  "PUT /organisation/user/{id}": () => ({ role: "readonly" }),
+  "POST /organisation/key": () => ({ role: "readonly" }),
+  "POST /stream": () => ({ tags: [] }),
+  "PUT /stream/{id}/tag": () => ({ tags: ["another"] }),
+  "POST /session/{client_id}/kick": () => ({}),
+  "PUT /session/{client_id}/bitrate": () => ({ max_bitrate_kbps: 500 }),
+  "POST /session/{client_id}/upstream": () => ({ url: UPSTREAM }),
+  "POST /stream/{id}/upstream": () => ({ url: `${UPSTREAM}2` }),
+  "POST /stream/{id}/play-token": () => ({}),
+  "POST /webcaster": ({ stream }) => ({ streamname: stream.name, ingesturl: "rtmp://in.example/live" }),
+  "POST /webcaster/revoke": ({ stream }) => ({ streamname: stream.name }),
+  "PUT /me/password": () => ({ current: PASSWORD, password: `${PASSWORD} staple` }),
+};
