@@ -1,0 +1,12 @@
+/** One change of one line. */
+export interface Fault {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  readonly was: string;
+  readonly is: string;
+  apply(whole: string): string;
+}
+
+export function faultsIn(file: string, text: string): Fault[];
+export function inFixedOrder(faults: readonly Fault[]): Fault[];
