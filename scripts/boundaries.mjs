@@ -17,6 +17,8 @@ const FREE = new Set([
   "setting-kinds",
   "request",
   "request-caller",
+  "request-page",
+  "request-schema",
   "api-key-headers",
   "metrics",
   "log",

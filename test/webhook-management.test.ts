@@ -98,6 +98,8 @@ describe("the settings", () => {
     update_reject_after: 1,
     update_max_unreachable: 0,
     reason_to_broadcaster: true,
+    play: "open",
+    play_addresses: [],
     max_bitrate_kbps: 0,
     update_fields: [],
   };

@@ -334,6 +334,7 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "application/json": components["schemas"]["Organisation"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -345,6 +346,7 @@ export interface paths {
     put: {
       parameters: {};
       requestBody: { content: { "application/json": {
+          /** null or empty: none (M6) */
           webhook: (string | null);
         } } };
       responses: {
@@ -361,6 +363,7 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "application/json": components["schemas"]["Organisation"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -375,6 +378,7 @@ export interface paths {
         200: { content: { "application/json": {
           secret: string;
         } } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -386,7 +390,8 @@ export interface paths {
     post: {
       parameters: {};
       requestBody?: { content: { "application/json": {
-          arguments?: string;
+          /** Custom arguments of the broadcaster */
+          arguments?: (string | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["WebhookCall"] } };
@@ -404,11 +409,17 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** 1 to 500, 50 unless said */
-          quantity?: string;
+          /** How many entries a page has; 500 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+          /** Only these events */
           call?: "publish" | "update_publish" | "publish_done";
-          clientid?: string;
+          /** Only of this publish */
+          clientid?: number;
+          /** Only of this stream name */
           name?: string;
+          /** true: only what failed */
           failed?: "true" | "false";
           /** A last_at: only older ones */
           before?: string;
@@ -433,6 +444,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Delivery"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -450,6 +462,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["WebhookCall"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -463,6 +476,7 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "application/json": components["schemas"]["OrganisationSettings"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -508,7 +522,7 @@ export interface paths {
     post: {
       parameters: {};
       requestBody?: { content: { "application/json": {
-          tags?: string[];
+          tags?: (string[] | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
@@ -523,8 +537,11 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** Default 50, at most 500 */
+          /** How many entries a page has; 500 at most */
           quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+          /** Only streams in this state */
           state?: "created" | "live" | "ended" | "locked";
           /** Only streams with all of these tags */
           "tags[]"?: string[];
@@ -549,6 +566,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -564,6 +582,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -580,7 +599,7 @@ export interface paths {
         };
       };
       requestBody: { content: { "application/json": {
-          tags: string[];
+          tags: (string[] | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
@@ -603,6 +622,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -620,6 +640,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -637,6 +658,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -649,8 +671,12 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          quantity?: (number | null);
-          after?: (number | null);
+          /** How many entries a page has; 1000 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+          /** The client_id of the last one of the page before */
+          after?: number;
         };
       };
       responses: {
@@ -672,6 +698,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["SessionWithDiagnostics"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -688,6 +715,7 @@ export interface paths {
         };
       };
       requestBody?: { content: { "application/json": {
+          /** What the broadcaster is told */
           reason?: (string | null);
         } } };
       responses: {
@@ -710,6 +738,7 @@ export interface paths {
         };
       };
       requestBody: { content: { "application/json": {
+          /** 0: no limit of its own */
           max_bitrate_kbps: number;
         } } };
       responses: {
@@ -733,6 +762,7 @@ export interface paths {
       };
       requestBody: { content: { "application/json": {
           url: string;
+          /** What to call it */
           label?: (string | null);
         } } };
       responses: {
@@ -757,6 +787,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Session"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -767,9 +798,17 @@ export interface paths {
   };
   "/organisation/user": {
     get: {
-      parameters: {};
+      parameters: {
+        query?: {
+          /** How many entries a page has; 1000 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+        };
+      };
       responses: {
         200: { content: { "application/json": components["schemas"]["User"][] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -802,8 +841,8 @@ export interface paths {
         };
       };
       requestBody: { content: { "application/json": {
-          role?: components["schemas"]["Role"];
-          password?: string;
+          role?: (components["schemas"]["Role"] & (string | null));
+          password?: (string | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["User"] } };
@@ -835,9 +874,17 @@ export interface paths {
   };
   "/organisation/key": {
     get: {
-      parameters: {};
+      parameters: {
+        query?: {
+          /** How many entries a page has; 100 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+        };
+      };
       responses: {
         200: { content: { "application/json": components["schemas"]["Key"][] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -850,7 +897,7 @@ export interface paths {
           role: components["schemas"]["Role"];
           label?: (string | null);
           scope_tag?: (string | null);
-          expires_at?: (string | null);
+          expires_at?: string;
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["NewKey"] } };
@@ -890,6 +937,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Key"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -902,8 +950,10 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** Default 50, at most 500 */
+          /** How many entries a page has; 500 at most */
           quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
           /** Only entries older than the one of this id */
           before?: string;
         };
@@ -922,12 +972,17 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** A day in UTC */
+          /** How many entries a page has; 10000 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+          /** The first day */
           from?: string;
-          /** A day in UTC */
+          /** The last day; today without it */
           to?: string;
+          /** Id of a stream: only its bytes */
           stream?: string;
-          quantity?: (number | null);
+          /** `next` of the page before */
           after?: string;
         };
       };
@@ -945,7 +1000,9 @@ export interface paths {
     post: {
       parameters: {};
       requestBody: { content: { "application/json": {
+          /** Or admin, the first person */
           email: string;
+          /** The password as it is */
           password: string;
         } } };
       responses: {
@@ -966,6 +1023,7 @@ export interface paths {
         200: { content: { "application/json": {
           signed_out: true;
         } } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -978,6 +1036,7 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "application/json": components["schemas"]["Me"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -989,6 +1048,7 @@ export interface paths {
     put: {
       parameters: {};
       requestBody: { content: { "application/json": {
+          /** The password as it is */
           current: string;
           password: string;
         } } };
@@ -1014,6 +1074,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Upstream"][] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -1054,6 +1115,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Upstream"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -1068,7 +1130,9 @@ export interface paths {
       requestBody: { content: { "application/json": {
           streamname: string;
           ingesturl: string;
+          /** Unix time, seconds */
           exp?: (number | null);
+          /** Unix time, seconds */
           nbf?: (number | null);
         } } };
       responses: {
@@ -1091,6 +1155,7 @@ export interface paths {
     post: {
       parameters: {};
       requestBody: { content: { "application/json": {
+          /** The web token */
           token: string;
         } } };
       responses: {
@@ -1117,6 +1182,7 @@ export interface paths {
         };
       };
       requestBody?: { content: { "application/json": {
+          /** Unix time, seconds */
           exp?: (number | null);
         } } };
       responses: {
@@ -1140,9 +1206,12 @@ export interface paths {
     post: {
       parameters: {};
       requestBody: { content: { "application/json": {
-          token?: string;
-          jti?: string;
-          streamname?: string;
+          /** A web token or a play token */
+          token?: (string | null);
+          /** The jti of a token */
+          jti?: (string | null);
+          /** Without arguments */
+          streamname?: (string | null);
         } } };
       responses: {
         200: { content: { "application/json": {
@@ -1174,6 +1243,7 @@ export interface paths {
             [member: string]: unknown;
           }[];
         } } };
+        400: { content: { "application/json": components["schemas"]["TokenError"] } };
         429: { content: { "application/json": components["schemas"]["TokenError"] } };
         500: { content: { "application/json": components["schemas"]["TokenError"] } };
         503: { content: { "application/json": components["schemas"]["TokenError"] } };
@@ -1232,6 +1302,7 @@ export interface paths {
           openapi: string;
           [member: string]: unknown;
         } } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
         503: { content: { "application/json": components["schemas"]["Error"] } };
@@ -1243,6 +1314,7 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "text/html": string } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
         503: { content: { "application/json": components["schemas"]["Error"] } };
@@ -1258,6 +1330,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "text/javascript": string } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };

@@ -8,8 +8,9 @@ import type { Authorise, Caller } from "../organisation/callers.ts";
 import { AGE_LIMIT_MS, type Logins, pageTokenOf } from "../organisation/logins.ts";
 import { checkPassword, hashPassword, passwordHolds } from "../organisation/passwords.ts";
 import { changePerson, passwordHashOf } from "../organisation/people.ts";
-import { type ClientAddress, isForeignPage, readJson, requiredText, SESSION_COOKIE, sessionIdOf } from "../request.ts";
+import { type ClientAddress, isForeignPage, SESSION_COOKIE, sessionIdOf } from "../request.ts";
 import { loggedCaller, noteForLog } from "../request-caller.ts";
+import { requiredText } from "../request-schema.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, Role, type Routes, z } from "./openapi.ts";
 
@@ -28,7 +29,8 @@ const Me = z
     }),
   })
   .openapi("Me");
-const Password = z.string().min(12).max(256);
+
+const GivenPassword = requiredText().openapi({ description: "The password as it is", format: "password" });
 
 export function loginRoutes(deps: {
   readonly db: Kysely<Schema>;
@@ -48,15 +50,16 @@ export function loginRoutes(deps: {
       description:
         "Sets the session cookie and answers like /me. Wrong e-mail and wrong password are answered alike: 403 with code " +
         "4002. After ten failures within 15 minutes the e-mail address is refused: 429.",
-      body: z.object({ email: z.string(), password: z.string() }),
+      body: z.object({
+        email: requiredText().openapi({ description: "Or admin, the first person", example: "ada@customer.example" }),
+        password: GivenPassword,
+      }),
       bodyRequired: true,
       answer: Me,
       errors: [403],
     },
-    async (c) => {
+    async (c, { body: { email, password } }) => {
       if (isForeignPage(c)) throw new ForeignPage();
-      const body = await readJson(c);
-      const [email, password] = [requiredText(body, "email"), requiredText(body, "password")];
       const { id } = await logins.open(email, password, clientAddress(c));
       const shown = { apiKey: null, sessionId: id, pageToken: null, changes: false, foreignPage: false };
       const caller = await authorise(shown, "view", (known) => noteForLog(c, loggedCaller(known, id))); // a disabled organisation's people stay out
@@ -93,13 +96,14 @@ export function loginRoutes(deps: {
       tag: "People",
       summary: "Change the own password",
       description: "All sessions of the person end; sign in again. For people, not for keys.",
-      body: z.object({ current: z.string(), password: Password }),
+      body: z.object({
+        current: GivenPassword,
+        password: requiredText().openapi({ minLength: 12, maxLength: 256, example: "correct horse battery staple" }),
+      }),
       bodyRequired: true,
       answer: z.object({ changed: z.literal(true) }),
     },
-    async (c, caller) => {
-      const body = await readJson(c);
-      const [current, password] = [requiredText(body, "current"), requiredText(body, "password")];
+    async (c, caller, { body: { current, password } }) => {
       if (caller.who.kind !== "user") throw new WrongCredentials();
       checkPassword("password", password);
       const { id } = caller.who;

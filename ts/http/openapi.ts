@@ -1,6 +1,5 @@
 // How a route is written: served and described for OpenAPI 3.1 by the same declaration, its caller authorised by the
-// row of roles.ts. Requests are read by hand in the routes, as the exact errors of M2 and M5 want it; the schemas here
-// describe and never judge. Every http file may import this one.
+// row of roles.ts, its query and body read by the schemas that describe them. Every http file may import this one.
 import { OpenAPIHono, type RouteConfig, z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { Actor } from "../organisation/audit.ts";
@@ -8,6 +7,7 @@ import type { Authorise, Caller } from "../organisation/callers.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
 import { credentialsOf } from "../request.ts";
 import { loggedCaller, type notedForLog, noteForLog } from "../request-caller.ts";
+import { readBody, readQuery } from "../request-schema.ts";
 
 export { z };
 
@@ -16,15 +16,15 @@ export type Env = {
   Variables: { requestId: string; apiKey: string | null; noted?: ReturnType<typeof notedForLog> };
 };
 
-export interface RouteText {
+export interface RouteText<Query extends z.ZodObject = z.ZodObject, Body extends z.ZodObject = z.ZodObject> {
   /** A few words for a list, and what a caller must know beyond the schemas. */
   readonly summary: string;
   readonly description?: string;
   /** Heading that the route is listed under. */
   readonly tag: "Organisation" | "Streams" | "Sessions" | "Users" | "Keys" | "Tokens" | "People" | "Documents";
-  readonly query?: z.ZodObject;
+  readonly query?: Query;
   /** JSON body, and whether a request must have one. */
-  readonly body?: z.ZodType;
+  readonly body?: Body;
   readonly bodyRequired?: boolean;
   /** JSON of the 200; null when it is no JSON. */
   readonly answer: z.ZodType | null;
@@ -40,19 +40,29 @@ type HonoPath<P extends string> = P extends `${infer Before}{${infer Param}}${in
   ? `${Before}:${Param}${HonoPath<After>}`
   : P;
 
+/** What a request says, read by the route's schemas. */
+export interface Request<Query extends z.ZodObject, Body extends z.ZodObject> {
+  readonly query: z.output<Query>;
+  readonly body: z.output<Body>;
+}
+
 export interface Routes {
   readonly hono: OpenAPIHono<Env>;
   /** A route that needs a caller; who it is comes with the request. */
-  guarded<Name extends RouteName>(
+  guarded<Name extends RouteName, Query extends z.ZodObject, Body extends z.ZodObject>(
     name: Name,
-    text: RouteText,
-    serve: (c: Context<Env, Path<Name>>, caller: Caller & Actor) => Response | Promise<Response>,
+    text: RouteText<Query, Body>,
+    serve: (
+      c: Context<Env, Path<Name>>,
+      caller: Caller & Actor,
+      request: Request<Query, Body>,
+    ) => Response | Promise<Response>,
   ): void;
   /** A route for anyone. */
-  open<Name extends RouteName>(
+  open<Name extends RouteName, Query extends z.ZodObject, Body extends z.ZodObject>(
     name: Name,
-    text: RouteText,
-    serve: (c: Context<Env, Path<Name>>) => Response | Promise<Response>,
+    text: RouteText<Query, Body>,
+    serve: (c: Context<Env, Path<Name>>, request: Request<Query, Body>) => Response | Promise<Response>,
   ): void;
 }
 
@@ -70,14 +80,26 @@ export function newRoutes(authorise: Authorise): Routes {
         const caller = await authorise(credentials, action, (known) =>
           noteForLog(c, loggedCaller(known, credentials.sessionId)),
         );
-        return await serve(c as never, { ...caller, requestId: c.get("requestId") });
+        return await serve(c as never, { ...caller, requestId: c.get("requestId") }, await read(c, text));
       });
     },
     open(name, text, serve) {
       if (ROUTES[name] !== "anyone") throw new TypeError(`${name} is not for anyone in roles.ts`);
       describe(hono, name, text, null);
-      hono.on(...placeOf(name), (c) => serve(c as never));
+      hono.on(...placeOf(name), async (c) => await serve(c as never, await read(c, text)));
     },
+  };
+}
+
+const NO_QUERY = z.object({});
+
+async function read<Query extends z.ZodObject, Body extends z.ZodObject>(
+  c: Context,
+  { query, body }: RouteText<Query, Body>,
+): Promise<Request<Query, Body>> {
+  return {
+    query: readQuery(c, query ?? (NO_QUERY as unknown as Query)),
+    body: body === undefined ? ({} as z.output<Body>) : await readBody(c, body),
   };
 }
 
@@ -88,7 +110,7 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
   const params = z.object(Object.fromEntries(names.map((param) => [param, z.string()])));
   const errors = new Set<ErrorStatus>([...(text.errors ?? []), 429, 500, 503]);
   if (body !== undefined) errors.add(400).add(413);
-  if (query !== undefined) errors.add(400);
+  errors.add(400);
   if (action !== null) errors.add(403);
   const told = action === null ? "" : `Action \`${action}\`.`;
   hono.openAPIRegistry.registerPath({
@@ -188,6 +210,20 @@ function errorResponse(status: ErrorStatus, tag: RouteText["tag"]) {
 
 /** A time in a record: RFC 3339, UTC, milliseconds. */
 export const Time = z.iso.datetime().openapi({ example: "2026-01-01T00:00:00.000Z" });
+
+/** A time in a request for a token (T1): integer Unix seconds. */
+export const UnixTime = z
+  .number()
+  .refine((given) => Number.isSafeInteger(given) && given >= 0, { params: { type: "integer" } })
+  .nullable()
+  .optional()
+  .openapi({
+    type: ["integer", "null"],
+    description: "Unix time, seconds",
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    example: 1_798_761_600,
+  });
 
 /** The organisation record (M7). */
 export const Organisation = z
