@@ -17,6 +17,7 @@ const FREE = new Set([
   "setting-kinds",
   "request",
   "request-caller",
+  "request-once",
   "request-page",
   "request-schema",
   "api-key-headers",

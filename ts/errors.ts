@@ -136,6 +136,22 @@ export class TooManyRequests extends ServiceError {
   }
 }
 
+/** The Idempotency-Key came with another request before (M17). */
+export class IdempotencyKeyReused extends ServiceError {
+  readonly code = "idempotency_key_reused";
+}
+
+/** The request with this Idempotency-Key is still running. */
+export class AnswerPending extends ServiceError {
+  readonly code = "answer_pending";
+  /** When to try again, seconds from now. */
+  readonly retryAfterS: number;
+  constructor(retryAfterS: number) {
+    super("The first request runs");
+    this.retryAfterS = retryAfterS;
+  }
+}
+
 /** The organisation is disabled or its trial is over (M14). */
 export class OrganisationNotEnabled extends ServiceError {
   readonly code = "organisation_not_enabled";
@@ -222,6 +238,8 @@ export type HttpError =
   | UnknownAddress
   | MethodNotAllowed
   | TooManyRequests
+  | IdempotencyKeyReused
+  | AnswerPending
   | StoreFailed
   | InternalError;
 
@@ -232,7 +250,7 @@ export class InternalError extends ServiceError {
 
 /** `numbers`: the code on the wire in the management and in the token family; ours begin at 9000. */
 interface Row<E extends HttpError> {
-  readonly status: 400 | 403 | 404 | 405 | 413 | 429 | 500 | 503;
+  readonly status: 400 | 403 | 404 | 405 | 409 | 413 | 429 | 500 | 503;
   readonly numbers: readonly [management: number, token: number];
   readonly message: string | ((error: E) => string);
   readonly userinfo?: (error: E) => Record<string, string | number>;
@@ -320,6 +338,16 @@ const TABLE: Table = {
   unknown_address: { status: 404, numbers: [9404, 9404], message: "Unknown address" },
   method_not_allowed: { status: 405, numbers: [9405, 9405], message: "Method not allowed" },
   too_many_requests: { status: 429, numbers: [9429, 9429], message: "Too many requests" },
+  idempotency_key_reused: {
+    status: 409,
+    numbers: [9409, 9409],
+    message: "The Idempotency-Key was used for another request",
+  },
+  answer_pending: {
+    status: 409,
+    numbers: [9410, 9410],
+    message: "The first request with this Idempotency-Key still runs",
+  },
   store_failed: { status: 503, numbers: [9503, 9503], message: "Temporarily unavailable" },
   internal_error: { status: 500, numbers: [9500, 9500], message: "Internal error" },
 };

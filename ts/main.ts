@@ -150,6 +150,7 @@ export async function serve(
       checkWebhookUrl,
       checkUpstreamUrl: (url, owner) => checkUpstreamUrl(url, { dev: config.dev, owner }),
       streamUpstreams,
+      secretBox: box,
       sessions: createLiveSessions({ publishing, media: running, dev: config.dev }),
       rtmpPort: media.rtmpPort,
       version: readVersion(),

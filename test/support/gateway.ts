@@ -115,6 +115,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
     checkWebhookUrl: (url, { dev }) => checkWebhookUrl(url, { dev, resolve }),
     checkUpstreamUrl: (url) => checkUpstreamUrl(url, { dev: config.dev, resolve }),
     streamUpstreams: createStreamUpstreams({ db: store.db, secretBox: box }),
+    secretBox: box,
     sessions: recorded.sessions,
     rtmpPort: RTMP_PORT,
     version: "0.0.0-test",

@@ -112,6 +112,7 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
     checkWebhookUrl: async () => null,
     checkUpstreamUrl: async () => null,
     streamUpstreams: stage.streamUpstreams,
+    secretBox: openSecretBox(folder),
     sessions: createLiveSessions({ publishing: stage.publishing, media, dev: options.dev ?? false }),
     secrets: stage.secrets,
     customers: { forget() {} },

@@ -373,13 +373,19 @@ export interface paths {
   };
   "/organisation/webhook/secret": {
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       responses: {
         200: { content: { "application/json": {
           secret: string;
         } } };
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
         503: { content: { "application/json": components["schemas"]["Error"] } };
@@ -388,7 +394,12 @@ export interface paths {
   };
   "/organisation/webhook/test": {
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       requestBody?: { content: { "application/json": {
           /** Custom arguments of the broadcaster */
           arguments?: (string | null);
@@ -398,6 +409,7 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -459,12 +471,17 @@ export interface paths {
         path: {
           id: string;
         };
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["WebhookCall"] } };
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
         503: { content: { "application/json": components["schemas"]["Error"] } };
@@ -520,7 +537,12 @@ export interface paths {
   };
   "/stream": {
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       requestBody?: { content: { "application/json": {
           tags?: (string[] | null);
         } } };
@@ -528,6 +550,7 @@ export interface paths {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -713,6 +736,10 @@ export interface paths {
         path: {
           client_id: string;
         };
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
       };
       requestBody?: { content: { "application/json": {
           /** What the broadcaster is told */
@@ -723,6 +750,7 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -759,6 +787,10 @@ export interface paths {
         path: {
           client_id: string;
         };
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
       };
       requestBody: { content: { "application/json": {
           url: string;
@@ -770,6 +802,7 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -816,7 +849,12 @@ export interface paths {
       };
     };
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       requestBody: { content: { "application/json": {
           email: string;
           password: string;
@@ -826,6 +864,7 @@ export interface paths {
         200: { content: { "application/json": components["schemas"]["User"] } };
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -892,7 +931,12 @@ export interface paths {
       };
     };
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       requestBody: { content: { "application/json": {
           role: components["schemas"]["Role"];
           label?: (string | null);
@@ -903,6 +947,7 @@ export interface paths {
         200: { content: { "application/json": components["schemas"]["NewKey"] } };
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -916,12 +961,17 @@ export interface paths {
         path: {
           id: string;
         };
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["RotatedKey"] } };
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
         503: { content: { "application/json": components["schemas"]["Error"] } };
@@ -1087,6 +1137,10 @@ export interface paths {
         path: {
           id: string;
         };
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
       };
       requestBody: { content: { "application/json": {
           url: string;
@@ -1098,6 +1152,7 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -1126,7 +1181,12 @@ export interface paths {
   };
   "/webcaster": {
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       requestBody: { content: { "application/json": {
           streamname: string;
           ingesturl: string;
@@ -1144,6 +1204,7 @@ export interface paths {
         } } };
         400: { content: { "application/json": components["schemas"]["TokenError"] } };
         403: { content: { "application/json": components["schemas"]["TokenError"] } };
+        409: { content: { "application/json": components["schemas"]["TokenError"] } };
         413: { content: { "application/json": components["schemas"]["TokenError"] } };
         429: { content: { "application/json": components["schemas"]["TokenError"] } };
         500: { content: { "application/json": components["schemas"]["TokenError"] } };
@@ -1180,6 +1241,10 @@ export interface paths {
         path: {
           id: string;
         };
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
       };
       requestBody?: { content: { "application/json": {
           /** Unix time, seconds */
@@ -1195,6 +1260,7 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["TokenError"] } };
         403: { content: { "application/json": components["schemas"]["TokenError"] } };
         404: { content: { "application/json": components["schemas"]["TokenError"] } };
+        409: { content: { "application/json": components["schemas"]["TokenError"] } };
         413: { content: { "application/json": components["schemas"]["TokenError"] } };
         429: { content: { "application/json": components["schemas"]["TokenError"] } };
         500: { content: { "application/json": components["schemas"]["TokenError"] } };
@@ -1204,7 +1270,12 @@ export interface paths {
   };
   "/webcaster/revoke": {
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       requestBody: { content: { "application/json": {
           /** A web token or a play token */
           token?: (string | null);
@@ -1224,6 +1295,7 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["TokenError"] } };
         403: { content: { "application/json": components["schemas"]["TokenError"] } };
         404: { content: { "application/json": components["schemas"]["TokenError"] } };
+        409: { content: { "application/json": components["schemas"]["TokenError"] } };
         413: { content: { "application/json": components["schemas"]["TokenError"] } };
         429: { content: { "application/json": components["schemas"]["TokenError"] } };
         500: { content: { "application/json": components["schemas"]["TokenError"] } };

@@ -1,10 +1,9 @@
 // /organisation/audit: who changed what, and when (M15). Administrators only.
 import type { Kysely } from "kysely";
 import { AUDIT_QUANTITY, listAudit } from "../organisation/audit.ts";
-import type { Authorise } from "../organisation/callers.ts";
 import { cursorOf, pageOf, pageQuery } from "../request-page.ts";
 import type { AuditTable, Schema } from "../store/schema.ts";
-import { newRoutes, type Routes, Time, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 
 const EntryId = z.string().refine((given) => /^\d{1,40}$/.test(given), { params: { type: "id of an entry" } });
 const Page = cursorOf("audit", z.tuple([EntryId]));
@@ -20,8 +19,8 @@ const Entry = z
   })
   .openapi("AuditEntry");
 
-export function auditRoutes(deps: { readonly db: Kysely<Schema>; readonly authorise: Authorise }): Routes["hono"] {
-  const routes = newRoutes(deps.authorise);
+export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): Routes["hono"] {
+  const routes = newRoutes(deps);
   routes.guarded(
     "GET /organisation/audit",
     {

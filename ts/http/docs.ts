@@ -5,9 +5,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import type { Authorise } from "../organisation/callers.ts";
 import { baseUrlOf } from "../request.ts";
-import { newRoutes, type Routes, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 
 /** How long a browser may keep the page's files, seconds; they change with the release only. */
 const FILES_CACHE_S = 86_400;
@@ -37,13 +36,14 @@ const TYPES: Readonly<Record<string, string>> = {
   "swagger-ui-bundle.js": SCRIPT_TYPE,
 };
 
-export function docsRoutes(deps: {
-  readonly authorise: Authorise;
-  readonly config: Parameters<typeof baseUrlOf>[1];
-  /** The document without its `servers`. */
-  readonly document: () => object;
-}): Routes["hono"] {
-  const routes = newRoutes(deps.authorise);
+export function docsRoutes(
+  deps: RouteDeps & {
+    readonly config: Parameters<typeof baseUrlOf>[1];
+    /** The document without its `servers`. */
+    readonly document: () => object;
+  },
+): Routes["hono"] {
+  const routes = newRoutes(deps);
   const folder = createRequire(import.meta.url)("swagger-ui-dist/absolute-path.js")() as string;
   /** The page's files as they are sent, read when first asked for. */
   const files = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();

@@ -11,12 +11,11 @@ import {
   rotateApiKey,
 } from "../organisation/api-keys.ts";
 import { changed } from "../organisation/audit.ts";
-import type { Authorise } from "../organisation/callers.ts";
 import { TAG_LENGTH_LIMIT } from "../organisation/streams.ts";
 import { cursorOf, pageOf, pageQuery } from "../request-page.ts";
 import { text, time } from "../request-schema.ts";
 import type { ApiKeyTable, Schema } from "../store/schema.ts";
-import { newRoutes, Role, type Routes, Time, z } from "./openapi.ts";
+import { newRoutes, Role, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 
 /** Longest label, characters. */
 const LABEL_LIMIT = 100;
@@ -39,13 +38,14 @@ const NewKey = z
   .openapi("NewKey");
 const RotatedKey = z.object({ ...NewKey.shape, former: Key }).openapi("RotatedKey");
 
-export function keyRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-}): Routes["hono"] {
+export function keyRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+  },
+): Routes["hono"] {
   const { db, clock } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "GET /organisation/key",

@@ -4,7 +4,7 @@ import { deleteCookie, setCookie } from "hono/cookie";
 import type { Kysely } from "kysely";
 import { ForeignPage, WrongCredentials } from "../errors.ts";
 import { changed } from "../organisation/audit.ts";
-import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Caller } from "../organisation/callers.ts";
 import { AGE_LIMIT_MS, type Logins, pageTokenOf } from "../organisation/logins.ts";
 import { checkPassword, hashPassword, passwordHolds } from "../organisation/passwords.ts";
 import { changePerson, passwordHashOf } from "../organisation/people.ts";
@@ -12,7 +12,7 @@ import { type ClientAddress, isForeignPage, SESSION_COOKIE, sessionIdOf } from "
 import { loggedCaller, noteForLog } from "../request-caller.ts";
 import { requiredText } from "../request-schema.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, Role, type Routes, z } from "./openapi.ts";
+import { newRoutes, Role, type RouteDeps, type Routes, z } from "./openapi.ts";
 
 const COOKIE = { path: "/", secure: true, httpOnly: true, sameSite: "Lax" } as const;
 
@@ -32,15 +32,16 @@ const Me = z
 
 const GivenPassword = requiredText().openapi({ description: "The password as it is", format: "password" });
 
-export function loginRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-  readonly logins: Logins;
-  readonly clientAddress: ClientAddress;
-}): Routes["hono"] {
+export function loginRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+    readonly logins: Logins;
+    readonly clientAddress: ClientAddress;
+  },
+): Routes["hono"] {
   const { db, clock, authorise, logins, clientAddress } = deps;
-  const routes = newRoutes(authorise);
+  const routes = newRoutes(deps);
 
   routes.open(
     "POST /login",

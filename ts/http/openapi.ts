@@ -4,9 +4,11 @@ import { OpenAPIHono, type RouteConfig, z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { KeptAnswers } from "../organisation/kept-answers.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
 import { credentialsOf } from "../request.ts";
 import { loggedCaller, type notedForLog, noteForLog } from "../request-caller.ts";
+import { answeredOnce, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_LIMIT } from "../request-once.ts";
 import { readBody, readQuery } from "../request-schema.ts";
 
 export { z };
@@ -66,8 +68,14 @@ export interface Routes {
   ): void;
 }
 
-/** An empty room of routes; hand its `hono` to the application. */
-export function newRoutes(authorise: Authorise): Routes {
+/** What every set of routes stands on. */
+export interface RouteDeps {
+  readonly authorise: Authorise;
+  readonly keptAnswers: KeptAnswers;
+}
+
+/** An empty set of routes; hand its `hono` to the application. A guarded POST is repeatable (M17). */
+export function newRoutes({ authorise, keptAnswers }: RouteDeps): Routes {
   const hono = new OpenAPIHono<Env>();
   return {
     hono,
@@ -80,7 +88,9 @@ export function newRoutes(authorise: Authorise): Routes {
         const caller = await authorise(credentials, action, (known) =>
           noteForLog(c, loggedCaller(known, credentials.sessionId)),
         );
-        return await serve(c as never, { ...caller, requestId: c.get("requestId") }, await read(c, text));
+        const request = await read(c, text);
+        const answer = () => serve(c as never, { ...caller, requestId: c.get("requestId") }, request);
+        return c.req.method === "POST" ? await answeredOnce(c, keptAnswers, caller, answer) : await answer();
       });
     },
     open(name, text, serve) {
@@ -92,6 +102,19 @@ export function newRoutes(authorise: Authorise): Routes {
 }
 
 const NO_QUERY = z.object({});
+const REPEATABLE = z.object({
+  [IDEMPOTENCY_KEY]: z
+    .string()
+    .min(1)
+    .max(IDEMPOTENCY_KEY_LIMIT)
+    .optional()
+    .openapi({
+      description:
+        "The same request under the same key within 24 hours is done once and answered alike; another request under it " +
+        "is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After",
+      example: "2f1d1f6e-8f3a-4b0e-9f0e-4a5a0c8b7d11",
+    }),
+});
 
 async function read<Query extends z.ZodObject, Body extends z.ZodObject>(
   c: Context,
@@ -112,6 +135,8 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
   if (body !== undefined) errors.add(400).add(413);
   errors.add(400);
   if (action !== null) errors.add(403);
+  const isRepeatable = action !== null && method === "POST";
+  if (isRepeatable) errors.add(409);
   const told = action === null ? "" : `Action \`${action}\`.`;
   hono.openAPIRegistry.registerPath({
     method: method.toLowerCase() as RouteConfig["method"],
@@ -124,6 +149,7 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
     request: {
       ...(names.length > 0 ? { params } : {}),
       ...(query === undefined ? {} : { query }),
+      ...(isRepeatable ? { headers: REPEATABLE } : {}),
       ...(body === undefined
         ? {}
         : { body: { required: bodyRequired, content: { "application/json": { schema: body } } } }),

@@ -2,7 +2,7 @@
 import type { Kysely } from "kysely";
 import { BadWebhookUrl } from "../errors.ts";
 import { type Actor, changed } from "../organisation/audit.ts";
-import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Caller } from "../organisation/callers.ts";
 import type { Customers } from "../organisation/customers.ts";
 import { setWebhook } from "../organisation/organisations.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
@@ -10,23 +10,24 @@ import { webhookShownTo, withoutQuery } from "../organisation/webhook-url.ts";
 import type { checkWebhookUrl } from "../publish/address-guard.ts";
 import type { Workbench } from "../publish/workbench.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
-import { newRoutes, Organisation, type Routes, z } from "./openapi.ts";
+import { newRoutes, Organisation, type RouteDeps, type Routes, z } from "./openapi.ts";
 
 /** Judges a webhook URL at save: null when it may be saved (W21). */
 export type CheckWebhookUrl = typeof checkWebhookUrl;
 
-export function organisationRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-  readonly checkWebhookUrl: CheckWebhookUrl;
-  readonly secrets: Pick<WebhookSecrets, "ensure" | "isSet">;
-  readonly customers: Pick<Customers, "forget">;
-  readonly workbench: Pick<Workbench, "webhookChanged">;
-  readonly config: { readonly dev: boolean };
-}): Routes["hono"] {
+export function organisationRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+    readonly checkWebhookUrl: CheckWebhookUrl;
+    readonly secrets: Pick<WebhookSecrets, "ensure" | "isSet">;
+    readonly customers: Pick<Customers, "forget">;
+    readonly workbench: Pick<Workbench, "webhookChanged">;
+    readonly config: { readonly dev: boolean };
+  },
+): Routes["hono"] {
   const { db, clock, config, secrets, customers, workbench } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
   const record = async (organisation: OrganisationTable, caller: Caller) =>
     organisationRecord(organisation, caller, await secrets.isSet(organisation.id));
 

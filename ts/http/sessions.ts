@@ -3,7 +3,7 @@ import type { Kysely } from "kysely";
 import { InvalidValue, OperatorsUpstream, UnknownRecord, UnknownUpstream } from "../errors.ts";
 import type { PlayerStatus } from "../media.ts";
 import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
-import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Caller } from "../organisation/callers.ts";
 import { BITRATE_LIMIT_KBPS } from "../organisation/settings.ts";
 import { streamsWithTag } from "../organisation/streams.ts";
 import { readUpstreamLabel, UPSTREAM_LABEL_LIMIT } from "../organisation/upstreams.ts";
@@ -11,7 +11,7 @@ import type { LiveSession, LiveSessions } from "../publish/sessions.ts";
 import { cursorOf, pageOf, pageQuery } from "../request-page.ts";
 import { requiredText, text, wholeNumber } from "../request-schema.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, type Routes, Time, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 
 /** Of one page. */
 const QUANTITY = { standard: 1_000, most: 1_000 } as const;
@@ -78,14 +78,15 @@ const SessionWithDiagnostics = z
   })
   .openapi("SessionWithDiagnostics");
 
-export function sessionRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-  readonly sessions: LiveSessions;
-}): Routes["hono"] {
+export function sessionRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+    readonly sessions: LiveSessions;
+  },
+): Routes["hono"] {
   const { db, clock, sessions } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "GET /session",

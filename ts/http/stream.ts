@@ -4,7 +4,7 @@ import type { Kysely } from "kysely";
 import type { Config } from "../config.ts";
 import { InvalidValue } from "../errors.ts";
 import { changed } from "../organisation/audit.ts";
-import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Caller } from "../organisation/callers.ts";
 import type { RouteName } from "../organisation/roles.ts";
 import {
   createStream,
@@ -24,7 +24,7 @@ import { baseUrlOf } from "../request.ts";
 import { cursorOf, pageOf, pageQuery } from "../request-page.ts";
 import { text } from "../request-schema.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
-import { newRoutes, type Routes, Stream, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, Stream, z } from "./openapi.ts";
 
 /** States a list can be asked for. */
 const LISTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
@@ -41,10 +41,9 @@ const GivenTags = z
 /** What the broadcaster of a stopped, locked or deleted stream is told. */
 const KICKED = "Stream was stopped";
 
-interface StreamDeps {
+interface StreamDeps extends RouteDeps {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
-  readonly authorise: Authorise;
   readonly config: Pick<Config, "http" | "ingest">;
   readonly sessions: Pick<LiveSessions, "kickStream">;
   /** The port RTMP is served on. */
@@ -53,7 +52,7 @@ interface StreamDeps {
 
 export function streamRoutes(deps: StreamDeps): Routes["hono"] {
   const { db, clock, sessions } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "POST /stream",

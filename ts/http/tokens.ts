@@ -3,14 +3,13 @@
 import type { Kysely } from "kysely";
 import { InvalidValue, ParameterRequired, UnknownStream } from "../errors.ts";
 import { changed } from "../organisation/audit.ts";
-import type { Authorise } from "../organisation/callers.ts";
 import { findStream } from "../organisation/streams.ts";
 import { text } from "../request-schema.ts";
 import type { Schema } from "../store/schema.ts";
 import { checkExpiry } from "../token/expiry.ts";
 import { jtiWithin, type Revocations, revokeStream, revokeToken } from "../token/revocations.ts";
 import { PLAY_VALIDITY_DEFAULT_S, type Tokens } from "../token/tokens.ts";
-import { newRoutes, type Routes, UnixTime, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
 
 /** Names of which a request gives exactly one. */
 const WAYS = ["token", "jti", "streamname"] as const;
@@ -18,17 +17,16 @@ const WAYS = ["token", "jti", "streamname"] as const;
 const JTI_LENGTH_LIMIT = 128;
 const Way = text().nullable().optional();
 
-interface TokenRoutesDeps {
+interface TokenRoutesDeps extends RouteDeps {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
-  readonly authorise: Authorise;
   readonly tokens: Tokens;
   readonly revocations?: Revocations;
 }
 
 export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
   const { db, clock, tokens, revocations } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "POST /stream/{id}/play-token",

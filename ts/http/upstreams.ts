@@ -2,7 +2,7 @@
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
 import { type Change, changed } from "../organisation/audit.ts";
-import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Caller } from "../organisation/callers.ts";
 import { findStream } from "../organisation/streams.ts";
 import {
   readUpstreamLabel,
@@ -14,15 +14,14 @@ import type { LiveSessions, LiveUpstream } from "../publish/sessions.ts";
 import { maskedKey, shownUpstream } from "../publish/upstream-url.ts";
 import { requiredText, text } from "../request-schema.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, type Routes, Time, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 
 /** Judges a URL at save (W21): null, or why not. `owner`: the organisation that asks. */
 export type CheckUpstreamUrl = (url: string, owner: string) => Promise<null | { readonly reason: string }>;
 
-interface UpstreamDeps {
+interface UpstreamDeps extends RouteDeps {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
-  readonly authorise: Authorise;
   readonly streamUpstreams: StreamUpstreams;
   readonly checkUpstreamUrl: CheckUpstreamUrl;
   readonly sessions: Pick<LiveSessions, "followStream" | "upstreamsOf">;
@@ -54,7 +53,7 @@ const Upstream = z
 
 export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
   const { db, clock, streamUpstreams, sessions } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "GET /stream/{id}/upstream",

@@ -1,12 +1,11 @@
 // /organisation/usage: bytes per stream and day, the same measure as in publish_done (W8).
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
-import type { Authorise } from "../organisation/callers.ts";
 import { readUsage, USAGE_SPAN_LIMIT_DAYS, type UsageOfDay } from "../organisation/usage.ts";
 import { cursorOf, pageOf, pageQuery } from "../request-page.ts";
 import { text } from "../request-schema.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, type Routes, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 
 const DAY_MS = 86_400_000;
 /** Days that are told when nothing else is asked for. */
@@ -40,12 +39,13 @@ const Usage = z
   })
   .openapi("Usage");
 
-export function usageRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-}): Routes["hono"] {
-  const routes = newRoutes(deps.authorise);
+export function usageRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+  },
+): Routes["hono"] {
+  const routes = newRoutes(deps);
   routes.guarded(
     "GET /organisation/usage",
     {

@@ -1,13 +1,12 @@
 // /organisation/user: the people of an organisation and their roles (M4). Administrators only.
 import type { Kysely } from "kysely";
 import { changed } from "../organisation/audit.ts";
-import type { Authorise } from "../organisation/callers.ts";
 import { checkPassword, hashPassword } from "../organisation/passwords.ts";
 import { addPerson, changePerson, listPeople, PEOPLE_LIMIT, readEmail, removePerson } from "../organisation/people.ts";
 import { cursorOf, pageOf, pageQuery } from "../request-page.ts";
 import { requiredText, text } from "../request-schema.ts";
 import type { PersonTable, Schema } from "../store/schema.ts";
-import { newRoutes, Role, type Routes, Time, z } from "./openapi.ts";
+import { newRoutes, Role, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 
 const User = z
   .object({
@@ -32,13 +31,14 @@ const Password = requiredText()
 const QUANTITY = { standard: PEOPLE_LIMIT, most: PEOPLE_LIMIT } as const;
 const Page = cursorOf("user", z.tuple([z.int(), text()]));
 
-export function userRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-}): Routes["hono"] {
+export function userRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+  },
+): Routes["hono"] {
   const { db, clock } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "GET /organisation/user",

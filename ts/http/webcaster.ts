@@ -1,12 +1,11 @@
 // /webcaster and /webcaster/verify: web tokens (specification §5, §6; T1–T5).
 import { cors } from "hono/cors";
 import { InvalidValue } from "../errors.ts";
-import type { Authorise } from "../organisation/callers.ts";
 import { noteForLog } from "../request-caller.ts";
 import { requiredText } from "../request-schema.ts";
 import { checkExpiry } from "../token/expiry.ts";
 import { type Tokens, VALIDITY_DEFAULT_S } from "../token/tokens.ts";
-import { newRoutes, type Routes, UnixTime, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
 
 /** Longest stream name and ingest URL in a token (T2), bytes. */
 const CLAIM_LIMIT_BYTES = 2_048;
@@ -21,9 +20,9 @@ const Claim = requiredText()
   )
   .openapi({ maxLength: CLAIM_LIMIT_BYTES });
 
-export function webcasterRoutes(deps: { readonly authorise: Authorise; readonly tokens: Tokens }): Routes["hono"] {
+export function webcasterRoutes(deps: RouteDeps & { readonly tokens: Tokens }): Routes["hono"] {
   const { tokens } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "POST /webcaster",

@@ -2,7 +2,7 @@
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
-import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Caller } from "../organisation/callers.ts";
 import type { Customers } from "../organisation/customers.ts";
 import {
   changeSettings,
@@ -19,7 +19,7 @@ import type { Called, Delivery, Workbench } from "../publish/workbench.ts";
 import { cursorOf, pageOf, pageQuery } from "../request-page.ts";
 import { text, wholeNumber } from "../request-schema.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, type Routes, Time, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 
 /** How many deliveries one list returns: without a wish, and at most. */
 const QUANTITY = { standard: 50, most: 500, refusal: "must be a number from 1 on" } as const;
@@ -61,16 +61,17 @@ const CallRecord = z
   })
   .openapi("WebhookCall");
 
-export function webhookRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-  readonly secrets: Pick<WebhookSecrets, "rotate">;
-  readonly customers: Pick<Customers, "forget">;
-  readonly workbench: Workbench;
-}): Routes["hono"] {
+export function webhookRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+    readonly secrets: Pick<WebhookSecrets, "rotate">;
+    readonly customers: Pick<Customers, "forget">;
+    readonly workbench: Workbench;
+  },
+): Routes["hono"] {
   const { db, clock, secrets, customers, workbench } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "POST /organisation/webhook/secret",

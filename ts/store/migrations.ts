@@ -1,6 +1,7 @@
 // How the tables of schema.ts came to be, oldest first. Forward only: a migration that has been released never changes.
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
+import { keptAnswerTable } from "./kept-answer-table.ts";
 import { managementTables } from "./management-tables.ts";
 import { retentionIndexes } from "./retention.ts";
 import { revocationOrder, tokenTables } from "./token-tables.ts";
@@ -21,6 +22,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0007-outbox-turns", up: outboxTurns },
   { name: "0008-retention", up: retentionIndexes },
   { name: "0009-upstream-label", up: upstreamLabel },
+  { name: "0011-kept-answers", up: keptAnswerTable },
 ];
 
 /** The bookkeeping table, not part of the schema the service works with. */

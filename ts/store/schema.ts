@@ -232,6 +232,16 @@ export interface DeliveryTable {
   bytes: number;
 }
 
+/** What was answered to a request with an Idempotency-Key (M17). */
+export interface KeptAnswerTable {
+  /** SHA-256 of organisation, caller and key, lower-case hex. */
+  id: string;
+  organisation_id: string;
+  /** The answer and what it was for, encrypted with the key file of the data directory; null while the request runs. */
+  sealed: string | null;
+  begun_at: number;
+}
+
 export interface Schema {
   organisation: OrganisationTable;
   api_key: ApiKeyTable;
@@ -249,4 +259,5 @@ export interface Schema {
   webhook_secret: WebhookSecretTable;
   organisation_setting: OrganisationSettingTable;
   delivery: DeliveryTable;
+  kept_answer: KeptAnswerTable;
 }
