@@ -11,6 +11,7 @@ const LAYERS = [["cli"], ["main"], ["app"], ["http"], ["publish", "organisation"
 const FREE = new Set([
   "errors",
   "problems",
+  "problem-page",
   "certificate",
   "config",
   "settings",

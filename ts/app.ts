@@ -35,6 +35,7 @@ import { userRoutes } from "./http/users.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
 import { webhookRoutes } from "./http/webhook.ts";
 import { whipRoutes } from "./http/whip.ts";
+import { describeWhip } from "./http/whip-document.ts";
 import { whipSessionRoutes } from "./http/whip-session.ts";
 import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
@@ -116,6 +117,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", whipRoutes({ ...deps, clientAddress }));
   app.route("/", whipSessionRoutes({ ...deps, clientAddress }));
   describeTheRest(app.openAPIRegistry);
+  describeWhip(app.openAPIRegistry);
   let document: object | null = null;
   app.route("/", docsRoutes({ ...deps, ...access, document: () => (document ??= documentOf(app, deps.version)) }));
 

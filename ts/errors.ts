@@ -52,7 +52,7 @@ export class BadWebhookUrl extends ServiceError {
   }
 }
 
-/** The organisation has no webhook that could be called. */
+/** There is no webhook that could be called. */
 export class WebhookMissing extends ServiceError {
   readonly code = "webhook_missing";
 }
@@ -353,6 +353,16 @@ const TABLE: Table = {
 };
 
 export type ErrorFamily = "management" | "token";
+
+/** Every number of a family with what it says, for the document: `1002 Parameter required`. */
+export function codesOf(family: ErrorFamily): readonly string[] {
+  const at = family === "management" ? 0 : 1;
+  const rows = Object.entries(TABLE).map(([code, row]: [string, Row<never>]) => {
+    const said = typeof row.message === "string" ? row.message : code.replaceAll("_", " ");
+    return [row.numbers[at], said] as const;
+  });
+  return [...new Map(rows.toReversed())].sort(([a], [b]) => a - b).map(([number, said]) => `${number} ${said}`);
+}
 
 /** Status and JSON body of an error, in the shape of the family the address belongs to. */
 export function answerOf(

@@ -15,7 +15,7 @@ export interface components {
     };
     Error: {
       error: {
-        /** 1002 parameter required, 1003 not unique, 1004 wrong data type, 2001 access denied, 3001 unknown stream, 4002 wrong credentials; from 9000 on: 9000 malformed JSON, 9001 invalid webhook URL, 9002 invalid value */
+        /** 1002 Parameter required; 1003 Not unique; 1004 Wrong Data Type; 2001 Access denied; 3001 Unknown stream; 4002 Wrong credentials; 9000 Malformed JSON; 9001 Invalid webhook URL; 9002 Invalid value; 9003 No webhook is set; 9004 Unknown delivery; 9404 Unknown address; 9405 Method not allowed; 9409 The Idempotency-Key was used for another request; 9410 The first request with this Idempotency-Key still runs; 9413 Body too large; 9420 Unknown upstream; 9429 Too many requests; 9500 Internal error; 9503 Temporarily unavailable */
         code: number;
         message: string;
         /** What the code is about: required_parameter, parameter and type, reason, required_role */
@@ -315,14 +315,20 @@ export interface components {
     };
     TokenError: {
       success: false;
+      /** 1000 Parameter required; 1001 Access denied; 1002 bad token; 1003 Wrong Data Type; 3001 Unknown stream; 4002 Wrong credentials; 9000 Malformed JSON; 9001 Invalid webhook URL; 9002 Invalid value; 9003 No webhook is set; 9004 Unknown delivery; 9404 Unknown address; 9405 Method not allowed; 9409 The Idempotency-Key was used for another request; 9410 The first request with this Idempotency-Key still runs; 9413 Body too large; 9420 Unknown upstream; 9429 Too many requests; 9500 Internal error; 9503 Temporarily unavailable */
       errorCode: number;
       message: string;
     };
     Problem: {
-      type: "about:blank";
+      /** Where the code is explained */
+      type: string;
+      /** The code in words */
       title: string;
+      /** The HTTP status */
       status: number;
+      /** What is wrong with this request */
       detail: string;
+      /** Stable */
       code: string;
     };
   };
@@ -451,6 +457,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
+          /** The id, as GET /organisation/webhook/deliveries gives it */
           id: string;
         };
       };
@@ -469,6 +476,7 @@ export interface paths {
     post: {
       parameters: {
         path: {
+          /** The id, as GET /organisation/webhook/deliveries gives it */
           id: string;
         };
         header?: {
@@ -584,6 +592,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
@@ -600,6 +609,7 @@ export interface paths {
     delete: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
@@ -618,6 +628,7 @@ export interface paths {
     put: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
@@ -640,6 +651,7 @@ export interface paths {
     put: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
@@ -658,6 +670,7 @@ export interface paths {
     put: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
@@ -676,6 +689,7 @@ export interface paths {
     put: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
@@ -716,7 +730,8 @@ export interface paths {
     get: {
       parameters: {
         path: {
-          client_id: string;
+          /** As GET /session gives it */
+          client_id: number;
         };
       };
       responses: {
@@ -734,7 +749,8 @@ export interface paths {
     post: {
       parameters: {
         path: {
-          client_id: string;
+          /** As GET /session gives it */
+          client_id: number;
         };
         header?: {
           /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
@@ -762,7 +778,8 @@ export interface paths {
     put: {
       parameters: {
         path: {
-          client_id: string;
+          /** As GET /session gives it */
+          client_id: number;
         };
       };
       requestBody: { content: { "application/json": {
@@ -785,7 +802,8 @@ export interface paths {
     post: {
       parameters: {
         path: {
-          client_id: string;
+          /** As GET /session gives it */
+          client_id: number;
         };
         header?: {
           /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
@@ -814,7 +832,9 @@ export interface paths {
     delete: {
       parameters: {
         path: {
-          client_id: string;
+          /** As GET /session gives it */
+          client_id: number;
+          /** The id, as GET /session gives it */
           id: string;
         };
       };
@@ -876,6 +896,7 @@ export interface paths {
     put: {
       parameters: {
         path: {
+          /** The id, as GET /organisation/user gives it */
           id: string;
         };
       };
@@ -897,6 +918,7 @@ export interface paths {
     delete: {
       parameters: {
         path: {
+          /** The id, as GET /organisation/user gives it */
           id: string;
         };
       };
@@ -959,6 +981,7 @@ export interface paths {
     post: {
       parameters: {
         path: {
+          /** The id, as GET /organisation/key gives it */
           id: string;
         };
         header?: {
@@ -982,6 +1005,7 @@ export interface paths {
     delete: {
       parameters: {
         path: {
+          /** The id, as GET /organisation/key gives it */
           id: string;
         };
       };
@@ -1119,6 +1143,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
@@ -1135,6 +1160,7 @@ export interface paths {
     post: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
         header?: {
@@ -1164,7 +1190,9 @@ export interface paths {
     delete: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
+          /** The id, as GET /stream gives it */
           upstream_id: string;
         };
       };
@@ -1239,6 +1267,7 @@ export interface paths {
     post: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
         header?: {
@@ -1257,14 +1286,14 @@ export interface paths {
           /** What the player asks for, behind a url of the stream's playout */
           streamname: string;
         } } };
-        400: { content: { "application/json": components["schemas"]["TokenError"] } };
-        403: { content: { "application/json": components["schemas"]["TokenError"] } };
-        404: { content: { "application/json": components["schemas"]["TokenError"] } };
-        409: { content: { "application/json": components["schemas"]["TokenError"] } };
-        413: { content: { "application/json": components["schemas"]["TokenError"] } };
-        429: { content: { "application/json": components["schemas"]["TokenError"] } };
-        500: { content: { "application/json": components["schemas"]["TokenError"] } };
-        503: { content: { "application/json": components["schemas"]["TokenError"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
+        403: { content: { "application/json": components["schemas"]["Error"] } };
+        404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
+        413: { content: { "application/json": components["schemas"]["Error"] } };
+        429: { content: { "application/json": components["schemas"]["Error"] } };
+        500: { content: { "application/json": components["schemas"]["Error"] } };
+        503: { content: { "application/json": components["schemas"]["Error"] } };
       };
     };
   };
@@ -1315,10 +1344,10 @@ export interface paths {
             [member: string]: unknown;
           }[];
         } } };
-        400: { content: { "application/json": components["schemas"]["TokenError"] } };
-        429: { content: { "application/json": components["schemas"]["TokenError"] } };
-        500: { content: { "application/json": components["schemas"]["TokenError"] } };
-        503: { content: { "application/json": components["schemas"]["TokenError"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
+        429: { content: { "application/json": components["schemas"]["Error"] } };
+        500: { content: { "application/json": components["schemas"]["Error"] } };
+        503: { content: { "application/json": components["schemas"]["Error"] } };
       };
     };
   };
@@ -1326,10 +1355,16 @@ export interface paths {
     post: {
       parameters: {
         query?: {
-          /** With custom arguments escaped as a whole */
+          /** With its custom arguments escaped as a whole */
           stream_name?: string;
+          /** Where the stream is pushed to */
           stream_url?: string;
+          /** Of the AAC that is made of the Opus, bit/s */
           audio_bitrate?: number;
+          /** 1: two channels are asked for */
+          stereo?: "0" | "1";
+          /** A JSON object of at most 2 KiB for the upstream's connect command */
+          connect_info?: string;
         };
       };
       requestBody: { content: { "application/sdp": string } };
@@ -1349,11 +1384,80 @@ export interface paths {
         504: { content: { "application/problem+json": components["schemas"]["Problem"] } };
       };
     };
+    options: {
+      parameters: {};
+      responses: {
+        200: { content: never };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
+    get: {
+      parameters: {};
+      responses: {
+        204: { content: never };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
   };
   "/p/webrtc/{session}": {
+    options: {
+      parameters: {
+        path: {
+          /** The last segment of the session's Location */
+          session: string;
+        };
+      };
+      responses: {
+        200: { content: never };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
+    get: {
+      parameters: {
+        path: {
+          /** The last segment of the session's Location */
+          session: string;
+        };
+      };
+      responses: {
+        204: { content: never };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
+    patch: {
+      parameters: {
+        path: {
+          /** The last segment of the session's Location */
+          session: string;
+        };
+        header?: {
+          /** The session's entity tag, or * */
+          "If-Match"?: string;
+        };
+      };
+      requestBody: { content: { "application/trickle-ice-sdpfrag": string } };
+      responses: {
+        200: { content: { "application/trickle-ice-sdpfrag": string } };
+        204: { content: never };
+        400: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        404: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        412: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        415: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        428: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        429: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        503: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
     delete: {
       parameters: {
         path: {
+          /** The last segment of the session's Location */
           session: string;
         };
       };
@@ -1363,6 +1467,44 @@ export interface paths {
         429: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         503: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
+  };
+  "/p/webrtc/{session}/metadata": {
+    post: {
+      parameters: {
+        path: {
+          /** The last segment of the session's Location */
+          session: string;
+        };
+      };
+      requestBody: { content: { "application/json": {
+          /** The name of the message */
+          handlerName: "onMetaData" | "onCuePoint";
+          /** At most 6 deep, and 16 KiB */
+          payload: Record<string, unknown>;
+        } } };
+      responses: {
+        200: { content: { "application/json": Record<string, never> } };
+        400: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        404: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        429: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        503: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
+  };
+  "/p/webrtc/status.json": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "application/json": {
+          /** Of this gateway */
+          server_version: string;
+        } } };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
       };
     };
   };
@@ -1397,6 +1539,7 @@ export interface paths {
     get: {
       parameters: {
         path: {
+          /** Name of a file */
           file: string;
         };
       };

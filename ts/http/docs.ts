@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { problemPage } from "../problem-page.ts";
 import { baseUrlOf } from "../request.ts";
 import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 
@@ -50,20 +51,45 @@ export function docsRoutes(
 
   routes.open(
     "GET /openapi.json",
-    { tag: "Documents", summary: "This document", answer: z.looseObject({ openapi: z.string() }) },
+    {
+      tag: "Documents",
+      summary: "This document",
+      description: "OpenAPI 3.1, of everything that is served.",
+      answer: z.looseObject({ openapi: z.string() }),
+    },
     (c) => c.json({ ...deps.document(), servers: [{ url: baseUrlOf(c, deps.config) }] }),
   );
 
-  routes.open("GET /docs", { tag: "Documents", summary: "A page that shows this document", answer: null }, (c) => {
-    c.header("content-security-policy", PAGE_POLICY);
-    return c.html(PAGE);
-  });
+  routes.open(
+    "GET /docs",
+    {
+      tag: "Documents",
+      summary: "A page that shows this document",
+      description: "It needs no internet.",
+      answer: null,
+    },
+    (c) => {
+      c.header("content-security-policy", PAGE_POLICY);
+      return c.html(PAGE);
+    },
+  );
 
   routes.open(
     "GET /docs/{file}",
-    { tag: "Documents", summary: "Files of that page", answer: null, answerType: "text/javascript", errors: [404] },
+    {
+      tag: "Documents",
+      summary: "Files of that page, and what the problems of WHIP mean",
+      description: "`/docs/problems` is where the `type` of problem documents leads.",
+      answer: null,
+      answerType: "text/javascript",
+      errors: [404],
+    },
     async (c) => {
       const name = c.req.param("file");
+      if (name === "problems") {
+        c.header("content-security-policy", PAGE_POLICY);
+        return c.html(problemPage());
+      }
       const type = name === "page.js" ? SCRIPT_TYPE : TYPES[name];
       if (type === undefined) return c.notFound();
       c.header("cache-control", `public, max-age=${FILES_CACHE_S}`);

@@ -2,6 +2,7 @@
 // row of roles.ts, its query and body read by the schemas that describe them. Every http file may import this one.
 import { OpenAPIHono, type RouteConfig, z } from "@hono/zod-openapi";
 import type { Context } from "hono";
+import { codesOf } from "../errors.ts";
 import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import type { KeptAnswers } from "../organisation/kept-answers.ts";
@@ -102,6 +103,16 @@ export function newRoutes({ authorise, keptAnswers }: RouteDeps): Routes {
 }
 
 const NO_QUERY = z.object({});
+const NEXT_PAGE = z.object({
+  "x-next-cursor": z
+    .string()
+    .optional()
+    .openapi({ description: "The cursor of the next page; absent on the last one", example: "WyJzdHJlYW0iLFsxXV0" }),
+  Link: z
+    .string()
+    .optional()
+    .openapi({ description: "The next page", example: '</stream?cursor=WyJzdHJlYW0iLFsxXV0>; rel="next"' }),
+});
 const REPEATABLE = z.object({
   [IDEMPOTENCY_KEY]: z
     .string()
@@ -130,7 +141,7 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
   const [method, path] = name.split(" ") as [string, string];
   const { summary, description, tag, query, body, bodyRequired = false, answer, answerType = "text/html" } = text;
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, param]) => param as string);
-  const params = z.object(Object.fromEntries(names.map((param) => [param, z.string()])));
+  const params = z.object(Object.fromEntries(names.map((param) => [param, pathParameter(param, path)])));
   const errors = new Set<ErrorStatus>([...(text.errors ?? []), 429, 500, 503]);
   if (body !== undefined) errors.add(400).add(413);
   errors.add(400);
@@ -157,12 +168,21 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
     responses: {
       200: {
         description: "Done",
+        ...(query !== undefined && "cursor" in query.shape ? { headers: NEXT_PAGE } : {}),
         content:
           answer === null ? { [answerType]: { schema: z.string() } } : { "application/json": { schema: answer } },
       },
-      ...Object.fromEntries([...errors].sort().map((status) => [status, errorResponse(status, tag)])),
+      ...Object.fromEntries([...errors].sort().map((status) => [status, errorResponse(status, path)])),
     },
   });
+}
+
+/** Ids have one type wherever they stand. */
+function pathParameter(name: string, path: string): z.ZodType {
+  if (name === "client_id") return z.int().openapi({ description: "As GET /session gives it", example: 100_482 });
+  const description =
+    name === "file" ? "Name of a file" : `The id, as GET ${path.slice(0, path.indexOf("/{"))} gives it`;
+  return z.string().openapi({ description });
 }
 
 /** `GET /stream/{id}` → getStreamById. */
@@ -207,9 +227,7 @@ export const ErrorBody = z
   .object({
     error: z.object({
       code: z.int().openapi({
-        description:
-          "1002 parameter required, 1003 not unique, 1004 wrong data type, 2001 access denied, 3001 unknown stream, " +
-          "4002 wrong credentials; from 9000 on: 9000 malformed JSON, 9001 invalid webhook URL, 9002 invalid value",
+        description: codesOf("management").join("; "),
         example: 2001,
       }),
       message: z.string().openapi({ example: "Access denied" }),
@@ -224,13 +242,13 @@ export const ErrorBody = z
 export const TokenErrorBody = z
   .object({
     success: z.literal(false),
-    errorCode: z.int().openapi({ example: 1000 }),
+    errorCode: z.int().openapi({ description: codesOf("token").join("; "), example: 1000 }),
     message: z.string().openapi({ example: "Parameter required: streamname" }),
   })
   .openapi("TokenError");
 
-function errorResponse(status: ErrorStatus, tag: RouteText["tag"]) {
-  const schema = tag === "Tokens" ? TokenErrorBody : ErrorBody;
+function errorResponse(status: ErrorStatus, path: string) {
+  const schema = path.startsWith("/webcaster") ? TokenErrorBody : ErrorBody;
   return { description: ERROR_TEXTS[status], content: { "application/json": { schema } } };
 }
 
