@@ -17,7 +17,7 @@ const stores = [
   "store-statements",
   "store-migrations",
   "management",
-  "management-{audit,envelope,keys,people,roles,streams,upstreams}",
+  "management-{audit,envelope,keys,once,pages,people,roles,streams,upstreams}",
   "client",
   "request-rate",
   "webcaster",

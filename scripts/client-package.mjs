@@ -13,15 +13,21 @@ The typed client of Headgate's management API, and the receiver of its webhook, 
 Workers.
 
 \`\`\`ts
-import { answerOf, createHeadgateClient } from "${NAME}";
+import { answerOf, createHeadgateClient, everyOf } from "${NAME}";
 import { verify } from "${NAME}/webhook";
 
 const headgate = createHeadgateClient({ baseUrl: "https://headgate.example", apiKey: process.env.KEY! });
 const stream = await answerOf(headgate.POST("/stream", { body: { tags: ["studio-1"] } }));
+for await (const { id, state } of everyOf((page) => headgate.GET("/stream", { params: { query: page } }))) {
+  console.log(id, state);
+}
 
 // In the handler of your webhook:
 const event = await verify(request.headers, await request.arrayBuffer(), "whsec_…");
 \`\`\`
+
+\`answerOf\` throws a \`HeadgateError\` with \`status\`, \`code\`, \`field\`, \`userinfo\` and \`requestId\`. A request that gets no
+answer, or 429 or 503, is sent again twice (\`retries\`); a POST carries an \`Idempotency-Key\`, so that it is done once.
 `;
 
 /** Makes the package in `folder` and returns the path of its .tgz. */

@@ -47,7 +47,7 @@ test("a live publish is listed, counted and stopped, and a stopped stream takes 
   });
   expect(session).toMatchObject({ stream: stream.id, protocol: "rtmp", address: "127.0.0.1", upstreams: [] });
   const shown = await answerOf(
-    client.GET("/session/{client_id}", { params: { path: { client_id: String(session.client_id) } } }),
+    client.GET("/session/{client_id}", { params: { path: { client_id: session.client_id } } }),
   );
   expect(shown).toMatchObject({ client_id: session.client_id, streamname });
   expect((await answerOf(client.GET("/stream/{id}", { params: { path } }))).state).toBe("live");
@@ -76,7 +76,7 @@ test("a kicked publish ends and may come back", async () => {
   for (const _ of ["first", "second"]) {
     const broadcaster = broadcast(`${url}/${streamname}`, { seconds: 60 });
     const session = await until("it is live", live);
-    const params = { path: { client_id: String(session.client_id) } };
+    const params = { path: { client_id: session.client_id } };
     await answerOf(client.POST("/session/{client_id}/kick", { params, body: { reason: "Off air" } }));
     await broadcaster.exit;
     await until("it is over", async () => ((await live()) === undefined ? true : undefined));

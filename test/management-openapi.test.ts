@@ -73,6 +73,36 @@ test("the document is OpenAPI 3.1, names this server and holds the calls of the 
   expect(Object.keys(webhooks)).toStrictEqual(["publish", "update_publish", "publish_done"]);
 });
 
+test("an id has one type wherever it stands, and a list says where its next page begins", async () => {
+  const { paths } = await documentOf();
+  const shown = paths["/session/{client_id}"]?.["get"] as Operation & { readonly parameters: readonly object[] };
+  expect(shown.parameters).toContainEqual(
+    expect.objectContaining({ name: "client_id", in: "path", schema: expect.objectContaining({ type: "integer" }) }),
+  );
+  for (const path of ["/stream", "/session", "/organisation/user", "/organisation/key", "/organisation/audit"]) {
+    expect(paths[path]?.["get"]?.responses["200"]).toHaveProperty("headers.x-next-cursor");
+  }
+});
+
+test("everything of WHIP that is served is described", async () => {
+  const { paths } = await documentOf();
+  const whip = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  const served = gateway.app.routes.filter(({ method, path }) => method !== "ALL" && WHIP.test(`${method} ${path}`));
+  const names = served.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`);
+  expect(whip.filter((route) => WHIP.test(route)).sort()).toStrictEqual([...new Set(names)].sort());
+});
+
+test("the type of a problem document leads to its place on a page of the docs", async () => {
+  const problem = await gateway.call("DELETE", "/p/webrtc/none");
+  const { type } = problem.body as { readonly type: string };
+  const [path = "", code] = type.split("#");
+  const page = await gateway.app.request(path);
+  expect(page.status).toBe(200);
+  expect(await page.text()).toContain(`id="${code}"`);
+});
+
 test("the page and its files come from here alone", async () => {
   const page = await gateway.app.request("/docs");
   const html = await page.text();

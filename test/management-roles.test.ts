@@ -27,6 +27,7 @@ const USER = [
   "DELETE /stream/{id}/upstream/{upstream_id}",
   "POST /session/{client_id}/upstream",
   "DELETE /session/{client_id}/upstream/{id}",
+  "POST /stream/{id}/play-token",
   "POST /webcaster",
 ];
 

@@ -95,11 +95,11 @@ describe("the settings", () => {
     publish_on_hook_unreachable: "deny",
     strict_arguments: false,
     require_token: false,
-    play: "open",
-    play_addresses: [],
     update_reject_after: 1,
     update_max_unreachable: 0,
     reason_to_broadcaster: true,
+    play: "open",
+    play_addresses: [],
     max_bitrate_kbps: 0,
     update_fields: [],
   };

@@ -6,6 +6,7 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import {
+  AnswerPending,
   answerOf,
   type ErrorFamily,
   type HttpError,
@@ -34,6 +35,7 @@ import { usageRoutes } from "./http/usage.ts";
 import { userRoutes } from "./http/users.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
 import { webhookRoutes } from "./http/webhook-routes.ts";
+import { describeWhip } from "./http/whip/whip-document.ts";
 import { whipRoutes } from "./http/whip/whip-endpoint.ts";
 import { problemResponse, RETRY_AFTER_S, WHIP_PATH, WhipProblem } from "./http/whip/whip-problems.ts";
 import { whipSessionRoutes } from "./http/whip/whip-session.ts";
@@ -41,6 +43,7 @@ import type { Metrics } from "./metrics.ts";
 import { createApiKeys } from "./organisation/api-keys.ts";
 import { createAuthorise } from "./organisation/callers.ts";
 import type { Customers } from "./organisation/customers.ts";
+import { createKeptAnswers } from "./organisation/kept-answers.ts";
 import { createLoginThrottle } from "./organisation/login-throttle.ts";
 import { createLogins } from "./organisation/logins.ts";
 import type { StreamUpstreams } from "./organisation/upstreams.ts";
@@ -49,6 +52,7 @@ import type { LiveSessions } from "./publish/live-sessions.ts";
 import type { Workbench } from "./publish/webhook/workbench.ts";
 import type { Whip } from "./publish/whip/whip-publishes.ts";
 import type { Schema } from "./store/schema.ts";
+import type { SecretBox } from "./store/secret-box.ts";
 import type { TokenBroadcasts } from "./token/broadcasts.ts";
 import type { Revocations } from "./token/revocations.ts";
 import type { Tokens } from "./token/tokens.ts";
@@ -67,6 +71,7 @@ export interface AppDeps {
   readonly checkWebhookUrl: CheckWebhookUrl;
   readonly checkUpstreamUrl: CheckUpstreamUrl;
   readonly streamUpstreams: StreamUpstreams;
+  readonly secretBox: SecretBox;
   readonly sessions: LiveSessions;
   readonly secrets: WebhookSecrets;
   readonly customers: Pick<Customers, "forget">;
@@ -95,24 +100,26 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   const apiKeys = createApiKeys(deps);
   const logins = createLogins({ ...deps, throttle: createLoginThrottle(deps.clock) });
   const authorise = createAuthorise({ ...deps, apiKeys, logins });
-  app.route("/", organisationRoutes({ ...deps, authorise }));
-  app.route("/", webhookRoutes({ ...deps, authorise }));
-  app.route("/", streamRoutes({ ...deps, authorise }));
-  app.route("/", sessionRoutes({ ...deps, authorise }));
-  app.route("/", userRoutes({ ...deps, authorise }));
-  app.route("/", keyRoutes({ ...deps, authorise }));
-  app.route("/", auditRoutes({ ...deps, authorise }));
-  app.route("/", usageRoutes({ ...deps, authorise }));
-  app.route("/", loginRoutes({ ...deps, authorise, logins, clientAddress }));
-  app.route("/", upstreamRoutes({ ...deps, authorise }));
-  app.route("/", webcasterRoutes({ ...deps, authorise }));
-  app.route("/", tokenRoutes({ ...deps, authorise }));
-  app.route("/", jwksRoutes({ ...deps, authorise }));
+  const access = { authorise, keptAnswers: createKeptAnswers(deps) };
+  app.route("/", organisationRoutes({ ...deps, ...access }));
+  app.route("/", webhookRoutes({ ...deps, ...access }));
+  app.route("/", streamRoutes({ ...deps, ...access }));
+  app.route("/", sessionRoutes({ ...deps, ...access }));
+  app.route("/", userRoutes({ ...deps, ...access }));
+  app.route("/", keyRoutes({ ...deps, ...access }));
+  app.route("/", auditRoutes({ ...deps, ...access }));
+  app.route("/", usageRoutes({ ...deps, ...access }));
+  app.route("/", loginRoutes({ ...deps, ...access, logins, clientAddress }));
+  app.route("/", upstreamRoutes({ ...deps, ...access }));
+  app.route("/", webcasterRoutes({ ...deps, ...access }));
+  app.route("/", tokenRoutes({ ...deps, ...access }));
+  app.route("/", jwksRoutes({ ...deps, ...access }));
   app.route("/", whipRoutes({ ...deps, clientAddress }));
   app.route("/", whipSessionRoutes({ ...deps, clientAddress }));
   describeTheRest(app.openAPIRegistry);
+  describeWhip(app.openAPIRegistry);
   let document: object | null = null;
-  app.route("/", docsRoutes({ ...deps, authorise, document: () => (document ??= documentOf(app, deps.version)) }));
+  app.route("/", docsRoutes({ ...deps, ...access, document: () => (document ??= documentOf(app, deps.version)) }));
 
   app.notFound((c) => answer(c, new UnknownAddress()));
   app.onError((error, c) => {
@@ -143,7 +150,8 @@ export function apiDocument(version: string): object {
 function answer(c: Context, error: HttpError | WhipProblem): Response {
   if (error instanceof WhipProblem || isWhip(c.req.path)) return problemResponse(error);
   const { status, body } = answerOf(error, familyOf(c.req.path));
-  if (error instanceof TooManyRequests) c.header("retry-after", String(error.retryAfterS));
+  if (error instanceof TooManyRequests || error instanceof AnswerPending)
+    c.header("retry-after", String(error.retryAfterS));
   if (status === 503) c.header("retry-after", String(RETRY_AFTER_S));
   if (error instanceof MethodNotAllowed) c.header("allow", error.allow.join(", "));
   return c.json(body, status);

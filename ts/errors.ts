@@ -52,7 +52,7 @@ export class BadWebhookUrl extends ServiceError {
   }
 }
 
-/** The organisation has no webhook that could be called. */
+/** There is no webhook that could be called. */
 export class WebhookMissing extends ServiceError {
   readonly code = "webhook_missing";
 }
@@ -132,6 +132,22 @@ export class TooManyRequests extends ServiceError {
   readonly retryAfterS: number;
   constructor(retryAfterS: number) {
     super("Too many requests");
+    this.retryAfterS = retryAfterS;
+  }
+}
+
+/** The Idempotency-Key came with another request before (M17). */
+export class IdempotencyKeyReused extends ServiceError {
+  readonly code = "idempotency_key_reused";
+}
+
+/** The request with this Idempotency-Key is still running. */
+export class AnswerPending extends ServiceError {
+  readonly code = "answer_pending";
+  /** When to try again, seconds from now. */
+  readonly retryAfterS: number;
+  constructor(retryAfterS: number) {
+    super("The first request runs");
     this.retryAfterS = retryAfterS;
   }
 }
@@ -227,6 +243,8 @@ export type HttpError =
   | UnknownAddress
   | MethodNotAllowed
   | TooManyRequests
+  | IdempotencyKeyReused
+  | AnswerPending
   | StoreFailed
   | InternalError;
 
@@ -237,7 +255,7 @@ export class InternalError extends ServiceError {
 
 /** `numbers`: the code on the wire in the management and in the token family; ours begin at 9000. */
 interface Row<E extends HttpError> {
-  readonly status: 400 | 403 | 404 | 405 | 413 | 429 | 500 | 503;
+  readonly status: 400 | 403 | 404 | 405 | 409 | 413 | 429 | 500 | 503;
   readonly numbers: readonly [management: number, token: number];
   readonly message: string | ((error: E) => string);
   readonly userinfo?: (error: E) => Record<string, string | number>;
@@ -325,11 +343,31 @@ const TABLE: Table = {
   unknown_address: { status: 404, numbers: [9404, 9404], message: "Unknown address" },
   method_not_allowed: { status: 405, numbers: [9405, 9405], message: "Method not allowed" },
   too_many_requests: { status: 429, numbers: [9429, 9429], message: "Too many requests" },
+  idempotency_key_reused: {
+    status: 409,
+    numbers: [9409, 9409],
+    message: "The Idempotency-Key was used for another request",
+  },
+  answer_pending: {
+    status: 409,
+    numbers: [9410, 9410],
+    message: "The first request with this Idempotency-Key still runs",
+  },
   store_failed: { status: 503, numbers: [9503, 9503], message: "Temporarily unavailable" },
   internal_error: { status: 500, numbers: [9500, 9500], message: "Internal error" },
 };
 
 export type ErrorFamily = "management" | "token";
+
+/** Every number of a family with what it says, for the document: `1002 Parameter required`. */
+export function codesOf(family: ErrorFamily): readonly string[] {
+  const at = family === "management" ? 0 : 1;
+  const rows = Object.entries(TABLE).map(([code, row]: [string, Row<never>]) => {
+    const said = typeof row.message === "string" ? row.message : code.replaceAll("_", " ");
+    return [row.numbers[at], said] as const;
+  });
+  return [...new Map(rows.toReversed())].sort(([a], [b]) => a - b).map(([number, said]) => `${number} ${said}`);
+}
 
 /** Status and JSON body of an error, in the shape of the family the address belongs to. */
 export function answerOf(

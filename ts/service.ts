@@ -109,6 +109,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   });
   const appDeps: AppDeps = {
     db,
+    secretBox: box,
     config,
     clock,
     log,

@@ -129,7 +129,7 @@ export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise
 /** Asserts a whole problem document: status, type, members, nothing else, and nothing of the offer or the webhook. */
 export function expectProblem(answer: WhipAnswer, status: number, code: string, title: string, detail: string): void {
   expect(answer.headers.get("content-type")).toBe("application/problem+json");
-  expect(JSON.parse(answer.body)).toStrictEqual({ type: "about:blank", title, status, detail, code });
+  expect(JSON.parse(answer.body)).toStrictEqual({ type: `/docs/problems#${code}`, title, status, detail, code });
   expect(answer.status).toBe(status);
   expect(JSON.stringify([answer.body, ...answer.headers])).not.toMatch(/offer-marker|webhook-secret|localhost/);
 }

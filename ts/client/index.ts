@@ -2,6 +2,7 @@
 // themselves. It stands on fetch alone, so it runs in Node, in browsers and in workers.
 import createClient, { type Client } from "openapi-fetch";
 import type { components, paths } from "./paths.d.ts";
+import { type Fetch, RETRIES_DEFAULT, retryingFetch } from "./retry.ts";
 
 /** Records of the API by their names, e.g. `Records["Stream"]`. */
 export type Records = components["schemas"];
@@ -12,17 +13,21 @@ export interface HeadgateOptions {
   /** An API key; it belongs on servers, never in a page. */
   readonly apiKey: string;
   /** Another fetch than the one of the platform. */
-  readonly fetch?: (request: Request) => Promise<Response>;
+  readonly fetch?: Fetch;
+  /** How often a request without an answer, or one that came too early, is sent again; 2 unless said. A POST carries an
+   *  Idempotency-Key, so that it is done once. */
+  readonly retries?: number;
 }
 
 /** Calls like `client.GET("/stream/{id}", { params: { path: { id } } })`; each gives `data` or `error`, and `response`. */
 export type HeadgateClient = Client<paths, "application/json">;
 
-export function createHeadgateClient({ baseUrl, apiKey, fetch }: HeadgateOptions): HeadgateClient {
+export function createHeadgateClient({ baseUrl, apiKey, fetch, retries }: HeadgateOptions): HeadgateClient {
+  const send: Fetch = fetch ?? ((request) => globalThis.fetch(request));
   return createClient<paths, "application/json">({
     baseUrl: baseUrl.replace(/\/+$/, ""),
     headers: { "x-service-apikey": apiKey },
-    ...(fetch === undefined ? {} : { fetch }),
+    fetch: retryingFetch(send, retries ?? RETRIES_DEFAULT),
   });
 }
 
@@ -30,16 +35,20 @@ export function createHeadgateClient({ baseUrl, apiKey, fetch }: HeadgateOptions
 export class HeadgateError extends Error {
   readonly status: number;
   readonly code: number;
+  /** The parameter that is at fault, or null. */
+  readonly field: string | null;
   readonly userinfo: Readonly<Record<string, string | number>>;
   /** Tell it to the operator: the log knows the request by it. */
   readonly requestId: string | null;
 
   constructor(response: Response, body: unknown) {
     const { code, message, userinfo } = readError(body);
-    super(`${message} (HTTP ${response.status}, code ${code})`);
+    const field = userinfo["required_parameter"] ?? userinfo["parameter"];
+    super(`${message}${field === undefined ? "" : `: ${field}`} (HTTP ${response.status}, code ${code})`);
     this.name = "HeadgateError";
     this.status = response.status;
     this.code = code;
+    this.field = field === undefined ? null : String(field);
     this.userinfo = userinfo;
     this.requestId = response.headers.get("x-request-id");
   }
@@ -52,6 +61,26 @@ export async function answerOf<T>(
   const { data, error, response } = await call;
   if (error !== undefined || data === undefined) throw new HeadgateError(response, error);
   return data;
+}
+
+/** The query of one page of a list. */
+export interface PageQuery {
+  readonly cursor?: string;
+}
+
+/** Every entry of a list, page after page:
+ *  `for await (const stream of everyOf((page) => client.GET("/stream", { params: { query: page } })))`. */
+export async function* everyOf<T>(
+  pageOf: (
+    page: PageQuery,
+  ) => Promise<{ readonly data?: readonly T[]; readonly error?: unknown; readonly response: Response }>,
+): AsyncGenerator<T, void, undefined> {
+  for (let page: PageQuery | null = {}; page !== null; ) {
+    const call = await pageOf(page);
+    yield* await answerOf(Promise.resolve(call));
+    const cursor: string | null = call.response.headers.get("x-next-cursor");
+    page = cursor === null ? null : { cursor };
+  }
 }
 
 type ErrorRecord = Records["Error"]["error"];

@@ -15,7 +15,7 @@ export interface components {
     };
     Error: {
       error: {
-        /** 1002 parameter required, 1003 not unique, 1004 wrong data type, 2001 access denied, 3001 unknown stream, 4002 wrong credentials; from 9000 on: 9000 malformed JSON, 9001 invalid webhook URL, 9002 invalid value */
+        /** 1002 Parameter required; 1003 Not unique; 1004 Wrong Data Type; 2001 Access denied; 3001 Unknown stream; 4002 Wrong credentials; 9000 Malformed JSON; 9001 Invalid webhook URL; 9002 Invalid value; 9003 No webhook is set; 9004 Unknown delivery; 9404 Unknown address; 9405 Method not allowed; 9409 The Idempotency-Key was used for another request; 9410 The first request with this Idempotency-Key still runs; 9413 Body too large; 9420 Unknown upstream; 9429 Too many requests; 9500 Internal error; 9503 Temporarily unavailable */
         code: number;
         message: string;
         /** What the code is about: required_parameter, parameter and type, reason, required_role */
@@ -315,14 +315,20 @@ export interface components {
     };
     TokenError: {
       success: false;
+      /** 1000 Parameter required; 1001 Access denied; 1002 bad token; 1003 Wrong Data Type; 3001 Unknown stream; 4002 Wrong credentials; 9000 Malformed JSON; 9001 Invalid webhook URL; 9002 Invalid value; 9003 No webhook is set; 9004 Unknown delivery; 9404 Unknown address; 9405 Method not allowed; 9409 The Idempotency-Key was used for another request; 9410 The first request with this Idempotency-Key still runs; 9413 Body too large; 9420 Unknown upstream; 9429 Too many requests; 9500 Internal error; 9503 Temporarily unavailable */
       errorCode: number;
       message: string;
     };
     Problem: {
-      type: "about:blank";
+      /** Where the code is explained */
+      type: string;
+      /** The code in words */
       title: string;
+      /** The HTTP status */
       status: number;
+      /** What is wrong with this request */
       detail: string;
+      /** Stable */
       code: string;
     };
   };
@@ -334,6 +340,7 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "application/json": components["schemas"]["Organisation"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -345,6 +352,7 @@ export interface paths {
     put: {
       parameters: {};
       requestBody: { content: { "application/json": {
+          /** null or empty: none (M6) */
           webhook: (string | null);
         } } };
       responses: {
@@ -361,6 +369,7 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "application/json": components["schemas"]["Organisation"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -370,12 +379,19 @@ export interface paths {
   };
   "/organisation/webhook/secret": {
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       responses: {
         200: { content: { "application/json": {
           secret: string;
         } } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
         503: { content: { "application/json": components["schemas"]["Error"] } };
@@ -384,15 +400,22 @@ export interface paths {
   };
   "/organisation/webhook/test": {
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       requestBody?: { content: { "application/json": {
-          arguments?: string;
+          /** Custom arguments of the broadcaster */
+          arguments?: (string | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["WebhookCall"] } };
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -404,11 +427,17 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** 1 to 500, 50 unless said */
-          quantity?: string;
+          /** How many entries a page has; 500 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+          /** Only these events */
           call?: "publish" | "update_publish" | "publish_done";
-          clientid?: string;
+          /** Only of this publish */
+          clientid?: number;
+          /** Only of this stream name */
           name?: string;
+          /** true: only what failed */
           failed?: "true" | "false";
           /** A last_at: only older ones */
           before?: string;
@@ -428,11 +457,13 @@ export interface paths {
     get: {
       parameters: {
         path: {
+          /** The id, as GET /organisation/webhook/deliveries gives it */
           id: string;
         };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Delivery"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -445,13 +476,20 @@ export interface paths {
     post: {
       parameters: {
         path: {
+          /** The id, as GET /organisation/webhook/deliveries gives it */
           id: string;
+        };
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
         };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["WebhookCall"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
         503: { content: { "application/json": components["schemas"]["Error"] } };
@@ -463,6 +501,7 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "application/json": components["schemas"]["OrganisationSettings"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -506,14 +545,20 @@ export interface paths {
   };
   "/stream": {
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       requestBody?: { content: { "application/json": {
-          tags?: string[];
+          tags?: (string[] | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -523,8 +568,11 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** Default 50, at most 500 */
+          /** How many entries a page has; 500 at most */
           quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+          /** Only streams in this state */
           state?: "created" | "live" | "ended" | "locked";
           /** Only streams with all of these tags */
           "tags[]"?: string[];
@@ -544,11 +592,13 @@ export interface paths {
     get: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -559,11 +609,13 @@ export interface paths {
     delete: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -576,11 +628,12 @@ export interface paths {
     put: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
       requestBody: { content: { "application/json": {
-          tags: string[];
+          tags: (string[] | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
@@ -598,11 +651,13 @@ export interface paths {
     put: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -615,11 +670,13 @@ export interface paths {
     put: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -632,11 +689,13 @@ export interface paths {
     put: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -649,8 +708,12 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          quantity?: (number | null);
-          after?: (number | null);
+          /** How many entries a page has; 1000 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+          /** The client_id of the last one of the page before */
+          after?: number;
         };
       };
       responses: {
@@ -667,11 +730,13 @@ export interface paths {
     get: {
       parameters: {
         path: {
-          client_id: string;
+          /** As GET /session gives it */
+          client_id: number;
         };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["SessionWithDiagnostics"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -684,10 +749,16 @@ export interface paths {
     post: {
       parameters: {
         path: {
-          client_id: string;
+          /** As GET /session gives it */
+          client_id: number;
+        };
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
         };
       };
       requestBody?: { content: { "application/json": {
+          /** What the broadcaster is told */
           reason?: (string | null);
         } } };
       responses: {
@@ -695,6 +766,7 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -706,10 +778,12 @@ export interface paths {
     put: {
       parameters: {
         path: {
-          client_id: string;
+          /** As GET /session gives it */
+          client_id: number;
         };
       };
       requestBody: { content: { "application/json": {
+          /** 0: no limit of its own */
           max_bitrate_kbps: number;
         } } };
       responses: {
@@ -728,11 +802,17 @@ export interface paths {
     post: {
       parameters: {
         path: {
-          client_id: string;
+          /** As GET /session gives it */
+          client_id: number;
+        };
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
         };
       };
       requestBody: { content: { "application/json": {
           url: string;
+          /** What to call it */
           label?: (string | null);
         } } };
       responses: {
@@ -740,6 +820,7 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -751,12 +832,15 @@ export interface paths {
     delete: {
       parameters: {
         path: {
-          client_id: string;
+          /** As GET /session gives it */
+          client_id: number;
+          /** The id, as GET /session gives it */
           id: string;
         };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Session"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -767,9 +851,17 @@ export interface paths {
   };
   "/organisation/user": {
     get: {
-      parameters: {};
+      parameters: {
+        query?: {
+          /** How many entries a page has; 1000 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+        };
+      };
       responses: {
         200: { content: { "application/json": components["schemas"]["User"][] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -777,7 +869,12 @@ export interface paths {
       };
     };
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       requestBody: { content: { "application/json": {
           email: string;
           password: string;
@@ -787,6 +884,7 @@ export interface paths {
         200: { content: { "application/json": components["schemas"]["User"] } };
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -798,12 +896,13 @@ export interface paths {
     put: {
       parameters: {
         path: {
+          /** The id, as GET /organisation/user gives it */
           id: string;
         };
       };
       requestBody: { content: { "application/json": {
-          role?: components["schemas"]["Role"];
-          password?: string;
+          role?: (components["schemas"]["Role"] & (string | null));
+          password?: (string | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["User"] } };
@@ -819,6 +918,7 @@ export interface paths {
     delete: {
       parameters: {
         path: {
+          /** The id, as GET /organisation/user gives it */
           id: string;
         };
       };
@@ -835,9 +935,17 @@ export interface paths {
   };
   "/organisation/key": {
     get: {
-      parameters: {};
+      parameters: {
+        query?: {
+          /** How many entries a page has; 100 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+        };
+      };
       responses: {
         200: { content: { "application/json": components["schemas"]["Key"][] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -845,17 +953,23 @@ export interface paths {
       };
     };
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       requestBody: { content: { "application/json": {
           role: components["schemas"]["Role"];
           label?: (string | null);
           scope_tag?: (string | null);
-          expires_at?: (string | null);
+          expires_at?: string;
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["NewKey"] } };
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -867,7 +981,12 @@ export interface paths {
     post: {
       parameters: {
         path: {
+          /** The id, as GET /organisation/key gives it */
           id: string;
+        };
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
         };
       };
       responses: {
@@ -875,6 +994,7 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
         503: { content: { "application/json": components["schemas"]["Error"] } };
@@ -885,11 +1005,13 @@ export interface paths {
     delete: {
       parameters: {
         path: {
+          /** The id, as GET /organisation/key gives it */
           id: string;
         };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Key"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -902,8 +1024,10 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** Default 50, at most 500 */
+          /** How many entries a page has; 500 at most */
           quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
           /** Only entries older than the one of this id */
           before?: string;
         };
@@ -922,12 +1046,17 @@ export interface paths {
     get: {
       parameters: {
         query?: {
-          /** A day in UTC */
+          /** How many entries a page has; 10000 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+          /** The first day */
           from?: string;
-          /** A day in UTC */
+          /** The last day; today without it */
           to?: string;
+          /** Id of a stream: only its bytes */
           stream?: string;
-          quantity?: (number | null);
+          /** `next` of the page before */
           after?: string;
         };
       };
@@ -945,7 +1074,9 @@ export interface paths {
     post: {
       parameters: {};
       requestBody: { content: { "application/json": {
+          /** Or admin, the first person */
           email: string;
+          /** The password as it is */
           password: string;
         } } };
       responses: {
@@ -966,6 +1097,7 @@ export interface paths {
         200: { content: { "application/json": {
           signed_out: true;
         } } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -978,6 +1110,7 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "application/json": components["schemas"]["Me"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -989,6 +1122,7 @@ export interface paths {
     put: {
       parameters: {};
       requestBody: { content: { "application/json": {
+          /** The password as it is */
           current: string;
           password: string;
         } } };
@@ -1009,11 +1143,13 @@ export interface paths {
     get: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
         };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Upstream"][] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -1024,7 +1160,12 @@ export interface paths {
     post: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
+        };
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
         };
       };
       requestBody: { content: { "application/json": {
@@ -1037,6 +1178,7 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
         413: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
@@ -1048,12 +1190,15 @@ export interface paths {
     delete: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
+          /** The id, as GET /stream gives it */
           upstream_id: string;
         };
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Upstream"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         403: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
@@ -1064,11 +1209,18 @@ export interface paths {
   };
   "/webcaster": {
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       requestBody: { content: { "application/json": {
           streamname: string;
           ingesturl: string;
+          /** Unix time, seconds */
           exp?: (number | null);
+          /** Unix time, seconds */
           nbf?: (number | null);
         } } };
       responses: {
@@ -1080,6 +1232,7 @@ export interface paths {
         } } };
         400: { content: { "application/json": components["schemas"]["TokenError"] } };
         403: { content: { "application/json": components["schemas"]["TokenError"] } };
+        409: { content: { "application/json": components["schemas"]["TokenError"] } };
         413: { content: { "application/json": components["schemas"]["TokenError"] } };
         429: { content: { "application/json": components["schemas"]["TokenError"] } };
         500: { content: { "application/json": components["schemas"]["TokenError"] } };
@@ -1091,6 +1244,7 @@ export interface paths {
     post: {
       parameters: {};
       requestBody: { content: { "application/json": {
+          /** The web token */
           token: string;
         } } };
       responses: {
@@ -1113,10 +1267,16 @@ export interface paths {
     post: {
       parameters: {
         path: {
+          /** The id, as GET /stream gives it */
           id: string;
+        };
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
         };
       };
       requestBody?: { content: { "application/json": {
+          /** Unix time, seconds */
           exp?: (number | null);
         } } };
       responses: {
@@ -1126,23 +1286,32 @@ export interface paths {
           /** What the player asks for, behind a url of the stream's playout */
           streamname: string;
         } } };
-        400: { content: { "application/json": components["schemas"]["TokenError"] } };
-        403: { content: { "application/json": components["schemas"]["TokenError"] } };
-        404: { content: { "application/json": components["schemas"]["TokenError"] } };
-        413: { content: { "application/json": components["schemas"]["TokenError"] } };
-        429: { content: { "application/json": components["schemas"]["TokenError"] } };
-        500: { content: { "application/json": components["schemas"]["TokenError"] } };
-        503: { content: { "application/json": components["schemas"]["TokenError"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
+        403: { content: { "application/json": components["schemas"]["Error"] } };
+        404: { content: { "application/json": components["schemas"]["Error"] } };
+        409: { content: { "application/json": components["schemas"]["Error"] } };
+        413: { content: { "application/json": components["schemas"]["Error"] } };
+        429: { content: { "application/json": components["schemas"]["Error"] } };
+        500: { content: { "application/json": components["schemas"]["Error"] } };
+        503: { content: { "application/json": components["schemas"]["Error"] } };
       };
     };
   };
   "/webcaster/revoke": {
     post: {
-      parameters: {};
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
       requestBody: { content: { "application/json": {
-          token?: string;
-          jti?: string;
-          streamname?: string;
+          /** A web token or a play token */
+          token?: (string | null);
+          /** The jti of a token */
+          jti?: (string | null);
+          /** Without arguments */
+          streamname?: (string | null);
         } } };
       responses: {
         200: { content: { "application/json": {
@@ -1155,6 +1324,7 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["TokenError"] } };
         403: { content: { "application/json": components["schemas"]["TokenError"] } };
         404: { content: { "application/json": components["schemas"]["TokenError"] } };
+        409: { content: { "application/json": components["schemas"]["TokenError"] } };
         413: { content: { "application/json": components["schemas"]["TokenError"] } };
         429: { content: { "application/json": components["schemas"]["TokenError"] } };
         500: { content: { "application/json": components["schemas"]["TokenError"] } };
@@ -1174,9 +1344,10 @@ export interface paths {
             [member: string]: unknown;
           }[];
         } } };
-        429: { content: { "application/json": components["schemas"]["TokenError"] } };
-        500: { content: { "application/json": components["schemas"]["TokenError"] } };
-        503: { content: { "application/json": components["schemas"]["TokenError"] } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
+        429: { content: { "application/json": components["schemas"]["Error"] } };
+        500: { content: { "application/json": components["schemas"]["Error"] } };
+        503: { content: { "application/json": components["schemas"]["Error"] } };
       };
     };
   };
@@ -1184,11 +1355,16 @@ export interface paths {
     post: {
       parameters: {
         query?: {
-          /** With custom arguments escaped as a whole */
+          /** With its custom arguments escaped as a whole */
           stream_name?: string;
+          /** Where the stream is pushed to */
           stream_url?: string;
-          /** Of AAC made of its audio, bit/s: rounded, and clamped to 32000 to 320000. Without it 128000, and half of that for mono */
+          /** Of the AAC that is made of the Opus, bit/s */
           audio_bitrate?: number;
+          /** 1: two channels are asked for */
+          stereo?: "0" | "1";
+          /** A JSON object of at most 2 KiB for the upstream's connect command */
+          connect_info?: string;
         };
       };
       requestBody: { content: { "application/sdp": string } };
@@ -1208,11 +1384,80 @@ export interface paths {
         504: { content: { "application/problem+json": components["schemas"]["Problem"] } };
       };
     };
+    options: {
+      parameters: {};
+      responses: {
+        200: { content: never };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
+    get: {
+      parameters: {};
+      responses: {
+        204: { content: never };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
   };
   "/p/webrtc/{session}": {
+    options: {
+      parameters: {
+        path: {
+          /** The last segment of the session's Location */
+          session: string;
+        };
+      };
+      responses: {
+        200: { content: never };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
+    get: {
+      parameters: {
+        path: {
+          /** The last segment of the session's Location */
+          session: string;
+        };
+      };
+      responses: {
+        204: { content: never };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
+    patch: {
+      parameters: {
+        path: {
+          /** The last segment of the session's Location */
+          session: string;
+        };
+        header?: {
+          /** The session's entity tag, or * */
+          "If-Match"?: string;
+        };
+      };
+      requestBody: { content: { "application/trickle-ice-sdpfrag": string } };
+      responses: {
+        200: { content: { "application/trickle-ice-sdpfrag": string } };
+        204: { content: never };
+        400: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        404: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        412: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        415: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        428: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        429: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        503: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
     delete: {
       parameters: {
         path: {
+          /** The last segment of the session's Location */
           session: string;
         };
       };
@@ -1225,6 +1470,44 @@ export interface paths {
       };
     };
   };
+  "/p/webrtc/{session}/metadata": {
+    post: {
+      parameters: {
+        path: {
+          /** The last segment of the session's Location */
+          session: string;
+        };
+      };
+      requestBody: { content: { "application/json": {
+          /** The name of the message */
+          handlerName: "onMetaData" | "onCuePoint";
+          /** At most 6 deep, and 16 KiB */
+          payload: Record<string, unknown>;
+        } } };
+      responses: {
+        200: { content: { "application/json": Record<string, never> } };
+        400: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        404: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        429: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        503: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
+  };
+  "/p/webrtc/status.json": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "application/json": {
+          /** Of this gateway */
+          server_version: string;
+        } } };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
+  };
   "/openapi.json": {
     get: {
       parameters: {};
@@ -1233,6 +1516,7 @@ export interface paths {
           openapi: string;
           [member: string]: unknown;
         } } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
         503: { content: { "application/json": components["schemas"]["Error"] } };
@@ -1244,6 +1528,7 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "text/html": string } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };
         503: { content: { "application/json": components["schemas"]["Error"] } };
@@ -1254,11 +1539,13 @@ export interface paths {
     get: {
       parameters: {
         path: {
+          /** Name of a file */
           file: string;
         };
       };
       responses: {
         200: { content: { "text/javascript": string } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };
         500: { content: { "application/json": components["schemas"]["Error"] } };

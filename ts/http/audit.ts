@@ -1,13 +1,12 @@
 // /organisation/audit: who changed what, and when (M15). Administrators only.
-import type { Context } from "hono";
 import type { Kysely } from "kysely";
-import { WrongDataType } from "../errors.ts";
 import { AUDIT_QUANTITY, listAudit } from "../organisation/audit.ts";
-import type { Authorise } from "../organisation/callers.ts";
-import type { Schema } from "../store/schema.ts";
-import { newRoutes, type Routes, Time, z } from "./openapi.ts";
-import { quantityOf } from "./request/request.ts";
+import type { AuditTable, Schema } from "../store/schema.ts";
+import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 
+const EntryId = z.string().refine((given) => /^\d{1,40}$/.test(given), { params: { type: "id of an entry" } });
+const Page = cursorOf("audit", z.tuple([EntryId]));
 const Entry = z
   .object({
     id: z.string(),
@@ -20,29 +19,29 @@ const Entry = z
   })
   .openapi("AuditEntry");
 
-export function auditRoutes(deps: { readonly db: Kysely<Schema>; readonly authorise: Authorise }): Routes["hono"] {
-  const routes = newRoutes(deps.authorise);
+export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): Routes["hono"] {
+  const routes = newRoutes(deps);
   routes.guarded(
     "GET /organisation/audit",
     {
       tag: "Organisation",
       summary: "Changes, newest first",
       query: z.object({
-        quantity: z
-          .int()
-          .min(1)
-          .optional()
-          .openapi({
-            description: `Default ${AUDIT_QUANTITY.standard}, at most ${AUDIT_QUANTITY.most}`,
-          }),
-        before: z.string().optional().openapi({ description: "Only entries older than the one of this id" }),
+        ...pageQuery(AUDIT_QUANTITY, Page),
+        before: EntryId.optional().openapi({
+          deprecated: true,
+          description: "Only entries older than the one of this id",
+        }),
       }),
       answer: z.array(Entry),
     },
-    async (c, { organisation }) => {
-      const entries = await listAudit(deps.db, organisation.id, {
-        quantity: quantityOf(c, AUDIT_QUANTITY),
-        before: beforeOf(c),
+    async (c, { organisation }, { query: { quantity, cursor, before = null } }) => {
+      const page = { quantity: quantity + 1, before: cursor?.[0] ?? before };
+      const positionOf = ({ id }: AuditTable): [string] => [id];
+      const entries = pageOf(c, await listAudit(deps.db, organisation.id, page), {
+        quantity,
+        cursor: Page,
+        positionOf,
       });
       return c.json(
         entries.map((entry) => ({
@@ -58,11 +57,4 @@ export function auditRoutes(deps: { readonly db: Kysely<Schema>; readonly author
     },
   );
   return routes.hono;
-}
-
-function beforeOf(c: Context): string | null {
-  const before = c.req.query("before");
-  if (before === undefined) return null;
-  if (!/^\d{1,40}$/.test(before)) throw new WrongDataType("before", "id of an entry");
-  return before;
 }

@@ -5,9 +5,9 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import type { Authorise } from "../organisation/callers.ts";
-import { newRoutes, type Routes, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { baseUrlOf } from "./request/request.ts";
+import { problemPage } from "./whip/problem-page.ts";
 
 /** How long a browser may keep the page's files, seconds; they change with the release only. */
 const FILES_CACHE_S = 86_400;
@@ -37,33 +37,59 @@ const TYPES: Readonly<Record<string, string>> = {
   "swagger-ui-bundle.js": SCRIPT_TYPE,
 };
 
-export function docsRoutes(deps: {
-  readonly authorise: Authorise;
-  readonly config: Parameters<typeof baseUrlOf>[1];
-  /** The document without its `servers`. */
-  readonly document: () => object;
-}): Routes["hono"] {
-  const routes = newRoutes(deps.authorise);
+export function docsRoutes(
+  deps: RouteDeps & {
+    readonly config: Parameters<typeof baseUrlOf>[1];
+    /** The document without its `servers`. */
+    readonly document: () => object;
+  },
+): Routes["hono"] {
+  const routes = newRoutes(deps);
   const folder = createRequire(import.meta.url)("swagger-ui-dist/absolute-path.js")() as string;
   /** The page's files as they are sent, read when first asked for. */
   const files = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
 
   routes.open(
     "GET /openapi.json",
-    { tag: "Documents", summary: "This document", answer: z.looseObject({ openapi: z.string() }) },
+    {
+      tag: "Documents",
+      summary: "This document",
+      description: "OpenAPI 3.1, of everything that is served.",
+      answer: z.looseObject({ openapi: z.string() }),
+    },
     (c) => c.json({ ...deps.document(), servers: [{ url: baseUrlOf(c, deps.config) }] }),
   );
 
-  routes.open("GET /docs", { tag: "Documents", summary: "A page that shows this document", answer: null }, (c) => {
-    c.header("content-security-policy", PAGE_POLICY);
-    return c.html(PAGE);
-  });
+  routes.open(
+    "GET /docs",
+    {
+      tag: "Documents",
+      summary: "A page that shows this document",
+      description: "It needs no internet.",
+      answer: null,
+    },
+    (c) => {
+      c.header("content-security-policy", PAGE_POLICY);
+      return c.html(PAGE);
+    },
+  );
 
   routes.open(
     "GET /docs/{file}",
-    { tag: "Documents", summary: "Files of that page", answer: null, answerType: "text/javascript", errors: [404] },
+    {
+      tag: "Documents",
+      summary: "Files of that page, and what the problems of WHIP mean",
+      description: "`/docs/problems` is where the `type` of problem documents leads.",
+      answer: null,
+      answerType: "text/javascript",
+      errors: [404],
+    },
     async (c) => {
       const name = c.req.param("file");
+      if (name === "problems") {
+        c.header("content-security-policy", PAGE_POLICY);
+        return c.html(problemPage());
+      }
       const type = name === "page.js" ? SCRIPT_TYPE : TYPES[name];
       if (type === undefined) return c.notFound();
       c.header("cache-control", `public, max-age=${FILES_CACHE_S}`);

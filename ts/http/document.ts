@@ -1,5 +1,5 @@
-// The parts of the OpenAPI document that are no routes of the management API: its head, the security schemes, the calls
-// the customer receives (W1–W18), and WHIP, whose routes speak SDP and problem documents.
+// The parts of the OpenAPI document that are no routes: its head, the security schemes, and the calls that the customer
+// receives (W1–W18). WHIP is in whip-document.ts.
 import type { OpenAPIHono, RouteConfig } from "@hono/zod-openapi";
 import { API_KEY_HEADER } from "../api-key-headers.ts";
 import { API_KEY_SCHEME, type Env, SESSION_SCHEME, z } from "./openapi.ts";
@@ -14,11 +14,19 @@ const HEAD = {
     "versions only add. Every success is 200 with a JSON body. Requests are limited per key: see `429`.",
 };
 
+/** Who helps: we know no address. */
+const CONTACT = { name: "The operator of this Headgate" };
+
 /** The OpenAPI 3.1 document of everything that `app` serves, without `servers`. */
 export function documentOf(app: OpenAPIHono<Env>, version: string): object {
   return app.getOpenAPI31Document({
     openapi: "3.1.0",
-    info: { ...HEAD, version, license: { name: "Apache-2.0" } },
+    info: {
+      ...HEAD,
+      version,
+      license: { name: "Apache-2.0", url: "https://www.apache.org/licenses/LICENSE-2.0" },
+      contact: CONTACT,
+    },
     tags: [
       { name: "Organisation", description: "The tenant: its webhook and settings" },
       { name: "Streams", description: "Named places one can publish to" },
@@ -28,6 +36,7 @@ export function documentOf(app: OpenAPIHono<Env>, version: string): object {
       { name: "Tokens", description: "Web tokens for browser broadcasters" },
       { name: "People", description: "Sign in and out" },
       { name: "WHIP", description: "WebRTC ingest (RFC 9725)" },
+      { name: "Documents", description: "This document, and pages that show it" },
     ],
   });
 }
@@ -49,7 +58,6 @@ export function describeTheRest(registry: Registry): void {
     description: "The session of a person. Requests that change something also need the header `x-csrf-token`.",
   });
   for (const call of webhookCalls()) registry.registerWebhook(call);
-  for (const call of whipCalls()) registry.registerPath(call);
 }
 
 const common = {
@@ -64,6 +72,7 @@ function webhookCalls(): RouteConfig[] {
   const call = (name: string, summary: string, description: string, fields: z.ZodRawShape): RouteConfig => ({
     method: "post",
     path: name,
+    operationId: `webhook_${name}`,
     summary,
     description: `${description} The custom arguments of the broadcaster come first in the body, byte for byte as they were given.`,
     security: [],
@@ -99,80 +108,5 @@ function webhookCalls(): RouteConfig[] {
       bytes_in: decimal("Audio and video bytes received from the encoder"),
       bytes_out: decimal("The same measure, handed to upstreams and players"),
     }),
-  ];
-}
-
-const Problem = z
-  .object({
-    type: z.literal("about:blank"),
-    title: z.string(),
-    status: z.int(),
-    detail: z.string(),
-    code: z.string(),
-  })
-  .openapi("Problem");
-const PROBLEMS: Readonly<Record<number, string>> = {
-  400: "A parameter or the name is at fault",
-  401: "A web token of ours that does not hold",
-  403: "Denied by the customer, locked, or a token of another stream",
-  404: "Unknown stream or session",
-  409: "The stream is live",
-  413: "The offer is larger than 64 KiB",
-  415: "Not application/sdp",
-  422: "The offer has no H.264 or no Opus where it needs them",
-  429: "Too many requests: see Retry-After",
-  500: "A fault of ours",
-  503: "The service is stopping or full: see Retry-After",
-  504: "The customer's webhook gave no answer in time",
-};
-
-function whipCalls(): RouteConfig[] {
-  const problems = (...statuses: number[]) =>
-    Object.fromEntries(
-      statuses.map((status) => [
-        status,
-        { description: PROBLEMS[status] ?? "", content: { "application/problem+json": { schema: Problem } } },
-      ]),
-    );
-  const sdp = (description: string) => ({ description, content: { "application/sdp": { schema: z.string() } } });
-  return [
-    {
-      method: "post",
-      path: "/p/webrtc",
-      operationId: "postWhip",
-      tags: ["WHIP"],
-      summary: "Publish by WebRTC",
-      description: "The SDP offer in, the answer out. No API key; a web token as bearer gives name and address.",
-      security: [],
-      request: {
-        query: z.object({
-          stream_name: z.string().optional().openapi({ description: "With custom arguments escaped as a whole" }),
-          stream_url: z.string().optional().openapi({ example: "rtmp://ingest.example/live" }),
-          audio_bitrate: z
-            .number()
-            .optional()
-            .openapi({
-              description:
-                "Of AAC made of its audio, bit/s: rounded, and clamped to 32000 to 320000. Without it 128000, and half of " +
-                "that for mono",
-            }),
-        }),
-        body: { required: true, content: { "application/sdp": { schema: z.string() } } },
-      },
-      responses: {
-        201: sdp("The answer; Location is the session"),
-        ...problems(400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503, 504),
-      },
-    },
-    {
-      method: "delete",
-      path: "/p/webrtc/{session}",
-      operationId: "deleteWhipSession",
-      tags: ["WHIP"],
-      summary: "End the publish",
-      security: [],
-      request: { params: z.object({ session: z.string() }) },
-      responses: { 200: { description: "Ended" }, ...problems(404, 429, 500, 503) },
-    },
   ];
 }

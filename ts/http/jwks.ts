@@ -1,13 +1,12 @@
 // /.well-known/jwks.json: the public keys of web tokens (RFC 7517, T4).
-import type { Authorise } from "../organisation/callers.ts";
 import type { Tokens } from "../token/tokens.ts";
-import { newRoutes, type Routes, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 
 /** How long a copy may be used; a new key is shown as `next` for longer before it signs. */
 const CACHE_S = 300;
 
-export function jwksRoutes(deps: { readonly authorise: Authorise; readonly tokens: Tokens }): Routes["hono"] {
-  const routes = newRoutes(deps.authorise);
+export function jwksRoutes(deps: RouteDeps & { readonly tokens: Tokens }): Routes["hono"] {
+  const routes = newRoutes(deps);
   routes.open(
     "GET /.well-known/jwks.json",
     {

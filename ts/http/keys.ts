@@ -1,17 +1,27 @@
 // /organisation/key: API keys of an organisation (M15). Administrators only; a key's text is in the answer that makes
 // it and nowhere else.
 import type { Kysely } from "kysely";
-import { InvalidValue, WrongDataType } from "../errors.ts";
-import { addApiKey, checkRoomForKey, listApiKeys, revokeApiKey, rotateApiKey } from "../organisation/api-keys.ts";
+import { InvalidValue } from "../errors.ts";
+import {
+  addApiKey,
+  checkRoomForKey,
+  KEYS_LIMIT,
+  listApiKeys,
+  revokeApiKey,
+  rotateApiKey,
+} from "../organisation/api-keys.ts";
 import { changed } from "../organisation/audit.ts";
-import type { Authorise } from "../organisation/callers.ts";
 import { TAG_LENGTH_LIMIT } from "../organisation/streams.ts";
 import type { ApiKeyTable, Schema } from "../store/schema.ts";
-import { newRoutes, Role, type Routes, Time, z } from "./openapi.ts";
-import { optionalText, readJson, requiredText, roleOf } from "./request/request.ts";
+import { newRoutes, Role, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
+import { text, time } from "./request/schema.ts";
 
 /** Longest label, characters. */
 const LABEL_LIMIT = 100;
+/** Of one page: as many as there are. */
+const QUANTITY = { standard: KEYS_LIMIT, most: KEYS_LIMIT } as const;
+const Page = cursorOf("key", z.tuple([z.int(), text()]));
 
 const keyShape = {
   id: z.string().openapi({ description: "The part of the key after hg_", example: "k3Jd92Lm" }),
@@ -28,18 +38,29 @@ const NewKey = z
   .openapi("NewKey");
 const RotatedKey = z.object({ ...NewKey.shape, former: Key }).openapi("RotatedKey");
 
-export function keyRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-}): Routes["hono"] {
+export function keyRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+  },
+): Routes["hono"] {
   const { db, clock } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "GET /organisation/key",
-    { tag: "Keys", summary: "Keys that open something, oldest first", answer: z.array(Key) },
-    async (c, { organisation }) => c.json((await listApiKeys(db, organisation.id, clock.now())).map(keyRecord)),
+    {
+      tag: "Keys",
+      summary: "Keys that open something, oldest first",
+      query: z.object(pageQuery(QUANTITY, Page)),
+      answer: z.array(Key),
+    },
+    async (c, { organisation }, { query: { quantity, cursor } }) => {
+      const living = await listApiKeys(db, organisation.id, clock.now());
+      const positionOf = (row: ApiKeyTable): [number, string] => [Number(row.created_at), row.id];
+      const isBehind = (row: ApiKeyTable) => cursor === undefined || compare(positionOf(row), cursor) > 0;
+      return c.json(pageOf(c, living.filter(isBehind), { quantity, cursor: Page, positionOf }).map(keyRecord));
+    },
   );
 
   routes.guarded(
@@ -52,22 +73,17 @@ export function keyRoutes(deps: {
         "organisation itself. Any number of keys live beside each other, so that one can replace another.",
       body: z.object({
         role: Role,
-        label: z.string().max(LABEL_LIMIT).nullable().optional(),
-        scope_tag: z.string().min(1).max(TAG_LENGTH_LIMIT).nullable().optional(),
-        expires_at: z.iso.datetime().nullable().optional(),
+        label: text({ most: LABEL_LIMIT }).nullable().optional(),
+        scope_tag: text({ most: TAG_LENGTH_LIMIT }).nullable().optional(),
+        expires_at: time().nullable().optional(),
       }),
       bodyRequired: true,
       answer: NewKey,
     },
-    async (c, caller) => {
-      const body = await readJson(c);
+    async (c, caller, { body: { role, label = null, scope_tag: scopeTag = null, expires_at: expiresAt = null } }) => {
       const now = clock.now();
-      const wish = {
-        role: roleOf(requiredText(body, "role")),
-        label: shortText(body, "label", LABEL_LIMIT),
-        scopeTag: shortText(body, "scope_tag", TAG_LENGTH_LIMIT),
-        expiresAt: futureTime(body, "expires_at", now),
-      };
+      if (expiresAt !== null && expiresAt <= now) throw new InvalidValue("expires_at", "must be in the future");
+      const wish = { role, label, scopeTag, expiresAt };
       const { id: organisationId } = caller.organisation;
       const change = ({ id }: { readonly id: string }) => ({
         action: "key.create",
@@ -120,23 +136,9 @@ export function keyRoutes(deps: {
   return routes.hono;
 }
 
-function shortText(body: Readonly<Record<string, unknown>>, name: string, limit: number): string | null {
-  const text = optionalText(body, name);
-  if (text === null) return null;
-  if ([...text].length > limit) throw new InvalidValue(name, `must not be longer than ${limit} characters`);
-  return text;
-}
-
-/** RFC 3339, after `now`. */
-function futureTime(body: Readonly<Record<string, unknown>>, name: string, now: number): number | null {
-  const text = optionalText(body, name);
-  if (text === null) return null;
-  const ms = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/.test(text)
-    ? Date.parse(text)
-    : Number.NaN;
-  if (Number.isNaN(ms)) throw new WrongDataType(name, "RFC 3339 time");
-  if (ms <= now) throw new InvalidValue(name, "must be in the future");
-  return ms;
+/** As the list is ordered: by time, then by id. */
+function compare([at, id]: readonly [number, string], [otherAt, otherId]: readonly [number, string]): number {
+  return at - otherAt || (id < otherId ? -1 : Number(id > otherId));
 }
 
 function keyRecord(row: ApiKeyTable): z.infer<typeof Key> {

@@ -4,21 +4,15 @@ import { deleteCookie, setCookie } from "hono/cookie";
 import type { Kysely } from "kysely";
 import { ForeignPage, WrongCredentials } from "../errors.ts";
 import { changed } from "../organisation/audit.ts";
-import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Caller } from "../organisation/callers.ts";
 import { AGE_LIMIT_MS, type Logins, pageTokenOf } from "../organisation/logins.ts";
 import { checkPassword, hashPassword, passwordHolds } from "../organisation/passwords.ts";
 import { changePerson, passwordHashOf } from "../organisation/people.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, Role, type Routes, z } from "./openapi.ts";
+import { newRoutes, Role, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { loggedCaller, noteForLog } from "./request/caller.ts";
-import {
-  type ClientAddress,
-  isForeignPage,
-  readJson,
-  requiredText,
-  SESSION_COOKIE,
-  sessionIdOf,
-} from "./request/request.ts";
+import { type ClientAddress, isForeignPage, SESSION_COOKIE, sessionIdOf } from "./request/request.ts";
+import { requiredText } from "./request/schema.ts";
 
 const COOKIE = { path: "/", secure: true, httpOnly: true, sameSite: "Lax" } as const;
 
@@ -35,17 +29,19 @@ const Me = z
     }),
   })
   .openapi("Me");
-const Password = z.string().min(12).max(256);
 
-export function loginRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-  readonly logins: Logins;
-  readonly clientAddress: ClientAddress;
-}): Routes["hono"] {
+const GivenPassword = requiredText().openapi({ description: "The password as it is", format: "password" });
+
+export function loginRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+    readonly logins: Logins;
+    readonly clientAddress: ClientAddress;
+  },
+): Routes["hono"] {
   const { db, clock, authorise, logins, clientAddress } = deps;
-  const routes = newRoutes(authorise);
+  const routes = newRoutes(deps);
 
   routes.open(
     "POST /login",
@@ -55,15 +51,16 @@ export function loginRoutes(deps: {
       description:
         "Sets the session cookie and answers like /me. Wrong e-mail and wrong password are answered alike: 403 with code " +
         "4002. After ten failures within 15 minutes the e-mail address is refused: 429.",
-      body: z.object({ email: z.string(), password: z.string() }),
+      body: z.object({
+        email: requiredText().openapi({ description: "Or admin, the first person", example: "ada@customer.example" }),
+        password: GivenPassword,
+      }),
       bodyRequired: true,
       answer: Me,
       errors: [403],
     },
-    async (c) => {
+    async (c, { body: { email, password } }) => {
       if (isForeignPage(c)) throw new ForeignPage();
-      const body = await readJson(c);
-      const [email, password] = [requiredText(body, "email"), requiredText(body, "password")];
       const { id } = await logins.open(email, password, clientAddress(c));
       const shown = { apiKey: null, sessionId: id, pageToken: null, changes: false, foreignPage: false };
       const caller = await authorise(shown, "view", (known) => noteForLog(c, loggedCaller(known, id))); // a disabled organisation's people stay out
@@ -100,13 +97,14 @@ export function loginRoutes(deps: {
       tag: "People",
       summary: "Change the own password",
       description: "All sessions of the person end; sign in again. For people, not for keys.",
-      body: z.object({ current: z.string(), password: Password }),
+      body: z.object({
+        current: GivenPassword,
+        password: requiredText().openapi({ minLength: 12, maxLength: 256, example: "correct horse battery staple" }),
+      }),
       bodyRequired: true,
       answer: z.object({ changed: z.literal(true) }),
     },
-    async (c, caller) => {
-      const body = await readJson(c);
-      const [current, password] = [requiredText(body, "current"), requiredText(body, "password")];
+    async (c, caller, { body: { current, password } }) => {
       if (caller.who.kind !== "user") throw new WrongCredentials();
       checkPassword("password", password);
       const { id } = caller.who;

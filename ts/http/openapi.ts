@@ -1,14 +1,17 @@
 // How a route is written: served and described for OpenAPI 3.1 by the same declaration, its caller authorised by the
-// row of roles.ts. Requests are read by hand in the routes, as the exact errors of M2 and M5 want it; the schemas here
-// describe and never judge. Every http file may import this one.
+// row of roles.ts, its query and body read by the schemas that describe them. Every http file may import this one.
 import { OpenAPIHono, type RouteConfig, z } from "@hono/zod-openapi";
 import type { Context } from "hono";
+import { codesOf } from "../errors.ts";
 import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { KeptAnswers } from "../organisation/kept-answers.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
 import { ROLES } from "../store/schema.ts";
 import { loggedCaller, type notedForLog, noteForLog } from "./request/caller.ts";
+import { answeredOnce, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_LIMIT } from "./request/once.ts";
 import { credentialsOf } from "./request/request.ts";
+import { readBody, readQuery } from "./request/schema.ts";
 
 export { z };
 
@@ -17,15 +20,15 @@ export type Env = {
   Variables: { requestId: string; apiKey: string | null; noted?: ReturnType<typeof notedForLog> };
 };
 
-export interface RouteText {
+export interface RouteText<Query extends z.ZodObject = z.ZodObject, Body extends z.ZodObject = z.ZodObject> {
   /** A few words for a list, and what a caller must know beyond the schemas. */
   readonly summary: string;
   readonly description?: string;
   /** Heading that the route is listed under. */
   readonly tag: "Organisation" | "Streams" | "Sessions" | "Users" | "Keys" | "Tokens" | "People" | "Documents";
-  readonly query?: z.ZodObject;
+  readonly query?: Query;
   /** JSON body, and whether a request must have one. */
-  readonly body?: z.ZodType;
+  readonly body?: Body;
   readonly bodyRequired?: boolean;
   /** JSON of the 200; null when it is no JSON. */
   readonly answer: z.ZodType | null;
@@ -41,24 +44,40 @@ type HonoPath<P extends string> = P extends `${infer Before}{${infer Param}}${in
   ? `${Before}:${Param}${HonoPath<After>}`
   : P;
 
+/** What a request says, read by the route's schemas. */
+export interface Request<Query extends z.ZodObject, Body extends z.ZodObject> {
+  readonly query: z.output<Query>;
+  readonly body: z.output<Body>;
+}
+
 export interface Routes {
   readonly hono: OpenAPIHono<Env>;
   /** A route that needs a caller; who it is comes with the request. */
-  guarded<Name extends RouteName>(
+  guarded<Name extends RouteName, Query extends z.ZodObject, Body extends z.ZodObject>(
     name: Name,
-    text: RouteText,
-    serve: (c: Context<Env, Path<Name>>, caller: Caller & Actor) => Response | Promise<Response>,
+    text: RouteText<Query, Body>,
+    serve: (
+      c: Context<Env, Path<Name>>,
+      caller: Caller & Actor,
+      request: Request<Query, Body>,
+    ) => Response | Promise<Response>,
   ): void;
   /** A route for anyone. */
-  open<Name extends RouteName>(
+  open<Name extends RouteName, Query extends z.ZodObject, Body extends z.ZodObject>(
     name: Name,
-    text: RouteText,
-    serve: (c: Context<Env, Path<Name>>) => Response | Promise<Response>,
+    text: RouteText<Query, Body>,
+    serve: (c: Context<Env, Path<Name>>, request: Request<Query, Body>) => Response | Promise<Response>,
   ): void;
 }
 
-/** An empty room of routes; hand its `hono` to the application. */
-export function newRoutes(authorise: Authorise): Routes {
+/** What every set of routes stands on. */
+export interface RouteDeps {
+  readonly authorise: Authorise;
+  readonly keptAnswers: KeptAnswers;
+}
+
+/** An empty set of routes; hand its `hono` to the application. A guarded POST is repeatable (M17). */
+export function newRoutes({ authorise, keptAnswers }: RouteDeps): Routes {
   const hono = new OpenAPIHono<Env>();
   return {
     hono,
@@ -71,14 +90,51 @@ export function newRoutes(authorise: Authorise): Routes {
         const caller = await authorise(credentials, action, (known) =>
           noteForLog(c, loggedCaller(known, credentials.sessionId)),
         );
-        return await serve(c as never, { ...caller, requestId: c.get("requestId") });
+        const request = await read(c, text);
+        const answer = () => serve(c as never, { ...caller, requestId: c.get("requestId") }, request);
+        return c.req.method === "POST" ? await answeredOnce(c, keptAnswers, caller, answer) : await answer();
       });
     },
     open(name, text, serve) {
       if (ROUTES[name] !== "anyone") throw new TypeError(`${name} is not for anyone in roles.ts`);
       describe(hono, name, text, null);
-      hono.on(...placeOf(name), (c) => serve(c as never));
+      hono.on(...placeOf(name), async (c) => await serve(c as never, await read(c, text)));
     },
+  };
+}
+
+const NO_QUERY = z.object({});
+const NEXT_PAGE = z.object({
+  "x-next-cursor": z
+    .string()
+    .optional()
+    .openapi({ description: "The cursor of the next page; absent on the last one", example: "WyJzdHJlYW0iLFsxXV0" }),
+  Link: z
+    .string()
+    .optional()
+    .openapi({ description: "The next page", example: '</stream?cursor=WyJzdHJlYW0iLFsxXV0>; rel="next"' }),
+});
+const REPEATABLE = z.object({
+  [IDEMPOTENCY_KEY]: z
+    .string()
+    .min(1)
+    .max(IDEMPOTENCY_KEY_LIMIT)
+    .optional()
+    .openapi({
+      description:
+        "The same request under the same key within 24 hours is done once and answered alike; another request under it " +
+        "is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After",
+      example: "2f1d1f6e-8f3a-4b0e-9f0e-4a5a0c8b7d11",
+    }),
+});
+
+async function read<Query extends z.ZodObject, Body extends z.ZodObject>(
+  c: Context,
+  { query, body }: RouteText<Query, Body>,
+): Promise<Request<Query, Body>> {
+  return {
+    query: readQuery(c, query ?? (NO_QUERY as unknown as Query)),
+    body: body === undefined ? ({} as z.output<Body>) : await readBody(c, body),
   };
 }
 
@@ -86,11 +142,13 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
   const [method, path] = name.split(" ") as [string, string];
   const { summary, description, tag, query, body, bodyRequired = false, answer, answerType = "text/html" } = text;
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, param]) => param as string);
-  const params = z.object(Object.fromEntries(names.map((param) => [param, z.string()])));
+  const params = z.object(Object.fromEntries(names.map((param) => [param, pathParameter(param, path)])));
   const errors = new Set<ErrorStatus>([...(text.errors ?? []), 429, 500, 503]);
   if (body !== undefined) errors.add(400).add(413);
-  if (query !== undefined) errors.add(400);
+  errors.add(400);
   if (action !== null) errors.add(403);
+  const isRepeatable = action !== null && method === "POST";
+  if (isRepeatable) errors.add(409);
   const told = action === null ? "" : `Action \`${action}\`.`;
   hono.openAPIRegistry.registerPath({
     method: method.toLowerCase() as RouteConfig["method"],
@@ -103,6 +161,7 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
     request: {
       ...(names.length > 0 ? { params } : {}),
       ...(query === undefined ? {} : { query }),
+      ...(isRepeatable ? { headers: REPEATABLE } : {}),
       ...(body === undefined
         ? {}
         : { body: { required: bodyRequired, content: { "application/json": { schema: body } } } }),
@@ -110,12 +169,21 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
     responses: {
       200: {
         description: "Done",
+        ...(query !== undefined && "cursor" in query.shape ? { headers: NEXT_PAGE } : {}),
         content:
           answer === null ? { [answerType]: { schema: z.string() } } : { "application/json": { schema: answer } },
       },
-      ...Object.fromEntries([...errors].sort().map((status) => [status, errorResponse(status, tag)])),
+      ...Object.fromEntries([...errors].sort().map((status) => [status, errorResponse(status, path)])),
     },
   });
+}
+
+/** Ids have one type wherever they stand. */
+function pathParameter(name: string, path: string): z.ZodType {
+  if (name === "client_id") return z.int().openapi({ description: "As GET /session gives it", example: 100_482 });
+  const description =
+    name === "file" ? "Name of a file" : `The id, as GET ${path.slice(0, path.indexOf("/{"))} gives it`;
+  return z.string().openapi({ description });
 }
 
 /** `GET /stream/{id}` → getStreamById. */
@@ -160,9 +228,7 @@ export const ErrorBody = z
   .object({
     error: z.object({
       code: z.int().openapi({
-        description:
-          "1002 parameter required, 1003 not unique, 1004 wrong data type, 2001 access denied, 3001 unknown stream, " +
-          "4002 wrong credentials; from 9000 on: 9000 malformed JSON, 9001 invalid webhook URL, 9002 invalid value",
+        description: codesOf("management").join("; "),
         example: 2001,
       }),
       message: z.string().openapi({ example: "Access denied" }),
@@ -177,18 +243,32 @@ export const ErrorBody = z
 export const TokenErrorBody = z
   .object({
     success: z.literal(false),
-    errorCode: z.int().openapi({ example: 1000 }),
+    errorCode: z.int().openapi({ description: codesOf("token").join("; "), example: 1000 }),
     message: z.string().openapi({ example: "Parameter required: streamname" }),
   })
   .openapi("TokenError");
 
-function errorResponse(status: ErrorStatus, tag: RouteText["tag"]) {
-  const schema = tag === "Tokens" ? TokenErrorBody : ErrorBody;
+function errorResponse(status: ErrorStatus, path: string) {
+  const schema = path.startsWith("/webcaster") ? TokenErrorBody : ErrorBody;
   return { description: ERROR_TEXTS[status], content: { "application/json": { schema } } };
 }
 
 /** A time in a record: RFC 3339, UTC, milliseconds. */
 export const Time = z.iso.datetime().openapi({ example: "2026-01-01T00:00:00.000Z" });
+
+/** A time in a request for a token (T1): integer Unix seconds. */
+export const UnixTime = z
+  .number()
+  .refine((given) => Number.isSafeInteger(given) && given >= 0, { params: { type: "integer" } })
+  .nullable()
+  .optional()
+  .openapi({
+    type: ["integer", "null"],
+    description: "Unix time, seconds",
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    example: 1_798_761_600,
+  });
 
 /** The organisation record (M7). */
 export const Organisation = z

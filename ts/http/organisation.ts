@@ -1,8 +1,8 @@
 // /organisation and /organisation/webhook (specification §2; M5–M7).
 import type { Kysely } from "kysely";
-import { BadWebhookUrl, ParameterRequired, WrongDataType } from "../errors.ts";
+import { BadWebhookUrl } from "../errors.ts";
 import { type Actor, changed } from "../organisation/audit.ts";
-import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Caller } from "../organisation/callers.ts";
 import type { Customers } from "../organisation/customers.ts";
 import { setWebhook } from "../organisation/organisations.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
@@ -10,24 +10,24 @@ import { webhookShownTo, withoutQuery } from "../organisation/webhook-url.ts";
 import type { checkWebhookUrl } from "../publish/addresses/address-guard.ts";
 import type { Workbench } from "../publish/webhook/workbench.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
-import { newRoutes, Organisation, type Routes, z } from "./openapi.ts";
-import { readJson } from "./request/request.ts";
+import { newRoutes, Organisation, type RouteDeps, type Routes, z } from "./openapi.ts";
 
 /** Judges a webhook URL at save: null when it may be saved (W21). */
 export type CheckWebhookUrl = typeof checkWebhookUrl;
 
-export function organisationRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-  readonly checkWebhookUrl: CheckWebhookUrl;
-  readonly secrets: Pick<WebhookSecrets, "ensure" | "isSet">;
-  readonly customers: Pick<Customers, "forget">;
-  readonly workbench: Pick<Workbench, "webhookChanged">;
-  readonly config: { readonly dev: boolean };
-}): Routes["hono"] {
+export function organisationRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+    readonly checkWebhookUrl: CheckWebhookUrl;
+    readonly secrets: Pick<WebhookSecrets, "ensure" | "isSet">;
+    readonly customers: Pick<Customers, "forget">;
+    readonly workbench: Pick<Workbench, "webhookChanged">;
+    readonly config: { readonly dev: boolean };
+  },
+): Routes["hono"] {
   const { db, clock, config, secrets, customers, workbench } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
   const record = async (organisation: OrganisationTable, caller: Caller) =>
     organisationRecord(organisation, caller, await secrets.isSet(organisation.id));
 
@@ -50,12 +50,21 @@ export function organisationRoutes(deps: {
       description:
         "The HTTPS address that is asked about every publish. null or an empty string removes it. It must be publicly " +
         "reachable, without user name and fragment, and at most 2048 bytes long; otherwise 400 with code 9001 and a reason.",
-      body: z.object({ webhook: z.string().max(2_048).nullable() }),
+      body: z.object({
+        webhook: z
+          .string()
+          .nullable()
+          .transform((given) => (given === "" ? null : given))
+          .openapi({
+            description: "null or empty: none (M6)",
+            maxLength: 2_048,
+            example: "https://customer.example/publish",
+          }),
+      }),
       bodyRequired: true,
       answer: Organisation,
     },
-    async (c, caller) => {
-      const webhook = webhookOf(await readJson(c));
+    async (c, caller, { body: { webhook } }) => {
       const refusal =
         webhook === null
           ? null
@@ -94,15 +103,6 @@ export function organisationRoutes(deps: {
     if (webhook !== former) workbench.webhookChanged(id, webhook);
     return await record(organisation, caller);
   }
-}
-
-/** The wish of a PUT: a URL, or null to remove the webhook (M6: null or ""). */
-function webhookOf(body: Readonly<Record<string, unknown>>): string | null {
-  const { webhook } = body;
-  if (webhook === undefined) throw new ParameterRequired("webhook");
-  if (webhook === null || webhook === "") return null;
-  if (typeof webhook !== "string") throw new WrongDataType("webhook", "string");
-  return webhook;
 }
 
 /** The organisation as callers see it (M7). */

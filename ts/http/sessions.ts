@@ -1,30 +1,26 @@
 // /session: publishes that run now, in this process: list, show, kick, upstreams for as long as they run.
-import type { Context } from "hono";
 import type { Kysely } from "kysely";
-import {
-  InvalidValue,
-  OperatorsUpstream,
-  ParameterRequired,
-  UnknownRecord,
-  UnknownUpstream,
-  WrongDataType,
-} from "../errors.ts";
+import { InvalidValue, OperatorsUpstream, UnknownRecord, UnknownUpstream } from "../errors.ts";
 import type { PlayerStatus } from "../media.ts";
 import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
-import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Caller } from "../organisation/callers.ts";
 import { BITRATE_LIMIT_KBPS } from "../organisation/settings.ts";
 import { streamsWithTag } from "../organisation/streams.ts";
 import { readUpstreamLabel, UPSTREAM_LABEL_LIMIT } from "../organisation/upstreams.ts";
 import type { LiveSession, LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, type Routes, Time, z } from "./openapi.ts";
-import { optionalText, quantityOf, readJson } from "./request/request.ts";
+import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
+import { requiredText, text, wholeNumber } from "./request/schema.ts";
 
 /** Of one page. */
 const QUANTITY = { standard: 1_000, most: 1_000 } as const;
 /** Longest reason for the broadcaster, characters, and what it is without one. */
 const REASON_LIMIT = 200;
+const BAD_REASON = `must be at most ${REASON_LIMIT} printable ASCII characters`;
 const REASON = "Publish was ended by the operator";
+const BAD_BITRATE = `must be 0 to ${BITRATE_LIMIT_KBPS}`;
+const Page = cursorOf("session", z.tuple([z.int()]));
 
 const Upstream = z
   .object({
@@ -82,27 +78,34 @@ const SessionWithDiagnostics = z
   })
   .openapi("SessionWithDiagnostics");
 
-export function sessionRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-  readonly sessions: LiveSessions;
-}): Routes["hono"] {
+export function sessionRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+    readonly sessions: LiveSessions;
+  },
+): Routes["hono"] {
   const { db, clock, sessions } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "GET /session",
     {
       tag: "Sessions",
       summary: "Publishes that run now, oldest first",
-      description: `At most ${QUANTITY.most}; \`after\` is the client_id of the last one of the page before.`,
-      query: z.object({ quantity: z.coerce.number().int().optional(), after: z.coerce.number().int().optional() }),
+      query: z.object({
+        ...pageQuery(QUANTITY, Page),
+        after: wholeNumber({ type: "client_id" })
+          .optional()
+          .openapi({ deprecated: true, description: "The client_id of the last one of the page before" }),
+      }),
       answer: z.array(Session),
     },
-    async (c, caller) => {
-      const page = { after: afterOf(c), quantity: quantityOf(c, QUANTITY), isMeant: await scopeOf(caller) };
-      return c.json(sessions.list(caller.organisation.id, page).map(sessionRecord));
+    async (c, caller, { query: { quantity, cursor, after = 0 } }) => {
+      const page = { after: cursor?.[0] ?? after, quantity: quantity + 1, isMeant: await scopeOf(caller) };
+      const positionOf = ({ clientId }: LiveSession): [number] => [clientId];
+      const found = sessions.list(caller.organisation.id, page);
+      return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(sessionRecord));
     },
   );
 
@@ -122,13 +125,19 @@ export function sessionRoutes(deps: {
       tag: "Sessions",
       summary: "End a publish",
       description: "The broadcaster may come back at once; to keep it out, lock the stream.",
-      body: z.object({ reason: z.string().max(REASON_LIMIT).nullable().optional() }),
+      body: z.object({
+        reason: text()
+          .refine((given) => /^[\x20-\x7e]*$/.test(given) && given.length <= REASON_LIMIT, BAD_REASON)
+          .nullable()
+          .optional()
+          .openapi({ description: "What the broadcaster is told", maxLength: REASON_LIMIT, example: "Off air" }),
+      }),
       answer: Session,
       errors: [404],
     },
-    async (c, caller) => {
+    async (c, caller, { body }) => {
       const session = await find(caller, c.req.param("client_id"));
-      const reason = reasonOf(await readJson(c));
+      const reason = body.reason ?? REASON;
       await record(caller, { action: "session.kick", subject: session.streamId, detail: detailOf(session) });
       if (!sessions.kick(session.organisationId, session.clientId, reason)) throw new UnknownRecord("session");
       return c.json(sessionRecord(session));
@@ -143,14 +152,19 @@ export function sessionRoutes(deps: {
       description:
         "The sender is told to stay below it within a second, until the publish ends; 0 takes the limit away. What the " +
         "deployment, the plan and the organisation allow holds all the same. An RTMP encoder cannot be told.",
-      body: z.object({ max_bitrate_kbps: z.int().min(0).max(BITRATE_LIMIT_KBPS) }),
+      body: z.object({
+        max_bitrate_kbps: z
+          .int()
+          .min(0, BAD_BITRATE)
+          .max(BITRATE_LIMIT_KBPS, BAD_BITRATE)
+          .openapi({ description: "0: no limit of its own", example: 2_500 }),
+      }),
       bodyRequired: true,
       answer: Session,
       errors: [404],
     },
-    async (c, caller) => {
+    async (c, caller, { body: { max_bitrate_kbps: kbps } }) => {
       const session = await find(caller, c.req.param("client_id"));
-      const kbps = bitrateOf(await readJson(c));
       const outcome = sessions.limitBitrate(session.organisationId, session.clientId, kbps);
       if (outcome === "not_running") throw new UnknownRecord("session");
       if (outcome === "cannot_be_told") throw new InvalidValue("client_id", "came by RTMP, which has no word for it");
@@ -168,20 +182,19 @@ export function sessionRoutes(deps: {
       description:
         "Until the publish ends or the upstream is removed. The URL may hold a stream key; it is not shown again.",
       body: z.object({
-        url: z.string().max(2_048).openapi({ example: "rtmp://upstream.example/live/key" }),
-        label: z.string().max(UPSTREAM_LABEL_LIMIT).nullable().optional(),
+        url: requiredText().openapi({ maxLength: 2_048, example: "rtmp://upstream.example/live/key" }),
+        label: text()
+          .nullable()
+          .optional()
+          .openapi({ description: "What to call it", maxLength: UPSTREAM_LABEL_LIMIT, example: "Backup" }),
       }),
       bodyRequired: true,
       answer: Session,
       errors: [404],
     },
-    async (c, caller) => {
+    async (c, caller, { body: { url, label = null } }) => {
       const session = await find(caller, c.req.param("client_id"));
-      const body = await readJson(c);
-      const { url } = body;
-      if (url === undefined || url === null || url === "") throw new ParameterRequired("url");
-      if (typeof url !== "string") throw new WrongDataType("url", "string");
-      const wanted = { url, label: readUpstreamLabel(optionalText(body, "label")) };
+      const wanted = { url, label: readUpstreamLabel(label) };
       if (!(await sessions.addUpstream(session.organisationId, session.clientId, wanted))) {
         throw new UnknownRecord("session");
       }
@@ -229,30 +242,7 @@ export function sessionRoutes(deps: {
   }
 }
 
-function afterOf(c: Context): number {
-  const after = c.req.query("after") ?? "0";
-  if (!/^\d{1,16}$/.test(after)) throw new WrongDataType("after", "client_id");
-  return Number(after);
-}
-
 const detailOf = ({ clientId, name }: LiveSession) => ({ client_id: clientId, name });
-
-function bitrateOf({ max_bitrate_kbps: kbps }: Readonly<Record<string, unknown>>): number {
-  if (kbps === undefined || kbps === null) throw new ParameterRequired("max_bitrate_kbps");
-  if (typeof kbps !== "number" || !Number.isInteger(kbps)) throw new WrongDataType("max_bitrate_kbps", "integer");
-  if (kbps < 0 || kbps > BITRATE_LIMIT_KBPS)
-    throw new InvalidValue("max_bitrate_kbps", `must be 0 to ${BITRATE_LIMIT_KBPS}`);
-  return kbps;
-}
-
-function reasonOf(body: Readonly<Record<string, unknown>>): string {
-  const reason = optionalText(body, "reason");
-  if (reason === null) return REASON;
-  if (!/^[\x20-\x7e]*$/.test(reason) || reason.length > REASON_LIMIT) {
-    throw new InvalidValue("reason", `must be at most ${REASON_LIMIT} printable ASCII characters`);
-  }
-  return reason;
-}
 
 function sessionRecord(session: LiveSession): z.infer<typeof Session> {
   const { video, audio } = session.tracks;

@@ -2,9 +2,9 @@
 import type { Context } from "hono";
 import type { Kysely } from "kysely";
 import type { Config } from "../config.ts";
-import { InvalidValue, ParameterRequired, WrongDataType } from "../errors.ts";
+import { InvalidValue } from "../errors.ts";
 import { changed } from "../organisation/audit.ts";
-import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Caller } from "../organisation/callers.ts";
 import type { RouteName } from "../organisation/roles.ts";
 import {
   createStream,
@@ -21,19 +21,29 @@ import {
 } from "../organisation/streams.ts";
 import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
-import { newRoutes, type Routes, Stream, Tags, z } from "./openapi.ts";
-import { baseUrlOf, quantityOf, readJson } from "./request/request.ts";
+import { newRoutes, type RouteDeps, type Routes, Stream, z } from "./openapi.ts";
+import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
+import { baseUrlOf } from "./request/request.ts";
+import { text } from "./request/schema.ts";
 
 /** States a list can be asked for. */
 const LISTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
 
+const Page = cursorOf("stream", z.tuple([z.int(), text()]));
+/** Tags as a request gives them; null: none. */
+const GivenTags = z
+  .array(text({ most: TAG_LENGTH_LIMIT }))
+  .max(TAGS_LIMIT, `must be at most ${TAGS_LIMIT}`)
+  .nullable()
+  .transform((tags): readonly string[] => tags ?? [])
+  .openapi({ example: ["studio-1"] });
+
 /** What the broadcaster of a stopped, locked or deleted stream is told. */
 const KICKED = "Stream was stopped";
 
-interface StreamDeps {
+interface StreamDeps extends RouteDeps {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
-  readonly authorise: Authorise;
   readonly config: Pick<Config, "http" | "ingest">;
   readonly sessions: Pick<LiveSessions, "kickStream">;
   /** The port RTMP is served on. */
@@ -42,7 +52,7 @@ interface StreamDeps {
 
 export function streamRoutes(deps: StreamDeps): Routes["hono"] {
   const { db, clock, sessions } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "POST /stream",
@@ -52,11 +62,11 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       description:
         "No body is needed. Members that are not known are ignored. Without a webhook, and without require_token in " +
         "/organisation/settings, whoever knows the name publishes; whoever knows it plays.",
-      body: z.object({ tags: Tags.optional() }),
+      body: z.object({ tags: GivenTags.optional() }),
       answer: Stream,
     },
-    async (c, caller) => {
-      const tags = withScope(tagsOf(await readJson(c)), caller);
+    async (c, caller, { body }) => {
+      const tags = withScope(body.tags ?? [], caller);
       const now = clock.now();
       const change = ({ id, name }: StreamTable) => ({ action: "stream.create", subject: id, detail: { name, tags } });
       const stream = await changed(db, caller, now, change, (trx) => createStream(trx, caller.organisation, tags, now));
@@ -70,20 +80,22 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       tag: "Streams",
       summary: "List streams, newest first",
       query: z.object({
-        quantity: z
-          .int()
-          .min(1)
+        ...pageQuery({ standard: QUANTITY_DEFAULT, most: QUANTITY_LIMIT }, Page),
+        state: z.enum(LISTED_STATES).optional().openapi({ description: "Only streams in this state", example: "live" }),
+        "tags[]": z
+          .array(text())
           .optional()
-          .openapi({ description: `Default ${QUANTITY_DEFAULT}, at most ${QUANTITY_LIMIT}` }),
-        state: z.enum(LISTED_STATES).optional(),
-        "tags[]": z.array(z.string()).optional().openapi({ description: "Only streams with all of these tags" }),
+          .openapi({ description: "Only streams with all of these tags", example: ["studio-1"] }),
       }),
       answer: z.array(Stream),
     },
-    async (c, { organisation, scopeTag }) => {
-      const filter = filterOf(c);
-      const tags = scopeTag === null ? filter.tags : [...filter.tags, scopeTag];
-      const streams = await listStreams(db, organisation.id, { ...filter, tags });
+    async (c, { organisation, scopeTag }, { query: { quantity, cursor = null, state = null, ...query } }) => {
+      const tags = [...(query["tags[]"] ?? []), ...(scopeTag === null ? [] : [scopeTag])];
+      const [createdAt, id] = cursor ?? [];
+      const behind = createdAt === undefined || id === undefined ? null : { createdAt, id };
+      const found = await listStreams(db, organisation.id, { quantity: quantity + 1, behind, state, tags });
+      const positionOf = (stream: StreamTable): [number, string] => [Number(stream.created_at), stream.id];
+      const streams = pageOf(c, found, { quantity, cursor: Page, positionOf });
       return c.json(streams.map((stream) => streamRecord(stream, ingestOf(c, deps))));
     },
   );
@@ -99,16 +111,14 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
     {
       tag: "Streams",
       summary: "Replace the tags of a stream",
-      body: z.object({ tags: Tags }),
+      body: z.object({ tags: GivenTags }),
       bodyRequired: true,
       answer: Stream,
       errors: [404],
     },
-    async (c, caller) => {
+    async (c, caller, { body }) => {
       const stream = await find(caller, c.req.param("id"));
-      const body = await readJson(c);
-      if (body["tags"] === undefined) throw new ParameterRequired("tags");
-      const tags = withScope(tagsOf(body), caller);
+      const tags = withScope(body.tags, caller);
       const now = clock.now();
       const change = { action: "stream.tag", subject: stream.id, detail: { tags } };
       const tagged = await changed(db, caller, now, change, (trx) => setTags(trx, stream, tags, now));
@@ -154,29 +164,6 @@ function withScope(tags: readonly string[], { scopeTag }: Caller): readonly stri
   if (scopeTag === null || tags.includes(scopeTag)) return tags;
   if (tags.length >= TAGS_LIMIT) throw new InvalidValue("tags", `must be at most ${TAGS_LIMIT}`);
   return [...tags, scopeTag];
-}
-
-function tagsOf({ tags }: Readonly<Record<string, unknown>>): readonly string[] {
-  if (tags === undefined || tags === null) return [];
-  const isList = Array.isArray(tags) && tags.every((tag) => typeof tag === "string");
-  if (!isList) throw new WrongDataType("tags", "array of string");
-  if (tags.length > TAGS_LIMIT) throw new InvalidValue("tags", `must be at most ${TAGS_LIMIT}`);
-  if (tags.some((tag) => [...tag].length > TAG_LENGTH_LIMIT)) {
-    throw new InvalidValue("tags", `must not be longer than ${TAG_LENGTH_LIMIT} characters`);
-  }
-  if (tags.some((tag) => tag.includes("\0"))) throw new InvalidValue("tags", "must not contain NUL");
-  if (tags.some((tag) => !tag.isWellFormed())) throw new InvalidValue("tags", "must be well-formed Unicode");
-  return tags;
-}
-
-function filterOf(c: Context) {
-  const quantity = quantityOf(c, { standard: QUANTITY_DEFAULT, most: QUANTITY_LIMIT });
-  const wanted = c.req.query("state");
-  const state = wanted === undefined ? null : LISTED_STATES.find((known) => known === wanted);
-  if (state === undefined) throw new InvalidValue("state", `must be one of ${LISTED_STATES.join(", ")}`);
-  const tags = c.req.queries("tags[]") ?? [];
-  if (tags.some((tag) => tag.includes("\0"))) throw new InvalidValue("tags[]", "must not contain NUL");
-  return { quantity, state, tags };
 }
 
 /** Where a stream is published to and played from. */

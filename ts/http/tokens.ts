@@ -1,33 +1,32 @@
 // /stream/{id}/play-token: tokens for players (R3). /webcaster/revoke: tokens that must hold no more, and the broadcasts
 // they opened (T7).
 import type { Kysely } from "kysely";
-import { InvalidValue, ParameterRequired, UnknownStream, WrongDataType } from "../errors.ts";
+import { InvalidValue, ParameterRequired, UnknownStream } from "../errors.ts";
 import { changed } from "../organisation/audit.ts";
-import type { Authorise } from "../organisation/callers.ts";
 import { findStream } from "../organisation/streams.ts";
 import type { Schema } from "../store/schema.ts";
-import { expiryOf } from "../token/expiry.ts";
+import { checkExpiry } from "../token/expiry.ts";
 import { jtiWithin, type Revocations, revokeStream, revokeToken } from "../token/revocations.ts";
 import { PLAY_VALIDITY_DEFAULT_S, type Tokens } from "../token/tokens.ts";
-import { newRoutes, type Routes, z } from "./openapi.ts";
-import { readJson } from "./request/request.ts";
+import { newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
+import { text } from "./request/schema.ts";
 
 /** Names of which a request gives exactly one. */
 const WAYS = ["token", "jti", "streamname"] as const;
 /** Longest jti that is taken, characters; ours have 36. */
 const JTI_LENGTH_LIMIT = 128;
+const Way = text().nullable().optional();
 
-interface TokenRoutesDeps {
+interface TokenRoutesDeps extends RouteDeps {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
-  readonly authorise: Authorise;
   readonly tokens: Tokens;
   readonly revocations?: Revocations;
 }
 
 export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
   const { db, clock, tokens, revocations } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "POST /stream/{id}/play-token",
@@ -37,7 +36,7 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
       description:
         "Wanted by RTMP players where play is token in /organisation/settings. exp is in Unix seconds: a day from now " +
         "without it, at most 365 days. Who plays already goes on when the token expires or is revoked.",
-      body: z.object({ exp: z.int().min(0).nullable().optional() }),
+      body: z.object({ exp: UnixTime }),
       answer: z.object({
         token: z.string(),
         exp: z.int(),
@@ -48,10 +47,11 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
       }),
       errors: [404],
     },
-    async (c, { organisation, scopeTag }) => {
+    async (c, { organisation, scopeTag }, { body }) => {
       const { name } = await findStream(db, organisation.id, c.req.param("id"), scopeTag);
       const now = tokens.now();
-      const exp = expiryOf(await readJson(c), now) ?? now + PLAY_VALIDITY_DEFAULT_S;
+      const exp = body.exp ?? now + PLAY_VALIDITY_DEFAULT_S;
+      checkExpiry(exp, now);
       const token = await tokens.issueForPlay({ streamname: name, exp, org: organisation.hash });
       return c.json({ token, exp, streamname: `${name}?token=${token}` });
     },
@@ -67,9 +67,9 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
         "(without arguments) of your organisation: every token issued for it so far; later ones hold. Running " +
         "broadcasts that such a token opened end.",
       body: z.object({
-        token: z.string().optional(),
-        jti: z.string().max(JTI_LENGTH_LIMIT).optional(),
-        streamname: z.string().optional().openapi({ example: "Ab1Cd-9XyZ0" }),
+        token: Way.openapi({ description: "A web token or a play token" }),
+        jti: Way.openapi({ description: "The jti of a token", maxLength: JTI_LENGTH_LIMIT }),
+        streamname: Way.openapi({ description: "Without arguments", example: "Ab1Cd-9XyZ0" }),
       }),
       bodyRequired: true,
       answer: z.object({
@@ -78,9 +78,9 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
       }),
       errors: [404],
     },
-    async (c, caller) => {
+    async (c, caller, { body }) => {
       const { organisation } = caller;
-      const { way, text } = wishOf(await readJson(c));
+      const { way, text } = wayOf(body);
       const now = clock.now();
       let data: { readonly jti: string } | { readonly streamname: string };
       if (way === "streamname") {
@@ -108,7 +108,7 @@ export function tokenRoutes(deps: TokenRoutesDeps): Routes["hono"] {
   return routes.hono;
 }
 
-function wishOf(body: Readonly<Record<string, unknown>>): {
+function wayOf(body: Readonly<Partial<Record<(typeof WAYS)[number], string | null | undefined>>>): {
   readonly way: (typeof WAYS)[number];
   readonly text: string;
 } {
@@ -116,9 +116,7 @@ function wishOf(body: Readonly<Record<string, unknown>>): {
   const [way] = given;
   if (way === undefined) throw new ParameterRequired("token, jti or streamname");
   if (given.length > 1) throw new InvalidValue(given.join(" and "), "exclude each other");
-  const text = body[way];
-  if (typeof text !== "string") throw new WrongDataType(way, "string");
-  if (!text.isWellFormed() || text.includes("\0")) throw new InvalidValue(way, "must be well-formed text");
+  const text = body[way] ?? "";
   if (way === "jti" && text.length > JTI_LENGTH_LIMIT) {
     throw new InvalidValue(way, `must not be longer than ${JTI_LENGTH_LIMIT} characters`);
   }

@@ -1,8 +1,8 @@
 // /stream/{id}/upstream: where a stream is always pushed to. A running publish of it follows at once.
 import type { Kysely } from "kysely";
-import { InvalidValue, ParameterRequired, WrongDataType } from "../errors.ts";
+import { InvalidValue } from "../errors.ts";
 import { type Change, changed } from "../organisation/audit.ts";
-import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Caller } from "../organisation/callers.ts";
 import { findStream } from "../organisation/streams.ts";
 import {
   readUpstreamLabel,
@@ -13,16 +13,15 @@ import {
 import type { LiveSessions, LiveUpstream } from "../publish/live-sessions.ts";
 import { maskedKey, shownUpstream } from "../publish/upstreams/upstream-url.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, type Routes, Time, z } from "./openapi.ts";
-import { optionalText, readJson } from "./request/request.ts";
+import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { requiredText, text } from "./request/schema.ts";
 
 /** Judges a URL at save (W21): null, or why not. `owner`: the organisation that asks. */
 export type CheckUpstreamUrl = (url: string, owner: string) => Promise<null | { readonly reason: string }>;
 
-interface UpstreamDeps {
+interface UpstreamDeps extends RouteDeps {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
-  readonly authorise: Authorise;
   readonly streamUpstreams: StreamUpstreams;
   readonly checkUpstreamUrl: CheckUpstreamUrl;
   readonly sessions: Pick<LiveSessions, "followStream" | "upstreamsOf">;
@@ -54,7 +53,7 @@ const Upstream = z
 
 export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
   const { db, clock, streamUpstreams, sessions } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "GET /stream/{id}/upstream",
@@ -74,23 +73,21 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
       summary: "Push a stream to one more upstream",
       description: "Every publish of the stream is pushed there from now on, a running one at once.",
       body: z.object({
-        url: z.string().max(2048).openapi({ example: "rtmps://live.example/app/stream-key?token=1" }),
-        label: z
-          .string()
-          .max(UPSTREAM_LABEL_LIMIT)
-          .nullable()
-          .optional()
-          .openapi({ description: "What to call it: printable characters", example: "Main channel" }),
+        url: requiredText().openapi({ maxLength: 2_048, example: "rtmps://live.example/app/stream-key?token=1" }),
+        label: text().nullable().optional().openapi({
+          description: "What to call it: printable characters",
+          maxLength: UPSTREAM_LABEL_LIMIT,
+          example: "Main channel",
+        }),
       }),
       bodyRequired: true,
       answer: Upstream,
       errors: [404],
     },
-    async (c, caller) => {
+    async (c, caller, { body: { url, label = null } }) => {
       const { organisation } = caller;
       const { id } = await find(caller, c.req.param("id"));
-      const body = await readJson(c);
-      const wanted = { url: urlOf(body), label: readUpstreamLabel(optionalText(body, "label")) };
+      const wanted = { url, label: readUpstreamLabel(label) };
       const refusal = await deps.checkUpstreamUrl(wanted.url, organisation.id);
       if (refusal !== null) throw new InvalidValue("url", refusal.reason);
       const now = clock.now();
@@ -130,12 +127,6 @@ export function upstreamRoutes(deps: UpstreamDeps): Routes["hono"] {
   async function find({ organisation, scopeTag }: Caller, id: string) {
     return await findStream(db, organisation.id, id, scopeTag);
   }
-}
-
-function urlOf({ url }: Readonly<Record<string, unknown>>): string {
-  if (url === undefined || url === null || url === "") throw new ParameterRequired("url");
-  if (typeof url !== "string") throw new WrongDataType("url", "string");
-  return url;
 }
 
 /** For the audit log, which is no place for a stream key. */

@@ -1,12 +1,11 @@
 // /organisation/usage: bytes per stream and day, the same measure as in publish_done (W8).
-import type { Context } from "hono";
 import type { Kysely } from "kysely";
-import { InvalidValue, WrongDataType } from "../errors.ts";
-import type { Authorise } from "../organisation/callers.ts";
-import { readUsage, USAGE_SPAN_LIMIT_DAYS } from "../organisation/usage.ts";
+import { InvalidValue } from "../errors.ts";
+import { readUsage, USAGE_SPAN_LIMIT_DAYS, type UsageOfDay } from "../organisation/usage.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, type Routes, z } from "./openapi.ts";
-import { quantityOf, storableQuery } from "./request/request.ts";
+import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
+import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
+import { text } from "./request/schema.ts";
 
 const DAY_MS = 86_400_000;
 /** Days that are told when nothing else is asked for. */
@@ -19,6 +18,17 @@ const bytes = {
   bytes_out: z.int().openapi({ description: "The same measure, handed to upstreams and players" }),
 };
 const Day = z.string().openapi({ description: "A day in UTC", example: "2026-01-31" });
+/** Days and where a page begins, as a request gives them. */
+const GivenDay = z
+  .string()
+  .refine((given) => msOfDay(given) !== null, { params: { type: "day (YYYY-MM-DD)" } })
+  .transform((given) => msOfDay(given) ?? 0)
+  .openapi({ type: "string", format: "date", example: "2026-01-31" });
+const AFTER = /^(\d{4}-\d\d-\d\d)\/([\w -]{1,64})$/;
+const After = text()
+  .refine((given) => AFTER.test(given), { params: { type: "next of a page" } })
+  .transform((given) => given.split("/"));
+const Page = cursorOf("usage", z.tuple([text(), text()]));
 const Usage = z
   .object({
     from: Day,
@@ -29,12 +39,13 @@ const Usage = z
   })
   .openapi("Usage");
 
-export function usageRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-}): Routes["hono"] {
-  const routes = newRoutes(deps.authorise);
+export function usageRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+  },
+): Routes["hono"] {
+  const routes = newRoutes(deps);
   routes.guarded(
     "GET /organisation/usage",
     {
@@ -45,21 +56,22 @@ export function usageRoutes(deps: {
         `bytes_out of its publish_done. Default: the last ${SPAN_DEFAULT_DAYS} days; at most ${USAGE_SPAN_LIMIT_DAYS}. ` +
         `\`total\` is of the whole span, \`days\` a page of at most ${QUANTITY.most}.`,
       query: z.object({
-        from: Day.optional(),
-        to: Day.optional(),
-        stream: z.string().optional(),
-        quantity: z.coerce.number().int().optional(),
-        after: z.string().optional(),
+        ...pageQuery(QUANTITY, Page),
+        from: GivenDay.optional().openapi({ description: "The first day" }),
+        to: GivenDay.optional().openapi({ description: "The last day; today without it" }),
+        stream: text().optional().openapi({ description: "Id of a stream: only its bytes" }),
+        after: After.optional().openapi({ deprecated: true, description: "`next` of the page before" }),
       }),
       answer: Usage,
     },
-    async (c, { organisation, scopeTag }) => {
-      const span = spanOf(c, deps.clock.now());
-      const stream = storableQuery(c, "stream");
-      const quantity = quantityOf(c, QUANTITY);
-      const page = { after: afterOf(c), quantity: quantity + 1 };
+    async (c, { organisation, scopeTag }, { query: { quantity, cursor, stream = null, ...query } }) => {
+      const span = spanOf(query, deps.clock.now());
+      const [day, id] = cursor ?? query.after ?? [];
+      const after = day === undefined || id === undefined ? null : { day, stream: id };
+      const page = { after, quantity: quantity + 1 };
       const { total, days } = await readUsage(deps.db, organisation.id, { ...span, stream, tag: scopeTag, ...page });
-      const shown = days.slice(0, quantity);
+      const positionOf = (row: UsageOfDay): [string, string] => [row.day, row.stream];
+      const shown = pageOf(c, days, { quantity, cursor: Page, positionOf });
       const last = days.length > quantity ? shown.at(-1) : undefined;
       return c.json({ ...span, total, days: shown, next: last === undefined ? null : `${last.day}/${last.stream}` });
     },
@@ -67,9 +79,13 @@ export function usageRoutes(deps: {
   return routes.hono;
 }
 
-function spanOf(c: Context, now: number): { readonly from: string; readonly to: string } {
-  const to = dayOf(c, "to") ?? now;
-  const from = dayOf(c, "from") ?? to - (SPAN_DEFAULT_DAYS - 1) * DAY_MS;
+/** `from` and `to`: epoch ms. */
+function spanOf(
+  given: { readonly from?: number | undefined; readonly to?: number | undefined },
+  now: number,
+): { readonly from: string; readonly to: string } {
+  const to = given.to ?? now;
+  const from = given.from ?? to - (SPAN_DEFAULT_DAYS - 1) * DAY_MS;
   if (from > to) throw new InvalidValue("from", "must not be after to");
   if (to - from >= USAGE_SPAN_LIMIT_DAYS * DAY_MS) {
     throw new InvalidValue("from", `must be within ${USAGE_SPAN_LIMIT_DAYS} days of to`);
@@ -77,22 +93,11 @@ function spanOf(c: Context, now: number): { readonly from: string; readonly to: 
   return { from: dayText(from), to: dayText(to) };
 }
 
-/** As `next` gave it. */
-function afterOf(c: Context): { readonly day: string; readonly stream: string } | null {
-  const after = storableQuery(c, "after");
-  if (after === null) return null;
-  const [, day, stream] = /^(\d{4}-\d\d-\d\d)\/([\w -]{1,64})$/.exec(after) ?? [];
-  if (day === undefined || stream === undefined) throw new WrongDataType("after", "next of a page");
-  return { day, stream };
-}
-
-function dayOf(c: Context, name: string): number | null {
-  const text = c.req.query(name);
-  if (text === undefined) return null;
+/** A day as epoch ms; null for text that is none. */
+function msOfDay(text: string): number | null {
   const ms = /^(19|2\d)\d\d-\d\d-\d\d$|^2\d{3}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
   // Dates like 2026-02-31 are moved to March by some readers.
-  if (Number.isNaN(ms) || dayText(ms) !== text) throw new WrongDataType(name, "day (YYYY-MM-DD)");
-  return ms;
+  return Number.isNaN(ms) || dayText(ms) !== text ? null : ms;
 }
 
 function dayText(ms: number): string {

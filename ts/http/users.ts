@@ -1,12 +1,12 @@
 // /organisation/user: the people of an organisation and their roles (M4). Administrators only.
 import type { Kysely } from "kysely";
 import { changed } from "../organisation/audit.ts";
-import type { Authorise } from "../organisation/callers.ts";
 import { checkPassword, hashPassword } from "../organisation/passwords.ts";
-import { addPerson, changePerson, listPeople, readEmail, removePerson } from "../organisation/people.ts";
+import { addPerson, changePerson, listPeople, PEOPLE_LIMIT, readEmail, removePerson } from "../organisation/people.ts";
 import type { PersonTable, Schema } from "../store/schema.ts";
-import { newRoutes, Role, type Routes, Time, z } from "./openapi.ts";
-import { optionalText, readJson, requiredText, roleOf } from "./request/request.ts";
+import { newRoutes, Role, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
+import { requiredText, text } from "./request/schema.ts";
 
 const User = z
   .object({
@@ -18,21 +18,43 @@ const User = z
     last_login_at: Time.nullable(),
   })
   .openapi("User");
-const Email = z.string().max(254).openapi({ example: "ada@customer.example" });
-const Password = z.string().min(12).max(256);
+const Email = requiredText()
+  .transform((given) => readEmail("email", given))
+  .openapi({ maxLength: 254, example: "ada@customer.example" });
+const Password = requiredText()
+  .transform((given) => {
+    checkPassword("password", given);
+    return given;
+  })
+  .openapi({ minLength: 12, maxLength: 256, example: "correct horse battery staple" });
+/** Of one page: as many as there may be. */
+const QUANTITY = { standard: PEOPLE_LIMIT, most: PEOPLE_LIMIT } as const;
+const Page = cursorOf("user", z.tuple([z.int(), text()]));
 
-export function userRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-}): Routes["hono"] {
+export function userRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+  },
+): Routes["hono"] {
   const { db, clock } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "GET /organisation/user",
-    { tag: "Users", summary: "People, oldest first", answer: z.array(User) },
-    async (c, { organisation }) => c.json((await listPeople(db, organisation.id)).map(userRecord)),
+    {
+      tag: "Users",
+      summary: "People, oldest first",
+      query: z.object(pageQuery(QUANTITY, Page)),
+      answer: z.array(User),
+    },
+    async (c, { organisation }, { query: { quantity, cursor } }) => {
+      const [createdAt, id] = cursor ?? [];
+      const behind = createdAt === undefined || id === undefined ? null : { createdAt, id };
+      const found = await listPeople(db, organisation.id, { behind, quantity: quantity + 1 });
+      const positionOf = (person: PersonTable): [number, string] => [Number(person.created_at), person.id];
+      return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(userRecord));
+    },
   );
 
   routes.guarded(
@@ -45,12 +67,7 @@ export function userRoutes(deps: {
       bodyRequired: true,
       answer: User,
     },
-    async (c, caller) => {
-      const body = await readJson(c);
-      const email = readEmail("email", requiredText(body, "email"));
-      const password = requiredText(body, "password");
-      checkPassword("password", password);
-      const role = roleOf(requiredText(body, "role"));
+    async (c, caller, { body: { email, password, role } }) => {
       const password_hash = await hashPassword(password);
       const now = clock.now();
       const person = { organisation_id: caller.organisation.id, email, role, password_hash };
@@ -66,17 +83,13 @@ export function userRoutes(deps: {
       summary: "Change role or password",
       description:
         "What is not given stays. A new password ends the person's sessions. One administrator always stays.",
-      body: z.object({ role: Role.optional(), password: Password.optional() }),
+      body: z.object({ role: Role.nullable().optional(), password: Password.nullable().optional() }),
       bodyRequired: true,
       answer: User,
       errors: [404],
     },
-    async (c, caller) => {
+    async (c, caller, { body: { role = null, password = null } }) => {
       const id = c.req.param("id");
-      const body = await readJson(c);
-      const [wanted, password] = [optionalText(body, "role"), optionalText(body, "password")];
-      const role = wanted === null ? null : roleOf(wanted);
-      if (password !== null) checkPassword("password", password);
       const passwordHash = password === null ? null : await hashPassword(password);
       const now = clock.now();
       const detail = { ...(role === null ? {} : { role }), ...(password === null ? {} : { password: "changed" }) };

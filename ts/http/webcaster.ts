@@ -1,12 +1,11 @@
 // /webcaster and /webcaster/verify: web tokens (specification §5, §6; T1–T5).
 import { cors } from "hono/cors";
-import { InvalidValue, ParameterRequired, WrongDataType } from "../errors.ts";
-import type { Authorise } from "../organisation/callers.ts";
-import { expiryOf, unixTimeOf } from "../token/expiry.ts";
+import { InvalidValue } from "../errors.ts";
+import { checkExpiry } from "../token/expiry.ts";
 import { type Tokens, VALIDITY_DEFAULT_S } from "../token/tokens.ts";
-import { newRoutes, type Routes, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
 import { noteForLog } from "./request/caller.ts";
-import { readJson } from "./request/request.ts";
+import { requiredText } from "./request/schema.ts";
 
 /** Longest stream name and ingest URL in a token (T2), bytes. */
 const CLAIM_LIMIT_BYTES = 2_048;
@@ -14,11 +13,16 @@ const CLAIM_LIMIT_BYTES = 2_048;
 const PREFLIGHT_AGE_S = 600;
 
 const Token = z.object({ success: z.literal(true), data: z.object({ token: z.string() }) });
-const UnixTime = z.int().min(0).nullable().optional();
+const Claim = requiredText()
+  .refine(
+    (given) => Buffer.byteLength(given) <= CLAIM_LIMIT_BYTES,
+    `must not be longer than ${CLAIM_LIMIT_BYTES} bytes`,
+  )
+  .openapi({ maxLength: CLAIM_LIMIT_BYTES });
 
-export function webcasterRoutes(deps: { readonly authorise: Authorise; readonly tokens: Tokens }): Routes["hono"] {
+export function webcasterRoutes(deps: RouteDeps & { readonly tokens: Tokens }): Routes["hono"] {
   const { tokens } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "POST /webcaster",
@@ -28,16 +32,19 @@ export function webcasterRoutes(deps: { readonly authorise: Authorise; readonly 
       description:
         "exp and nbf are Unix seconds; without them the token holds from now on for a week, at most 365 days.",
       body: z.object({
-        streamname: z.string().min(1).openapi({ example: "Ab1Cd-9XyZ0" }),
-        ingesturl: z.string().min(1).openapi({ example: "rtmp://ingest.example/live" }),
+        streamname: Claim.openapi({ example: "Ab1Cd-9XyZ0" }),
+        ingesturl: Claim.openapi({ example: "rtmp://ingest.example/live" }),
         exp: UnixTime,
         nbf: UnixTime,
       }),
       bodyRequired: true,
       answer: Token,
     },
-    async (c, { organisation }) => {
-      const subject = subjectOf(await readJson(c), tokens.now());
+    async (c, { organisation }, { body: { exp = null, nbf = null, ...body } }) => {
+      const now = tokens.now();
+      if (exp !== null) checkExpiry(exp, now);
+      if (nbf !== null && nbf >= (exp ?? now + VALIDITY_DEFAULT_S)) throw new InvalidValue("nbf", "must be before exp");
+      const subject = { ...body, exp, nbf };
       const token = await tokens.issue({ ...subject, org: organisation.hash });
       return c.json({ success: true, data: { token } });
     },
@@ -61,13 +68,12 @@ export function webcasterRoutes(deps: { readonly authorise: Authorise; readonly 
       tag: "Tokens",
       summary: "Verify a web token",
       description: "From any web page. A token that does not hold: 403, errorCode 1002 and why.",
-      body: z.object({ token: z.string().min(1) }),
+      body: z.object({ token: z.string().min(1).openapi({ description: "The web token" }) }),
       bodyRequired: true,
       answer: Token,
       errors: [403],
     },
-    async (c) => {
-      const token = requiredText(await readJson(c), "token");
+    async (c, { body: { token } }) => {
       const { jti, org } = await tokens.verify(token);
       noteForLog(c, { caller: "token", callerId: jti, ...(org === null ? {} : { organisationHash: org }) });
       return c.json({ success: true, data: { token } });
@@ -75,29 +81,4 @@ export function webcasterRoutes(deps: { readonly authorise: Authorise; readonly 
   );
 
   return routes.hono;
-}
-
-function subjectOf(body: Readonly<Record<string, unknown>>, now: number) {
-  const streamname = claimText(body, "streamname");
-  const ingesturl = claimText(body, "ingesturl");
-  const exp = expiryOf(body, now);
-  const nbf = unixTimeOf(body, "nbf");
-  if (nbf !== null && nbf >= (exp ?? now + VALIDITY_DEFAULT_S)) throw new InvalidValue("nbf", "must be before exp");
-  return { streamname, ingesturl, exp, nbf };
-}
-
-function claimText(body: Readonly<Record<string, unknown>>, name: string): string {
-  const text = requiredText(body, name);
-  if (Buffer.byteLength(text) > CLAIM_LIMIT_BYTES) {
-    throw new InvalidValue(name, `must not be longer than ${CLAIM_LIMIT_BYTES} bytes`);
-  }
-  if (!text.isWellFormed()) throw new InvalidValue(name, "must be well-formed Unicode");
-  return text;
-}
-
-function requiredText(body: Readonly<Record<string, unknown>>, name: string): string {
-  const value = body[name];
-  if (value === undefined || value === null || value === "") throw new ParameterRequired(name);
-  if (typeof value !== "string") throw new WrongDataType(name, "string");
-  return value;
 }

@@ -1,28 +1,29 @@
 // /organisation/settings, and what stands below /organisation/webhook: the secret, a test, deliveries and their replay.
 import type { Kysely } from "kysely";
-import { InvalidValue, WrongDataType } from "../errors.ts";
+import { InvalidValue } from "../errors.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
-import type { Authorise, Caller } from "../organisation/callers.ts";
+import type { Caller } from "../organisation/callers.ts";
 import type { Customers } from "../organisation/customers.ts";
 import {
   changeSettings,
+  givenSettings,
   organisationSettings,
   readSettings,
-  readSettingsChange,
   settingsChange,
 } from "../organisation/settings.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import { webhookShownTo } from "../organisation/webhook-url.ts";
 import { checkCustomArguments } from "../publish/stream-name.ts";
 import { UNREACHABLE_CAUSES } from "../publish/webhook/answer.ts";
-import type { Called, Delivery, DeliveryFilter, Workbench } from "../publish/webhook/workbench.ts";
+import type { Called, Delivery, Workbench } from "../publish/webhook/workbench.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, type Routes, Time, z } from "./openapi.ts";
-import { readJson } from "./request/request.ts";
+import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
+import { text, wholeNumber } from "./request/schema.ts";
 
 /** How many deliveries one list returns: without a wish, and at most. */
-const QUANTITY_DEFAULT = 50;
-const QUANTITY_LIMIT = 500;
+const QUANTITY = { standard: 50, most: 500, refusal: "must be a number from 1 on" } as const;
+const Page = cursorOf("delivery", z.tuple([z.int(), text()]));
 const CALLS = ["publish", "update_publish", "publish_done"] as const;
 
 const Settings = z.object(organisationSettings.shape).openapi("OrganisationSettings");
@@ -60,16 +61,17 @@ const CallRecord = z
   })
   .openapi("WebhookCall");
 
-export function webhookRoutes(deps: {
-  readonly db: Kysely<Schema>;
-  readonly clock: { now(): number };
-  readonly authorise: Authorise;
-  readonly secrets: Pick<WebhookSecrets, "rotate">;
-  readonly customers: Pick<Customers, "forget">;
-  readonly workbench: Workbench;
-}): Routes["hono"] {
+export function webhookRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+    readonly secrets: Pick<WebhookSecrets, "rotate">;
+    readonly customers: Pick<Customers, "forget">;
+    readonly workbench: Workbench;
+  },
+): Routes["hono"] {
   const { db, clock, secrets, customers, workbench } = deps;
-  const routes = newRoutes(deps.authorise);
+  const routes = newRoutes(deps);
 
   routes.guarded(
     "POST /organisation/webhook/secret",
@@ -96,12 +98,18 @@ export function webhookRoutes(deps: {
       tag: "Organisation",
       summary: "Call the webhook about a publish that does not exist",
       description: "The call is signed like any other and has client id 0. Nothing comes of the answer.",
-      body: z.object({ arguments: z.string().optional().openapi({ example: "passcode=s3cret" }) }),
+      body: z.object({
+        arguments: z
+          .string()
+          .nullable()
+          .optional()
+          .openapi({ description: "Custom arguments of the broadcaster", example: "passcode=s3cret" }),
+      }),
       answer: CallRecord,
       errors: [404],
     },
-    async (c, { organisation }) => {
-      const called = await workbench.test(organisation.id, argumentsOf(await readJson(c)));
+    async (c, { organisation }, { body }) => {
+      const called = await workbench.test(organisation.id, argumentsOf(body.arguments ?? null));
       return c.json(callRecord(called));
     },
   );
@@ -114,21 +122,43 @@ export function webhookRoutes(deps: {
       description:
         "Every publish and publish_done, every failure, and the latest good update of each publish; for 30 days.",
       query: z.object({
-        quantity: z.string().optional().openapi({ description: "1 to 500, 50 unless said" }),
-        call: z.enum(CALLS).optional(),
-        clientid: z.string().optional(),
-        name: z.string().optional(),
-        failed: z.enum(["true", "false"]).optional(),
-        before: z.string().optional().openapi({ description: "A last_at: only older ones" }),
+        ...pageQuery(QUANTITY, Page),
+        call: z.enum(CALLS).optional().openapi({ description: "Only these events", example: "publish" }),
+        clientid: wholeNumber("must be a number").optional().openapi({ description: "Only of this publish" }),
+        name: z.string().optional().openapi({ description: "Only of this stream name", example: "Ab1Cd-9XyZ0" }),
+        failed: z.enum(["true", "false"]).optional().openapi({ description: "true: only what failed" }),
+        before: z
+          .string()
+          .refine((given) => !Number.isNaN(Date.parse(given)), "must be a time as in last_at")
+          .transform((given) => Date.parse(given))
+          .optional()
+          .openapi({
+            type: "string",
+            format: "date-time",
+            deprecated: true,
+            description: "A last_at: only older ones",
+          }),
       }),
       answer: z.array(DeliveryRecord),
     },
-    async (c, caller) => {
-      const found = await workbench.list(
-        caller.organisation.id,
-        filterOf((name) => c.req.query(name)),
-      );
-      return c.json(found.map((delivery) => deliveryRecord(delivery, caller)));
+    async (
+      c,
+      caller,
+      { query: { quantity, cursor, call = null, clientid: clientId = null, before = null, ...query } },
+    ) => {
+      const [lastAt, id] = cursor ?? [];
+      const found = await workbench.list(caller.organisation.id, {
+        call,
+        clientId,
+        before,
+        name: query.name?.includes("\0") ? "" : (query.name ?? null), // no name has one, and the store takes no NUL
+        failed: query.failed === "true",
+        behind: lastAt === undefined || id === undefined ? null : { lastAt, id },
+        quantity: quantity + 1,
+      });
+      const positionOf = (delivery: Delivery): [number, string] => [delivery.lastAt, delivery.id];
+      const shown = pageOf(c, found, { quantity, cursor: Page, positionOf });
+      return c.json(shown.map((delivery) => deliveryRecord(delivery, caller)));
     },
   );
 
@@ -168,12 +198,12 @@ export function webhookRoutes(deps: {
       tag: "Organisation",
       summary: "Change switches of the organisation",
       description: "Those that are not named stay as they are.",
-      body: z.object(settingsChange.shape),
+      body: settingsChange,
       answer: Settings,
     },
-    async (c, caller) => {
+    async (c, caller, { body }) => {
       const { id } = caller.organisation;
-      const change = readSettingsChange(await readJson(c));
+      const change = givenSettings(body);
       const now = clock.now();
       const told = { action: "settings.change", subject: id, detail: change };
       const settings = await changed(db, caller, now, told, (trx) => changeSettings(trx, id, change, now));
@@ -185,43 +215,12 @@ export function webhookRoutes(deps: {
   return routes.hono;
 }
 
-function argumentsOf(body: Readonly<Record<string, unknown>>): Uint8Array | null {
-  const { arguments: text } = body;
-  if (text === undefined || text === null) return null;
-  if (typeof text !== "string") throw new WrongDataType("arguments", "string");
+function argumentsOf(text: string | null): Uint8Array | null {
+  if (text === null) return null;
   const bytes = Buffer.from(text);
   const refusal = checkCustomArguments(bytes);
   if (refusal !== null) throw new InvalidValue("arguments", `are refused: ${refusal.description}`);
   return bytes;
-}
-
-function filterOf(query: (name: string) => string | undefined): DeliveryFilter {
-  const call = query("call") ?? null;
-  const known = CALLS.find((name) => name === call);
-  if (call !== null && known === undefined) throw new InvalidValue("call", `must be one of ${CALLS.join(", ")}`);
-  const name = query("name") ?? null;
-  return {
-    call: known ?? null,
-    clientId: numberOf("clientid", query("clientid"), 0, Number.MAX_SAFE_INTEGER),
-    name: name?.includes("\0") ? "" : name, // no name has one, and the store takes no NUL
-    failed: query("failed") === "true",
-    before: timeOf(query("before")),
-    quantity: numberOf("quantity", query("quantity"), 1, QUANTITY_LIMIT) ?? QUANTITY_DEFAULT,
-  };
-}
-
-function numberOf(name: string, text: string | undefined, least: number, most: number): number | null {
-  if (text === undefined) return null;
-  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= least && value <= most)) throw new InvalidValue(name, `must be a number from ${least} to ${most}`);
-  return value;
-}
-
-function timeOf(text: string | undefined): number | null {
-  if (text === undefined) return null;
-  const time = Date.parse(text);
-  if (Number.isNaN(time)) throw new InvalidValue("before", "must be a time as in last_at");
-  return time;
 }
 
 function deliveryRecord(

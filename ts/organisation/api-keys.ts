@@ -11,7 +11,7 @@ const LAST_USED_STEP_MS = 60_000;
 /** Compared with when a key is unknown, so that both refusals do the same work (M3). */
 const NO_HASH = "0".repeat(64);
 /** Keys of one organisation that live. */
-const KEYS_LIMIT = 100;
+export const KEYS_LIMIT = 100;
 /** How long a rotated key lives on beside its successor, ms. */
 export const ROTATION_MS = 86_400_000;
 

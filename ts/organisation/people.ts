@@ -7,7 +7,7 @@ import type { PersonTable, Role, Schema } from "../store/schema.ts";
 /** Longest e-mail address, characters (RFC 5321 section 4.5.3.1). */
 const EMAIL_LIMIT = 254;
 /** People of one organisation. */
-const PEOPLE_LIMIT = 1_000;
+export const PEOPLE_LIMIT = 1_000;
 
 /** An e-mail address as it is kept and compared. Throws `InvalidValue`. */
 export function readEmail(parameter: string, given: string): string {
@@ -40,14 +40,24 @@ export async function addPerson(
   return added;
 }
 
-export async function listPeople(db: Kysely<Schema>, organisationId: string): Promise<readonly PersonTable[]> {
-  return await db
-    .selectFrom("person")
-    .selectAll()
-    .where("organisation_id", "=", organisationId)
-    .orderBy("created_at")
-    .orderBy("id")
-    .execute();
+/** People of an organisation, oldest first; of the order behind the person `behind`, who may be gone. */
+export async function listPeople(
+  db: Kysely<Schema>,
+  organisationId: string,
+  page: {
+    readonly behind?: { readonly createdAt: number; readonly id: string } | null;
+    readonly quantity?: number;
+  } = {},
+): Promise<readonly PersonTable[]> {
+  const { behind = null, quantity = PEOPLE_LIMIT } = page;
+  let query = db.selectFrom("person").selectAll().where("organisation_id", "=", organisationId);
+  if (behind !== null) {
+    const { createdAt, id } = behind;
+    query = query.where((eb) =>
+      eb.or([eb("created_at", ">", createdAt), eb.and([eb("created_at", "=", createdAt), eb("id", ">", id)])]),
+    );
+  }
+  return await query.orderBy("created_at").orderBy("id").limit(quantity).execute();
 }
 
 /** Changes role or password (null: as it is); a new password ends the person's sessions. Throws `UnknownRecord`, also

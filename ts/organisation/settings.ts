@@ -1,7 +1,6 @@
 // The switches of an organisation (M7, §1 of the decisions): what they are called, what they may be, and their defaults.
 import type { Kysely } from "kysely";
 import { z } from "zod";
-import { InvalidValue, WrongDataType } from "../errors.ts";
 import { isNetwork } from "../network.ts";
 import type { Schema } from "../store/schema.ts";
 
@@ -78,15 +77,9 @@ export const DEFAULT_SETTINGS: OrganisationSettings = {
 /** What a PUT may change: any of the switches, and nothing else. */
 export const settingsChange = organisationSettings.partial().strict();
 
-/** Reads a PUT's body. Throws `WrongDataType` or `InvalidValue` with the member's name. */
-export function readSettingsChange(body: unknown): Partial<OrganisationSettings> {
-  const { data, error } = settingsChange.safeParse(body);
-  if (data !== undefined) return Object.fromEntries(Object.entries(data).filter(([, value]) => value !== undefined));
-  const issue = error.issues[0];
-  if (issue?.code === "unrecognized_keys") throw new InvalidValue(issue.keys[0] ?? "body", "is no setting");
-  const name = String(issue?.path[0] ?? "body");
-  if (issue?.code === "invalid_type" && issue.path.length === 1) throw new WrongDataType(name, issue.expected);
-  throw new InvalidValue(name, issue?.message ?? "is not accepted");
+/** Of a PUT's body what it names. */
+export function givenSettings(change: z.output<typeof settingsChange>): Partial<OrganisationSettings> {
+  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
 }
 
 export async function readSettings(db: Kysely<Schema>, organisationId: string): Promise<OrganisationSettings> {

@@ -43,11 +43,17 @@ export async function createStream(
   throw new StoreFailed(`no free stream name for organisation ${organisation.id}`);
 }
 
-/** Streams of an organisation, newest first, without deleted ones; only those in `state` and with all of `tags`. */
+/** Streams of an organisation, newest first, without deleted ones; only those in `state` and with all of `tags`, and of
+ *  the order behind the stream `behind`, which may be gone. */
 export async function listStreams(
   db: Kysely<Schema>,
   organisationId: string,
-  filter: { readonly quantity: number; readonly state: StreamState | null; readonly tags: readonly string[] },
+  filter: {
+    readonly quantity: number;
+    readonly behind?: { readonly createdAt: number; readonly id: string } | null;
+    readonly state: StreamState | null;
+    readonly tags: readonly string[];
+  },
 ): Promise<readonly StreamTable[]> {
   let query = db
     .selectFrom("stream")
@@ -56,6 +62,15 @@ export async function listStreams(
     .where("state", "!=", "deleted");
   if (filter.state !== null) query = query.where("state", "=", filter.state);
   for (const tag of filter.tags) query = query.where(hasTag(tag));
+  const { behind = null } = filter;
+  if (behind !== null) {
+    query = query.where((eb) =>
+      eb.or([
+        eb("created_at", "<", behind.createdAt),
+        eb.and([eb("created_at", "=", behind.createdAt), eb("id", ">", behind.id)]),
+      ]),
+    );
+  }
   return await query.orderBy("created_at", "desc").orderBy("id").limit(filter.quantity).execute();
 }
 

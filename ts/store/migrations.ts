@@ -3,6 +3,7 @@ import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { deliverySize } from "./delivery-size.ts";
 import { retentionIndexes } from "./retention.ts";
+import { keptAnswerTable } from "./tables/kept-answer-table.ts";
 import { managementTables } from "./tables/management-tables.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
 import { outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
@@ -23,6 +24,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0008-retention", up: retentionIndexes },
   { name: "0009-upstream-label", up: upstreamLabel },
   { name: "0010-delivery-size", up: deliverySize },
+  { name: "0011-kept-answers", up: keptAnswerTable },
 ];
 
 /** The bookkeeping table, not part of the schema the service works with. */

@@ -19,10 +19,14 @@ export interface RetentionDays {
   readonly denied: number;
 }
 
+/** How long answers to requests with an Idempotency-Key are given again, days (M17). */
+export const KEPT_ANSWER_DAYS = 1;
+
 /** One kind: the statement that takes a portion of what is older than `before`, epoch ms. */
 interface Kind {
   readonly name: string;
-  readonly days: keyof RetentionDays;
+  /** A setting, or days. */
+  readonly days: keyof RetentionDays | number;
   portion(db: Kysely<Schema>, before: number): CompiledQuery;
 }
 
@@ -34,7 +38,18 @@ export const KINDS: readonly Kind[] = [
   { name: "delivered events", days: "deliveries", portion: (db, before) => events(db, "delivered_at", before) },
   { name: "given up events", days: "deliveries", portion: (db, before) => events(db, "given_up_at", before) },
   { name: "audit entries", days: "audit", portion: audit },
+  { name: "kept answers", days: KEPT_ANSWER_DAYS, portion: keptAnswers },
 ];
+
+function keptAnswers(db: Kysely<Schema>, before: number): CompiledQuery {
+  const old = db
+    .selectFrom("kept_answer")
+    .select("id")
+    .where("begun_at", "<", before)
+    .orderBy("begun_at")
+    .limit(PORTION);
+  return db.deleteFrom("kept_answer").where("id", "in", old).compile();
+}
 
 function publishes(db: Kysely<Schema>, before: number): CompiledQuery {
   const old = db
@@ -96,7 +111,7 @@ export async function prune(
 ): Promise<number> {
   let changed = 0;
   for (const kind of KINDS) {
-    const keep = days[kind.days];
+    const keep = typeof kind.days === "number" ? kind.days : days[kind.days];
     if (keep === 0) continue;
     const statement = kind.portion(db, now - keep * DAY_MS);
     const portion = async () => Number((await db.executeQuery(statement)).numAffectedRows ?? 0);

@@ -239,6 +239,16 @@ export interface DeliverySizeTable {
   readonly bytes: number;
 }
 
+/** What was answered to a request with an Idempotency-Key (M17). */
+export interface KeptAnswerTable {
+  /** SHA-256 of organisation, caller and key, lower-case hex. */
+  id: string;
+  organisation_id: string;
+  /** The answer and what it was for, encrypted with the key file of the data directory; null while the request runs. */
+  sealed: string | null;
+  begun_at: number;
+}
+
 export interface Schema {
   organisation: OrganisationTable;
   api_key: ApiKeyTable;
@@ -257,4 +267,5 @@ export interface Schema {
   organisation_setting: OrganisationSettingTable;
   delivery: DeliveryTable;
   delivery_size: DeliverySizeTable;
+  kept_answer: KeptAnswerTable;
 }

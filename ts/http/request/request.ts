@@ -1,4 +1,5 @@
-// What every resource reads from a request: the JSON body, the API key, the address we were called at.
+// What every resource reads from a request beside query and body (request-schema.ts): the API key, the session, the
+// address we were called at, the address of the client.
 import type { ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import { getConnInfo } from "@hono/node-server/conninfo";
@@ -7,10 +8,9 @@ import { bodyLimit } from "hono/body-limit";
 import { getCookie } from "hono/cookie";
 import { apiKeyIn } from "../../api-key-headers.ts";
 import type { Config } from "../../config.ts";
-import { BodyTooLarge, InvalidValue, MalformedJson, ParameterRequired, WrongDataType } from "../../errors.ts";
+import { BodyTooLarge } from "../../errors.ts";
 import { networkList, withoutMapping } from "../../network.ts";
 import type { Credentials } from "../../organisation/callers.ts";
-import { ROLES, type Role } from "../../store/schema.ts";
 
 /** Largest body that is read, bytes. */
 const BODY_LIMIT_BYTES = 65_536;
@@ -37,61 +37,6 @@ export function outgoingOf(c: Context): ServerResponse | undefined {
 /** Whether whoever asked has closed the connection, or sent nothing for so long that we did. */
 export function hasLeft(c: Context): boolean {
   return outgoingOf(c)?.destroyed === true;
-}
-
-/** The body as a JSON object whatever its content type says (M5); no body is an empty object. */
-export async function readJson(c: Context): Promise<Readonly<Record<string, unknown>>> {
-  const text = await c.req.text();
-  if (text.trim() === "") return {};
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch (cause) {
-    throw new MalformedJson("the body is no JSON", { cause });
-  }
-  if (typeof body !== "object" || body === null || Array.isArray(body)) throw new WrongDataType("body", "object");
-  return body as Record<string, unknown>;
-}
-
-/** A member that must be text and not empty. Throws `ParameterRequired`, `WrongDataType` or `InvalidValue`. */
-export function requiredText(body: Readonly<Record<string, unknown>>, name: string): string {
-  const text = optionalText(body, name);
-  if (text === null || text === "") throw new ParameterRequired(name);
-  return text;
-}
-
-/** A member that is text the store can keep, or null when it is absent or null. */
-export function optionalText(body: Readonly<Record<string, unknown>>, name: string): string | null {
-  const text = body[name];
-  if (text === undefined || text === null) return null;
-  if (typeof text !== "string") throw new WrongDataType(name, "string");
-  return storable(name, text);
-}
-
-/** A query parameter that is text the store can keep, or null when it is absent. */
-export function storableQuery(c: Context, name: string): string | null {
-  const text = c.req.query(name);
-  return text === undefined ? null : storable(name, text);
-}
-
-function storable(name: string, text: string): string {
-  if (text.includes("\0")) throw new InvalidValue(name, "must not contain NUL");
-  if (!text.isWellFormed()) throw new InvalidValue(name, "must be well-formed Unicode");
-  return text;
-}
-
-/** How many entries a list is asked for; more than `most` is `most` (M10). */
-export function quantityOf(c: Context, limits: { readonly standard: number; readonly most: number }): number {
-  const quantity = c.req.query("quantity") ?? String(limits.standard);
-  if (!/^[1-9]\d{0,8}$/.test(quantity)) throw new WrongDataType("quantity", "positive integer");
-  return Math.min(Number(quantity), limits.most);
-}
-
-/** A role by its name. */
-export function roleOf(text: string): Role {
-  const role = ROLES.find((known) => known === text);
-  if (role === undefined) throw new InvalidValue("role", `must be one of ${ROLES.join(", ")}`);
-  return role;
 }
 
 /** Reads the API key once for everything that asks `apiKeyOf`. `headers`: those beside x-service-apikey (M3). */

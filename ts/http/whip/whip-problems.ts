@@ -1,5 +1,5 @@
 // What can go wrong at the WHIP endpoint, as problem documents (RFC 9457, P10): one table from code to status and title.
-import { BodyTooLarge, type HttpError, MethodNotAllowed, ServiceError } from "../../errors.ts";
+import { type HttpError, MethodNotAllowed, ServiceError } from "../../errors.ts";
 import type { DenialCause } from "../../publish/denials.ts";
 
 /** Where the WHIP endpoint is. */
@@ -53,6 +53,25 @@ const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = 
   stopping: [503, "Service is stopping"],
   store_unavailable: [503, "Temporarily unavailable"],
   internal_error: [500, "Internal error"],
+};
+
+/** What any address of ours can meet. */
+const GENERAL = {
+  body_too_large: [413, "Offer too large"],
+  method_not_allowed: [405, "Method not allowed"],
+  unknown_address: [404, "Unknown address"],
+  store_failed: [503, "Temporarily unavailable"],
+  internal_error: [500, "Internal error"],
+} as const satisfies Readonly<Record<string, readonly [Status, title: string]>>;
+
+/** The page that says what each code means; a problem's type is the code's place on it. */
+export const PROBLEM_PAGE = "/docs/problems";
+
+/** Every code with its status and title, but for those of the media core, which an offer is refused with. */
+export const PROBLEMS: Readonly<Record<string, readonly [status: number, title: string]>> = {
+  ...FAULTS,
+  ...DENIED,
+  ...GENERAL,
 };
 
 const EXPOSE_HEADERS =
@@ -115,20 +134,21 @@ export function problemResponse(error: HttpError | WhipProblem): Response {
   if (problem.retryAfterS !== null) headers.set("retry-after", String(problem.retryAfterS));
   if (status === 401) headers.set("www-authenticate", 'Bearer error="invalid_token"');
   if (error instanceof MethodNotAllowed) headers.set("allow", error.allow.join(", "));
-  return new Response(JSON.stringify({ type: "about:blank", title, status, detail, code }), { status, headers });
+  // RFC 9457 3.1.1: a relative reference with its full path; the endpoint may have several names.
+  const type = `${PROBLEM_PAGE}#${code}`;
+  return new Response(JSON.stringify({ type, title, status, detail, code }), { status, headers });
 }
 
-/** What any address of ours can meet. */
 function generalProblem(error: HttpError): WhipProblem {
-  if (error instanceof BodyTooLarge) {
-    return new WhipProblem(error.code, 413, "Offer too large", "An offer has at most 64 KiB");
-  }
-  if (error instanceof MethodNotAllowed) {
-    return new WhipProblem(error.code, 405, "Method not allowed", "See the Allow header");
-  }
-  if (error.code === "unknown_address") return new WhipProblem(error.code, 404, "Unknown address", "Nothing is here");
-  if (error.code === "store_failed") {
-    return new WhipProblem(error.code, 503, "Temporarily unavailable", "Try again in a moment");
-  }
-  return new WhipProblem("internal_error", 500, "Internal error", "The request is logged under its x-request-id");
+  const known = Object.hasOwn(GENERAL, error.code) ? (error.code as keyof typeof GENERAL) : "internal_error";
+  const [status, title] = GENERAL[known];
+  return new WhipProblem(known, status, title, DETAILS[known]);
 }
+
+const DETAILS: Readonly<Record<keyof typeof GENERAL, string>> = {
+  body_too_large: "An offer has at most 64 KiB",
+  method_not_allowed: "See the Allow header",
+  unknown_address: "Nothing is here",
+  store_failed: "Try again in a moment",
+  internal_error: "The request is logged under its x-request-id",
+};

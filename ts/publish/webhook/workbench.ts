@@ -46,6 +46,8 @@ export interface DeliveryFilter {
   readonly failed: boolean;
   /** Epoch ms; only older ones. */
   readonly before: number | null;
+  /** Only those behind this one in the order of the list; it may be gone. */
+  readonly behind?: { readonly lastAt: number; readonly id: string } | null;
   readonly quantity: number;
 }
 
@@ -121,6 +123,13 @@ export function createWorkbench(deps: {
       if (filter.clientId !== null) query = query.where("client_id", "=", filter.clientId);
       if (filter.name !== null) query = query.where("name", "=", filter.name);
       if (filter.before !== null) query = query.where("last_at", "<", filter.before);
+      const { behind = null } = filter;
+      if (behind !== null) {
+        const { lastAt, id } = behind;
+        query = query.where((eb) =>
+          eb.or([eb("last_at", "<", lastAt), eb.and([eb("last_at", "=", lastAt), eb("id", ">", id)])]),
+        );
+      }
       if (filter.failed) {
         query = query.where((eb) =>
           eb.or([

@@ -1,0 +1,69 @@
+// What the client does beside sending: it asks again where that is safe, reads lists to their end, and names faults.
+import { expect, test } from "vitest";
+import { answerOf, createHeadgateClient, everyOf } from "../ts/client/index.ts";
+import { retryingFetch } from "../ts/client/retry.ts";
+
+const json = (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json", ...headers } });
+
+/** A service that gives these answers one after the other; undefined: none. */
+function service(...answers: readonly (Response | undefined)[]) {
+  const asked: { readonly key: string | null; readonly body: string; readonly url: string }[] = [];
+  const send = async (request: Request): Promise<Response> => {
+    const answer = answers[asked.length];
+    asked.push({ key: request.headers.get("idempotency-key"), body: await request.text(), url: request.url });
+    if (answer === undefined) throw new TypeError("fetch failed");
+    return answer;
+  };
+  return { asked, send };
+}
+
+const REQUEST = (method: string) =>
+  new Request("https://headgate.example/stream", { method, ...(method === "POST" ? { body: "{}" } : {}) });
+
+test("a POST without an answer is sent again under the same Idempotency-Key, and pauses are as long as was asked", async () => {
+  const { asked, send } = service(undefined, json(503, {}, { "retry-after": "5" }), json(200, {}));
+  const pauses: number[] = [];
+  const fetch = retryingFetch(send, 2, async (ms) => void pauses.push(ms));
+  expect((await fetch(REQUEST("POST"))).status).toBe(200);
+  expect(new Set(asked.map(({ key }) => key)).size).toBe(1);
+  expect(asked.map(({ key, body }) => [key?.length, body])).toEqual(Array(3).fill([36, "{}"]));
+  expect(pauses).toEqual([250, 5_000]);
+});
+
+test("a request whose first one still runs waits for its answer; any other conflict is the answer", async () => {
+  const pending = service(json(409, { error: { code: 9410 } }, { "retry-after": "1" }), json(200, {}));
+  expect((await retryingFetch(pending.send, 2, async () => {})(REQUEST("POST"))).status).toBe(200);
+  const reused = service(json(409, { error: { code: 9409 } }));
+  expect((await retryingFetch(reused.send, 2, async () => {})(REQUEST("POST"))).status).toBe(409);
+});
+
+test("a DELETE without an answer is not sent again, and there is an end to it all", async () => {
+  const removed = service(undefined);
+  await expect(retryingFetch(removed.send, 2, async () => {})(REQUEST("DELETE"))).rejects.toThrow("fetch failed");
+  expect(removed.asked).toHaveLength(1);
+  const down = service(undefined, undefined, undefined);
+  await expect(retryingFetch(down.send, 2, async () => {})(REQUEST("GET"))).rejects.toThrow("fetch failed");
+  expect(down.asked).toHaveLength(3);
+});
+
+test("a list is read to its end", async () => {
+  const { asked, send } = service(
+    json(200, [{ id: "a" }, { id: "b" }], { "x-next-cursor": "c1" }),
+    json(200, [{ id: "c" }]),
+  );
+  const client = createHeadgateClient({ baseUrl: "https://headgate.example", apiKey: "k", fetch: send });
+  const ids: string[] = [];
+  for await (const { id } of everyOf((page) => client.GET("/stream", { params: { query: page } }))) ids.push(id);
+  expect(ids).toEqual(["a", "b", "c"]);
+  expect(asked.map(({ url }) => new URL(url).search)).toEqual(["", "?cursor=c1"]);
+});
+
+test("an error names code, field and status", async () => {
+  const error = { code: 1002, message: "Parameter required", userinfo: { required_parameter: "webhook" } };
+  const { send } = service(json(400, { error }));
+  const client = createHeadgateClient({ baseUrl: "https://headgate.example", apiKey: "k", fetch: send });
+  const call = answerOf(client.PUT("/organisation/webhook", { body: { webhook: null } }));
+  const message = "Parameter required: webhook (HTTP 400, code 1002)";
+  await expect(call).rejects.toMatchObject({ message, code: 1002, field: "webhook", status: 400 });
+});

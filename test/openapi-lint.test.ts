@@ -1,0 +1,29 @@
+// The OpenAPI document as other people's tools judge it: no complaint of redocly's recommended rules, none of spectral's.
+import { createConfig, lintFromString } from "@redocly/openapi-core";
+import spectral, { type RulesetDefinition } from "@stoplight/spectral-core";
+import parsers from "@stoplight/spectral-parsers";
+import rulesets from "@stoplight/spectral-rulesets";
+import { expect, test } from "vitest";
+import { apiDocument } from "../ts/app.ts";
+
+const SERVED = { ...apiDocument("1.0.0"), servers: [{ url: "https://api.example" }] };
+const TEXT = JSON.stringify(SERVED);
+const LIMIT_MS = 120_000;
+
+test("redocly has no complaint", async () => {
+  const config = await createConfig({ extends: ["recommended"] });
+  const problems = await lintFromString({ source: TEXT, absoluteRef: "openapi.json", config });
+  const told = problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer ?? ""}`);
+  expect(told).toEqual([]);
+});
+
+test(
+  "spectral has no complaint",
+  async () => {
+    const linter = new spectral.Spectral();
+    linter.setRuleset({ extends: [rulesets.oas as unknown as RulesetDefinition] });
+    const problems = await linter.run(new spectral.Document(TEXT, parsers.Json, "openapi.json"));
+    expect(problems.map(({ code, message, path }) => `${code}: ${message} ${path.join("/")}`)).toEqual([]);
+  },
+  LIMIT_MS,
+);

@@ -1,0 +1,72 @@
+// Lists in pages (M16): `quantity` and an opaque `cursor` in the query; Link and x-next-cursor say where the next page
+// begins. A cursor is the position behind which a page begins: it stays good whatever is added or removed meanwhile.
+import { z } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import { type QuantityLimits, quantity } from "./schema.ts";
+
+/** Longest cursor that is read, characters. */
+const CURSOR_LIMIT = 512;
+
+/** One kind of position: what the rows of a list are ordered by. `list` keeps cursors of one list out of the others. */
+export interface CursorOf<Position> {
+  readonly query: z.ZodType<Position | undefined>;
+  textOf(position: Position): string;
+}
+
+export function cursorOf<Parts extends readonly [z.ZodType, ...z.ZodType[]]>(
+  list: string,
+  parts: z.ZodTuple<Parts, null>,
+): CursorOf<z.output<z.ZodTuple<Parts, null>>> {
+  const whole = z.tuple([z.literal(list), parts]);
+  const refused = "is none that this list has given";
+  const query = z
+    .string()
+    .max(CURSOR_LIMIT, refused)
+    .transform((given, issues) => {
+      const { data } = whole.safeParse(contentOf(given));
+      if (data !== undefined) return data[1];
+      issues.addIssue({ code: "custom", message: refused });
+      return z.NEVER;
+    })
+    .optional()
+    .openapi({
+      type: "string",
+      description: "Where the page begins: x-next-cursor of the page before. Its content is nobody's business.",
+      example: "WyJzdHJlYW0iLFsxXV0",
+    });
+  return {
+    query,
+    textOf: (position) => Buffer.from(JSON.stringify([list, position])).toString("base64url"),
+  };
+}
+
+function contentOf(cursor: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
+  } catch {
+    return null;
+  }
+}
+
+/** The query parameters of a list. */
+export function pageQuery<Position>(limits: QuantityLimits, cursor: CursorOf<Position>) {
+  return { quantity: quantity(limits), cursor: cursor.query };
+}
+
+/** The page among `rows`, of which there is one more than `quantity` when another page follows; the response then says
+ *  where that begins. */
+export function pageOf<Row, Position>(
+  c: Context,
+  rows: readonly Row[],
+  page: { readonly quantity: number; readonly cursor: CursorOf<Position>; readonly positionOf: (row: Row) => Position },
+): readonly Row[] {
+  const shown = rows.slice(0, page.quantity);
+  const last = shown.at(-1);
+  if (rows.length <= page.quantity || last === undefined) return shown;
+  const next = page.cursor.textOf(page.positionOf(last));
+  const { pathname, searchParams } = new URL(c.req.url);
+  searchParams.set("cursor", next);
+  c.header("x-next-cursor", next);
+  c.header("link", `<${pathname}?${searchParams}>; rel="next"`);
+  return shown;
+}

@@ -1,0 +1,134 @@
+// Query and body of a request, read once by the zod schemas that describe them in /openapi.json, and what their refusals
+// are called (M2, M5, M16). A constraint's message is the reason that completes "<parameter> …".
+import { z } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import { InvalidValue, MalformedJson, ParameterRequired, type ServiceError, WrongDataType } from "../../errors.ts";
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** The body by `schema`, whatever its content type says (M5); no body is an empty object. Throws `MalformedJson`,
+ *  `ParameterRequired`, `WrongDataType` or `InvalidValue`. */
+export async function readBody<Schema extends z.ZodObject>(c: Context, schema: Schema): Promise<z.output<Schema>> {
+  return parsed(schema, jsonObject(await c.req.text()), "is not known");
+}
+
+/** The query by `schema`: of a name that ends with [] every value, of others the first. Throws `WrongDataType`, or
+ *  `InvalidValue`, also for a parameter that the schema does not know (M16). */
+export function readQuery<Schema extends z.ZodObject>(c: Context, schema: Schema): z.output<Schema> {
+  const given = Object.entries(c.req.queries());
+  const members = given.map(([name, values]) => [name, name.endsWith("[]") ? values : values[0]]);
+  return parsed(schema.strict() as unknown as Schema, Object.fromEntries(members), "is no parameter of this address");
+}
+
+function jsonObject(text: string): Members {
+  if (text.trim() === "") return {};
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch (cause) {
+    throw new MalformedJson("the body is no JSON", { cause });
+  }
+  if (typeof body !== "object" || body === null || Array.isArray(body)) throw new WrongDataType("body", "object");
+  return body as Members;
+}
+
+function parsed<Schema extends z.ZodObject>(schema: Schema, given: Members, unknown: string): z.output<Schema> {
+  const { data, error } = schema.safeParse(given);
+  if (error === undefined) return data;
+  const [issue] = error.issues;
+  if (issue?.code === "unrecognized_keys") throw new InvalidValue(issue.keys[0] ?? "body", unknown);
+  const name = String(issue?.path[0] ?? "body");
+  throw refusalOf(issue, name, given[name], schema.shape[name]);
+}
+
+function refusalOf(
+  issue: z.core.$ZodIssue | undefined,
+  name: string,
+  value: unknown,
+  member: z.core.$ZodType | undefined,
+): ServiceError {
+  if (issue === undefined || member === undefined) return new InvalidValue(name, "is not accepted");
+  const isAbsent = value === undefined || value === null || value === "";
+  if (isAbsent && !z.safeParse(member, undefined).success) return new ParameterRequired(name);
+  if (issue.code === "custom" && typeof issue.params?.["type"] === "string") {
+    return new WrongDataType(name, issue.params["type"]);
+  }
+  if (issue.code === "invalid_type") return new WrongDataType(name, typeName(member));
+  if (issue.code !== "invalid_value") return new InvalidValue(name, issue.message);
+  if (issue.path.length === 1 && typeof value !== "string") return new WrongDataType(name, "string");
+  return new InvalidValue(name, `must be one of ${issue.values.join(", ")}`);
+}
+
+/** What a member is called in "Wrong Data Type". */
+function typeName(schema: z.core.$ZodType): string {
+  if (schema instanceof z.ZodArray) return `array of ${typeName(schema.element)}`;
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return typeName(schema.unwrap());
+  if (schema instanceof z.ZodPipe) return typeName(schema.in);
+  if (schema instanceof z.ZodNumber) return schema.isInt ? "integer" : "number";
+  return schema instanceof z.ZodEnum ? "string" : schema._zod.def.type;
+}
+
+// What requests are made of.
+
+/** Text that the store can keep. `most`: characters, where the schema itself is the limit. */
+export function text({ most }: { readonly most?: number } = {}): z.ZodString {
+  const storable = z
+    .string()
+    .refine((given) => !given.includes("\0"), "must not contain NUL")
+    .refine((given) => given.isWellFormed(), "must be well-formed Unicode");
+  if (most === undefined) return storable;
+  // JSON schema counts characters as we do, and not as zod does.
+  return storable
+    .refine((given) => [...given].length <= most, `must not be longer than ${most} characters`)
+    .openapi({ maxLength: most });
+}
+
+/** The same, and required: empty text is as good as none. */
+export const requiredText = (): z.ZodString => text().min(1);
+
+/** How many entries a list returns: without being asked, and at most. `refusal`: a reason, where it is no matter of type. */
+export interface QuantityLimits {
+  readonly standard: number;
+  readonly most: number;
+  readonly refusal?: string;
+}
+
+/** How many entries one list returns: more than `most` is `most` (M10). */
+export function quantity({ standard, most, refusal }: QuantityLimits) {
+  return z
+    .string()
+    .refine((given) => /^[1-9]\d{0,8}$/.test(given), refusal ?? { params: { type: "positive integer" } })
+    .transform((given) => Math.min(Number(given), most))
+    .optional()
+    .transform((given) => given ?? standard)
+    .openapi({
+      type: "integer",
+      minimum: 1,
+      default: standard,
+      description: `How many entries a page has; ${most} at most`,
+      example: Math.min(standard, 50),
+    });
+}
+
+/** A query parameter that is a whole number. `refusal`: the reason, or what its type is called. */
+export function wholeNumber(refusal: string | { readonly type: string }) {
+  const told = typeof refusal === "string" ? refusal : { params: refusal };
+  return z
+    .string()
+    .refine((given) => /^\d{1,16}$/.test(given) && Number.isSafeInteger(Number(given)), told)
+    .transform(Number)
+    .openapi({ type: "integer", minimum: 0 });
+}
+
+/** A member that is a time (RFC 3339), as epoch ms. */
+export function time() {
+  return text()
+    .refine(isTime, { params: { type: "RFC 3339 time" } })
+    .transform((given) => Date.parse(given))
+    .openapi({ type: "string", format: "date-time", example: "2026-12-31T00:00:00Z" });
+}
+
+function isTime(given: string): boolean {
+  const form = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/;
+  return form.test(given) && !Number.isNaN(Date.parse(given));
+}

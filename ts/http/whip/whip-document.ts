@@ -1,0 +1,198 @@
+// WHIP in the OpenAPI document (P1–P13): its routes speak SDP and problem documents, and are written in whip.ts and
+// whip-session.ts.
+import type { OpenAPIHono, RouteConfig } from "@hono/zod-openapi";
+import { type Env, z } from "../openapi.ts";
+import { PROBLEM_CODES } from "./problem-page.ts";
+import { PROBLEM_PAGE, WHIP_PATH } from "./whip-problems.ts";
+
+const SESSION_PATH = `${WHIP_PATH}/{session}`;
+const FRAGMENT_TYPE = "application/trickle-ice-sdpfrag";
+
+const Problem = z
+  .object({
+    type: z.string().openapi({ description: "Where the code is explained", example: `${PROBLEM_PAGE}#unknown_stream` }),
+    title: z.string().openapi({ description: "The code in words", example: "Unknown stream" }),
+    status: z.int().openapi({ description: "The HTTP status", example: 404 }),
+    detail: z.string().openapi({ description: "What is wrong with this request", example: "No such stream" }),
+    code: z.string().openapi({ description: "Stable", example: "unknown_stream" }),
+  })
+  .openapi("Problem");
+
+const text = (description: string, example: string) => z.string().openapi({ description, example });
+const session = text("The last segment of the session's Location", "5f3c1c9e-6f0b-4f5a-9d0e-0d3b5c7a9e21");
+const ETAG = { ETag: text("The session's entity tag, for If-Match", '"3c1c9e"') };
+const SDP = text("An SDP description", "v=0\r\n…");
+const FRAGMENT = text("ICE candidates, or new credentials (RFC 8840)", "a=ice-ufrag:EsAw\r\n…");
+
+/** Adds WHIP to the document. Call once. */
+export function describeWhip(registry: OpenAPIHono<Env>["openAPIRegistry"]): void {
+  for (const call of calls()) registry.registerPath({ tags: ["WHIP"], security: [], ...call });
+}
+
+function calls(): RouteConfig[] {
+  const atSession = { request: { params: z.object({ session }) } };
+  return [
+    {
+      method: "post",
+      path: WHIP_PATH,
+      operationId: "postWhip",
+      summary: "Publish by WebRTC",
+      description:
+        "The SDP offer in, the answer out. No API key is needed; a web token of ours as bearer gives stream_name and " +
+        "stream_url, which are required without one.",
+      request: {
+        query: z.object({
+          stream_name: text("With its custom arguments escaped as a whole", "Ab1Cd-9XyZ0?passcode=s3cret").optional(),
+          stream_url: text("Where the stream is pushed to", "rtmp://ingest.example/live").optional(),
+          audio_bitrate: z
+            .int()
+            .min(32_000)
+            .max(320_000)
+            .optional()
+            .openapi({ description: "Of the AAC that is made of the Opus, bit/s", default: 128_000, example: 96_000 }),
+          stereo: z.enum(["0", "1"]).optional().openapi({ description: "1: two channels are asked for", example: "1" }),
+          connect_info: text(
+            "A JSON object of at most 2 KiB for the upstream's connect command",
+            '{"room":"1"}',
+          ).optional(),
+        }),
+        body: { required: true, content: { "application/sdp": { schema: SDP } } },
+      },
+      responses: {
+        201: {
+          description: "The answer",
+          headers: z.object({
+            Location: text(
+              "The session, absolute",
+              `https://ingest.example${WHIP_PATH}/5f3c1c9e-6f0b-4f5a-9d0e-0d3b5c7a9e21`,
+            ),
+            ...ETAG,
+            Link: text("One line for each ICE server", '<turn:turn.example>; rel="ice-server"').optional(),
+          }),
+          content: { "application/sdp": { schema: SDP } },
+        },
+        ...problems(400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503, 504),
+      },
+    },
+    ...[WHIP_PATH, SESSION_PATH].flatMap((path): RouteConfig[] => {
+      const name = path === WHIP_PATH ? "Whip" : "WhipSession";
+      const request = path === WHIP_PATH ? {} : atSession;
+      return [
+        {
+          method: "options",
+          path,
+          operationId: `options${name}`,
+          summary: "What may be sent here",
+          description: "For browsers' preflights and for clients that ask first.",
+          ...request,
+          responses: {
+            200: {
+              description: "See the headers",
+              headers: z.object({
+                "Accept-Post": text("Content types of POST", "application/sdp"),
+                "Accept-Patch": text("Content types of PATCH", FRAGMENT_TYPE),
+                "Access-Control-Allow-Methods": text("The methods there are", "POST, PATCH, DELETE, GET, OPTIONS"),
+              }),
+            },
+            ...problems(413, 500),
+          },
+        },
+        {
+          method: "get",
+          path,
+          operationId: `get${name}`,
+          summary: "Nothing to read",
+          description: "No content, and no error (RFC 9725 section 4.1).",
+          ...request,
+          responses: { 204: { description: "Nothing" }, ...problems(413, 500) },
+        },
+      ];
+    }),
+    {
+      method: "patch",
+      path: SESSION_PATH,
+      operationId: "patchWhipSession",
+      summary: "Add ICE candidates, or restart ICE",
+      description: "New credentials (both) restart ICE; the same ones add candidates.",
+      request: {
+        params: z.object({ session }),
+        headers: z.object({ "If-Match": text("The session's entity tag, or *", '"3c1c9e"').optional() }),
+        body: { required: true, content: { [FRAGMENT_TYPE]: { schema: FRAGMENT } } },
+      },
+      responses: {
+        200: {
+          description: "ICE has been restarted",
+          headers: z.object(ETAG),
+          content: { [FRAGMENT_TYPE]: { schema: FRAGMENT } },
+        },
+        204: { description: "The candidates have been added" },
+        ...problems(400, 404, 412, 413, 415, 428, 429, 500, 503),
+      },
+    },
+    {
+      method: "delete",
+      path: SESSION_PATH,
+      operationId: "deleteWhipSession",
+      summary: "End the publish",
+      description: "Whoever knows the session's address may end it; no Authorization is needed.",
+      ...atSession,
+      responses: { 200: { description: "Ended" }, ...problems(404, 429, 500, 503) },
+    },
+    {
+      method: "post",
+      path: `${SESSION_PATH}/metadata`,
+      operationId: "postWhipMetadata",
+      summary: "Send metadata along with the stream",
+      description: "It becomes an RTMP data message for upstreams and players.",
+      request: {
+        params: z.object({ session }),
+        body: {
+          required: true,
+          content: {
+            "application/json": {
+              schema: z.object({
+                handlerName: z
+                  .enum(["onMetaData", "onCuePoint"])
+                  .openapi({ description: "The name of the message", example: "onCuePoint" }),
+                payload: z
+                  .record(z.string(), z.unknown())
+                  .openapi({ description: "At most 6 deep, and 16 KiB", example: { name: "goal" } }),
+              }),
+            },
+          },
+        },
+      },
+      responses: {
+        200: { description: "Sent", content: { "application/json": { schema: z.object({}) } } },
+        ...problems(400, 404, 413, 429, 500, 503),
+      },
+    },
+    {
+      method: "get",
+      path: `${WHIP_PATH}/status.json`,
+      operationId: "getWhipStatus",
+      summary: "Which version serves",
+      description: "For clients that check whether the endpoint is there.",
+      responses: {
+        200: {
+          description: "The version",
+          content: {
+            "application/json": { schema: z.object({ server_version: text("Of this gateway", "0.1.0") }) },
+          },
+        },
+        ...problems(413, 500),
+      },
+    },
+  ];
+}
+
+/** With every code that the status has. */
+function problems(...statuses: readonly number[]) {
+  return Object.fromEntries(
+    statuses.map((status) => {
+      const codes = Object.entries(PROBLEM_CODES).filter(([, [of]]) => of === status);
+      const description = codes.map(([code, [, title]]) => `${code}: ${title}`).join("; ");
+      return [status, { description, content: { "application/problem+json": { schema: Problem } } }];
+    }),
+  );
+}

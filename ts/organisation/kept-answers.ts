@@ -1,0 +1,117 @@
+// Answers that are given again (M17): a request that comes once more under its Idempotency-Key is not done once more.
+// What was answered may hold a secret that is shown once, so it is sealed.
+import { createHash } from "node:crypto";
+import type { Kysely } from "kysely";
+import type { Logger } from "pino";
+import { AnswerPending, IdempotencyKeyReused } from "../errors.ts";
+import { KEPT_ANSWER_DAYS } from "../store/retention.ts";
+import type { Schema } from "../store/schema.ts";
+import type { SecretBox } from "../store/secret-box.ts";
+
+/** How long an answer is kept, ms. */
+const KEPT_MS = KEPT_ANSWER_DAYS * 86_400_000;
+/** A request without an answer after this was cut off, by a crash say, ms: the next one does the work. */
+const PENDING_LIMIT_MS = 60_000;
+/** When to ask again for the answer of a request that runs, seconds. */
+const PENDING_RETRY_S = 1;
+
+export interface KeptAnswer {
+  readonly status: number;
+  /** JSON text. */
+  readonly body: string;
+}
+
+/** A request under an Idempotency-Key. */
+export interface Repeatable {
+  readonly organisationId: string;
+  /** Who sent it: the same key of another caller is another one. */
+  readonly holder: string;
+  readonly key: string;
+  /** Everything that makes it this request and no other: method, address and body. */
+  readonly content: string;
+}
+
+export interface KeptAnswers {
+  /** The answer that was given before, or null: then the caller does the work, and calls `keep` or `release`. Rejects
+   *  with `IdempotencyKeyReused` when the key came with another request, with `AnswerPending` while that one runs. */
+  begin(request: Repeatable): Promise<KeptAnswer | null>;
+  /** Never rejects. */
+  keep(request: Repeatable, answer: KeptAnswer): Promise<void>;
+  /** Nothing was done: the key is as good as new. */
+  release(request: Repeatable): Promise<void>;
+}
+
+export function createKeptAnswers(deps: {
+  readonly db: Kysely<Schema>;
+  readonly secretBox: SecretBox;
+  readonly clock: { now(): number };
+  readonly log: Logger;
+}): KeptAnswers {
+  const { db, secretBox, clock, log } = deps;
+
+  return {
+    async begin(request) {
+      const id = idOf(request);
+      const now = clock.now();
+      const fresh = { organisation_id: request.organisationId, sealed: null, begun_at: now };
+      // One statement takes the key, also one that is as good as absent: of requests at once, one gets it.
+      const taken = await db
+        .insertInto("kept_answer")
+        .values({ id, ...fresh })
+        .onConflict((conflict) =>
+          conflict
+            .column("id")
+            .doUpdateSet(fresh)
+            .where((eb) =>
+              eb.or([
+                eb("kept_answer.begun_at", "<=", now - KEPT_MS),
+                eb.and([
+                  eb("kept_answer.sealed", "is", null),
+                  eb("kept_answer.begun_at", "<=", now - PENDING_LIMIT_MS),
+                ]),
+              ]),
+            ),
+        )
+        .returning("id")
+        .executeTakeFirst();
+      if (taken !== undefined) return null;
+      const row = await db.selectFrom("kept_answer").select("sealed").where("id", "=", id).executeTakeFirst();
+      if (row === undefined || row.sealed === null) throw new AnswerPending(PENDING_RETRY_S);
+      const { content, status, body } = JSON.parse(secretBox.open(row.sealed, purposeOf(id))) as Sealed;
+      if (content !== digestOf(request.content)) throw new IdempotencyKeyReused();
+      return { status, body };
+    },
+    async keep(request, { status, body }) {
+      const id = idOf(request);
+      const told: Sealed = { content: digestOf(request.content), status, body };
+      const sealed = secretBox.seal(JSON.stringify(told), purposeOf(id));
+      // The work is done whatever becomes of this: the caller gets the answer.
+      await db
+        .updateTable("kept_answer")
+        .set({ sealed })
+        .where("id", "=", id)
+        .execute()
+        .catch((err: unknown) => log.warn({ err }, "answer to a request with an Idempotency-Key not kept"));
+    },
+    async release(request) {
+      await db.deleteFrom("kept_answer").where("id", "=", idOf(request)).where("sealed", "is", null).execute();
+    },
+  };
+}
+
+/** `content`: a digest, inside the seal: a body may hold a password. */
+interface Sealed extends KeptAnswer {
+  readonly content: string;
+}
+
+function idOf({ organisationId, holder, key }: Repeatable): string {
+  return digestOf(JSON.stringify([organisationId, holder, key]));
+}
+
+function digestOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+function purposeOf(id: string): string {
+  return `kept_answer:${id}`;
+}
