@@ -3,9 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { exitCodeOf } from "../ts/cli/exit-code.ts";
 import { readFlags, settingFlags } from "../ts/cli/flags.ts";
 import { type LoadedConfig, loadConfig } from "../ts/config.ts";
-import { ConfigInvalid, exitCodeOf } from "../ts/errors.ts";
+import { ConfigInvalid } from "../ts/errors.ts";
 import { SETTING_KEYS, type SettingKey, settingOf } from "../ts/settings.ts";
 
 const SECRET = "a-secret-of-more-than-24-characters";

@@ -6,7 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { exitCodeOf, StoreUnavailable } from "../ts/errors.ts";
+import { exitCodeOf } from "../ts/cli/exit-code.ts";
+import { StoreUnavailable } from "../ts/errors.ts";
 import { openStore, type Store } from "../ts/store/open.ts";
 
 let folder: string;

@@ -396,10 +396,3 @@ export function answerOf(
 export function isHttpError(error: unknown): error is HttpError {
   return error instanceof ServiceError && error.code in TABLE;
 }
-
-const EXIT_CODES: Readonly<Record<string, number>> = { config_invalid: 2, port_taken: 3, store_unavailable: 4 };
-
-/** Exit code of the process that an error ended (operations.md §2): 1 when nothing more precise is known. */
-export function exitCodeOf(error: unknown): number {
-  return error instanceof ServiceError ? (EXIT_CODES[error.code] ?? 1) : 1;
-}

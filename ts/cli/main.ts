@@ -2,13 +2,14 @@
 // its own file.
 import { cli, command, type Flags } from "cleye";
 import { readVersion } from "../config.ts";
-import { ConfigInvalid, exitCodeOf, ServiceError } from "../errors.ts";
+import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { nearest, similar } from "../nearest.ts";
 import { askingFlags } from "./asking.ts";
 import { organisationFlags, storeFlags, unknownVerb } from "./at-store.ts";
 import { runBackup } from "./backup.ts";
 import { runConfig } from "./config.ts";
 import { runDoctor } from "./doctor.ts";
+import { exitCodeOf } from "./exit-code.ts";
 import { type GivenFlags, isSwitch, settingFlags } from "./flags.ts";
 import { runKeys, runToken } from "./keys.ts";
 import { runInit, runOrganisation, runUser } from "./organisations.ts";

@@ -1,9 +1,9 @@
 // `headgate serve`: runs the service until a signal ends it.
 import { loadConfig, readVersion } from "../config.ts";
-import { exitCodeOf } from "../errors.ts";
 import { createLog } from "../log.ts";
 import { clock, type RunningService, serve } from "../main.ts";
 import { usableCertificates } from "./config.ts";
+import { exitCodeOf } from "./exit-code.ts";
 import { readFlags } from "./flags.ts";
 
 /** What a second signal leaves for the goodbye, ms. */

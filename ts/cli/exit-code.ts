@@ -1,0 +1,9 @@
+// Exit codes of the process (operations.md §2).
+import { ServiceError } from "../errors.ts";
+
+const EXIT_CODES: Readonly<Record<string, number>> = { config_invalid: 2, port_taken: 3, store_unavailable: 4 };
+
+/** Exit code of the process that an error ended: 1 when nothing more precise is known. */
+export function exitCodeOf(error: unknown): number {
+  return error instanceof ServiceError ? (EXIT_CODES[error.code] ?? 1) : 1;
+}
