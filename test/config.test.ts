@@ -123,6 +123,7 @@ describe("a setting", () => {
       ["media.workers", "HEADGATE_MEDIA_WORKERS", availableParallelism()],
       ["media.gop_cache", "HEADGATE_MEDIA_GOP_CACHE", true],
       ["media.push_silence", "HEADGATE_MEDIA_PUSH_SILENCE", "auto"],
+      ["play.allow", "HEADGATE_PLAY_ALLOW", []],
       ["publish.duplicate", "HEADGATE_PUBLISH_DUPLICATE", "reject_if_active"],
       ["token.alg", "HEADGATE_TOKEN_ALG", "ES256"],
       ["token.issuer", "HEADGATE_TOKEN_ISSUER", "headgate"],

@@ -1,6 +1,7 @@
 // What is old is removed, by index and in portions; what is not stays.
 import { type Kysely, sql } from "kysely";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { waitingEvents } from "../ts/publish/webhook/outbox.ts";
 import { oldestDeliveries } from "../ts/store/delivery-size.ts";
 import { KINDS, prune } from "../ts/store/retention.ts";
 import type { Schema } from "../ts/store/schema.ts";
@@ -134,10 +135,12 @@ async function addMany(): Promise<void> {
         first_at, last_at, bytes) ${numbers} select 'msg_' || n, 'org1', n, 'publish', 'n', 'u', 'b', 'answered', 1, 1,
         n, n, 400 from numbers`,
     sql`insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, delivered_at,
-        given_up_at) ${numbers} select 'msg_' || n, 'org1', n, 'u', 'b', n, n, case when n % 2 = 0 then n end,
-        case when n % 2 = 1 then n end from numbers`,
+        given_up_at) ${numbers} select 'msg_' || n, 'org1', n, 'u', 'b', n, n, case when n % 3 = 0 then n end,
+        case when n % 3 = 1 then n end from numbers`,
     sql`insert into audit (id, organisation_id, at, who_kind, action, subject, detail) ${numbers}
         select 'a' || n, 'org1', n, 'operator', 'x', 'x', '{}' from numbers`,
+    sql`insert into kept_answer (id, organisation_id, sealed, begun_at) ${numbers}
+        select 'k' || n, 'org1', 's', n from numbers`,
   ]) {
     await rows.execute(db);
   }
@@ -151,6 +154,13 @@ test("no statement reads a whole table or index: it would grow with what is kept
     expect(steps.length).toBeGreaterThanOrEqual(2);
     for (const { reads } of steps) expect(reads, `${kind.name}: ${JSON.stringify(steps)}`).toMatch(/^index /);
   }
+}, 60_000);
+
+test("how many events wait, and since when, is read from their index alone", async () => {
+  await addMany();
+  const steps = await stepsOf(db, waitingEvents(db));
+  const ofOutbox = steps.filter(({ table }) => table === "outbox");
+  expect(ofOutbox).toEqual([{ table: "outbox", reads: "whole index outbox_age" }]);
 }, 60_000);
 
 test("the oldest deliveries are the first of their index", async () => {

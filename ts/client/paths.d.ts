@@ -1471,6 +1471,19 @@ export interface paths {
     };
   };
   "/p/webrtc/{session}/metadata": {
+    options: {
+      parameters: {
+        path: {
+          /** The last segment of the session's Location */
+          session: string;
+        };
+      };
+      responses: {
+        200: { content: never };
+        413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+        500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
+      };
+    };
     post: {
       parameters: {
         path: {

@@ -6,7 +6,7 @@ import { retentionIndexes } from "./retention.ts";
 import { keptAnswerTable } from "./tables/kept-answer-table.ts";
 import { managementTables } from "./tables/management-tables.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
-import { outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
+import { outboxAge, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
 
 export interface Migration {
   readonly name: string;
@@ -25,6 +25,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0009-upstream-label", up: upstreamLabel },
   { name: "0010-delivery-size", up: deliverySize },
   { name: "0011-kept-answers", up: keptAnswerTable },
+  { name: "0012-outbox-age", up: outboxAge },
 ];
 
 /** The bookkeeping table, not part of the schema the service works with. */

@@ -6,6 +6,7 @@ import { PROBLEM_CODES } from "./problem-page.ts";
 import { PROBLEM_PAGE, WHIP_PATH } from "./whip-problems.ts";
 
 const SESSION_PATH = `${WHIP_PATH}/{session}`;
+const METADATA_PATH = `${SESSION_PATH}/metadata`;
 const FRAGMENT_TYPE = "application/trickle-ice-sdpfrag";
 
 const Problem = z
@@ -74,39 +75,19 @@ function calls(): RouteConfig[] {
         ...problems(400, 401, 403, 404, 409, 413, 415, 422, 429, 500, 503, 504),
       },
     },
-    ...[WHIP_PATH, SESSION_PATH].flatMap((path): RouteConfig[] => {
+    ...[WHIP_PATH, SESSION_PATH, METADATA_PATH].map((path) => preflight(path, path === WHIP_PATH ? {} : atSession)),
+    ...[WHIP_PATH, SESSION_PATH].map((path): RouteConfig => {
       const name = path === WHIP_PATH ? "Whip" : "WhipSession";
       const request = path === WHIP_PATH ? {} : atSession;
-      return [
-        {
-          method: "options",
-          path,
-          operationId: `options${name}`,
-          summary: "What may be sent here",
-          description: "For browsers' preflights and for clients that ask first.",
-          ...request,
-          responses: {
-            200: {
-              description: "See the headers",
-              headers: z.object({
-                "Accept-Post": text("Content types of POST", "application/sdp"),
-                "Accept-Patch": text("Content types of PATCH", FRAGMENT_TYPE),
-                "Access-Control-Allow-Methods": text("The methods there are", "POST, PATCH, DELETE, GET, OPTIONS"),
-              }),
-            },
-            ...problems(413, 500),
-          },
-        },
-        {
-          method: "get",
-          path,
-          operationId: `get${name}`,
-          summary: "Nothing to read",
-          description: "No content, and no error (RFC 9725 section 4.1).",
-          ...request,
-          responses: { 204: { description: "Nothing" }, ...problems(413, 500) },
-        },
-      ];
+      return {
+        method: "get",
+        path,
+        operationId: `get${name}`,
+        summary: "Nothing to read",
+        description: "No content, and no error (RFC 9725 section 4.1).",
+        ...request,
+        responses: { 204: { description: "Nothing" }, ...problems(413, 500) },
+      };
     }),
     {
       method: "patch",
@@ -140,7 +121,7 @@ function calls(): RouteConfig[] {
     },
     {
       method: "post",
-      path: `${SESSION_PATH}/metadata`,
+      path: METADATA_PATH,
       operationId: "postWhipMetadata",
       summary: "Send metadata along with the stream",
       description: "It becomes an RTMP data message for upstreams and players.",
@@ -195,4 +176,27 @@ function problems(...statuses: readonly number[]) {
       return [status, { description, content: { "application/problem+json": { schema: Problem } } }];
     }),
   );
+}
+
+function preflight(path: string, request: Pick<RouteConfig, "request">): RouteConfig {
+  const name = path.replace(/[^a-z]+(\w)/g, (_, first: string) => first.toUpperCase()).replace(/[^A-Za-z]/g, "");
+  return {
+    method: "options",
+    path,
+    operationId: `options${name}`,
+    summary: "What may be sent here",
+    description: "For browsers' preflights and for clients that ask first.",
+    ...request,
+    responses: {
+      200: {
+        description: "See the headers",
+        headers: z.object({
+          "Accept-Post": text("Content types of POST", "application/sdp"),
+          "Accept-Patch": text("Content types of PATCH", FRAGMENT_TYPE),
+          "Access-Control-Allow-Methods": text("The methods there are", "POST, PATCH, DELETE, GET, OPTIONS"),
+        }),
+      },
+      ...problems(413, 500),
+    },
+  };
 }

@@ -1,7 +1,7 @@
 // Delivers the events that must arrive (W17): reads them from the store, posts them, and retries until an answer ends
 // it. Rows outlive the process; the id and the body never change. Not the place where events are written: record.ts.
 // Invariant: a client id has at most one row (its publish_done), so order within a client id needs no more than `hold`.
-import { type Kysely, type Selectable, sql } from "kysely";
+import { type CompiledQuery, type Kysely, type Selectable, sql } from "kysely";
 import type { Logger } from "pino";
 import { inTime } from "../../in-time.ts";
 import type { Customers } from "../../organisation/customers.ts";
@@ -11,6 +11,8 @@ import type { Webhook } from "./call.ts";
 import { PROBE_EVERY_MS } from "./customer-gate.ts";
 import { judgeDelivery, wasTried } from "./retry-schedule.ts";
 
+/** Events that are counted for the metrics; of more it is said that there are so many. */
+const COUNTED_LIMIT = 10_000;
 /** Deliveries in flight: more wait in the store. One organisation's slow customer cannot take all places, and however
  *  many are slow, each organisation has these few of its own. */
 const IN_FLIGHT_LIMIT = 256;
@@ -44,6 +46,23 @@ export interface OutboxDeps {
 }
 
 type Row = Selectable<OutboxTable>;
+
+/** How many events wait, `COUNTED_LIMIT` at most, and since when the oldest: read from its index alone. */
+export function waitingEvents(
+  db: Kysely<Schema>,
+): CompiledQuery<{ events: number | string; oldest: number | string | null }> {
+  const oldest = db
+    .selectFrom("outbox")
+    .select("created_at")
+    .where("delivered_at", "is", null)
+    .where("given_up_at", "is", null)
+    .orderBy("created_at")
+    .limit(COUNTED_LIMIT);
+  return db
+    .selectFrom(oldest.as("waiting"))
+    .select((eb) => [eb.fn.countAll().as("events"), eb.fn.min("created_at").as("oldest")])
+    .compile();
+}
 
 export function createOutbox(deps: OutboxDeps): Outbox {
   const { db, clock, log } = deps;
@@ -81,12 +100,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       closed = true;
     },
     async depth() {
-      const { events, oldest } = await db
-        .selectFrom("outbox")
-        .select((eb) => [eb.fn.countAll().as("events"), eb.fn.min("created_at").as("oldest")])
-        .where("delivered_at", "is", null)
-        .where("given_up_at", "is", null)
-        .executeTakeFirstOrThrow();
+      const { rows } = await db.executeQuery<{ events: number | string; oldest: number | string | null }>(
+        waitingEvents(db),
+      );
+      const { events, oldest } = rows[0] ?? { events: 0, oldest: null };
       return { events: Number(events), oldestMs: oldest === null ? 0 : Math.max(0, clock.now() - Number(oldest)) };
     },
   };

@@ -46,6 +46,13 @@ export async function webhookTables(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex("delivery_oldest").on("delivery").columns(["last_at", "bytes"]).execute();
 }
 
+/** How many events wait, and since when, is read without reading the events. */
+export async function outboxAge(db: Kysely<unknown>): Promise<void> {
+  await sql`
+    create index outbox_age on outbox (created_at) where delivered_at is null and given_up_at is null
+  `.execute(db);
+}
+
 /** Events are delivered organisation by organisation, so that none takes the others' turns. */
 export async function outboxTurns(db: Kysely<unknown>): Promise<void> {
   await sql`
