@@ -180,7 +180,7 @@ fn on_a_slow_path_a_hole_is_waited_for_until_the_third_repetition_and_a_second_a
 
 #[test]
 fn a_hole_is_given_up_in_time() {
-    for (can_ask, until) in [(true, 500), (false, 60)] {
+    for (can_ask, until, later) in [(true, 1_000, 500), (false, 60, 60)] {
         let mut track = Track::begun(can_ask, 10);
         for sequence in [13, 14, 16] {
             track.packet(0, 1, sequence);
@@ -190,6 +190,12 @@ fn a_hole_is_given_up_in_time() {
         track.wait(until);
         assert_eq!(track.out, [10, -2, 13, 14, -1, 16]);
         assert_eq!(track.jitter.counters().lost, 3);
+        // Nobody has answered: the next one is not waited for as long.
+        track.packet(2_000, 1, 18);
+        track.wait(2_000 + later - 1);
+        assert_eq!(track.out.last(), Some(&16));
+        track.wait(2_000 + later);
+        assert_eq!(track.out[6..], [-1, 18]);
     }
 }
 
