@@ -158,8 +158,8 @@ impl Jitter {
     /// Gives up the holes that lasted too long.
     pub fn handle_timeout(&mut self, now: Instant, emit: &mut impl FnMut(Ordered<'_>)) {
         self.start(now, emit);
-        let limit = self.hole_limit();
-        while self.holes.oldest().is_some_and(|since| now >= since + limit) {
+        // Giving one up may shorten the wait for the next.
+        while self.holes.oldest().is_some_and(|since| now >= since + self.hole_limit()) {
             self.give_up_first(emit);
         }
     }
