@@ -11,7 +11,7 @@ import { ROLES } from "../store/schema.ts";
 import { loggedCaller, type notedForLog, noteForLog } from "./request/caller.ts";
 import { answeredOnce, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_LIMIT } from "./request/once.ts";
 import { credentialsOf } from "./request/request.ts";
-import { readBody, readQuery } from "./request/schema.ts";
+import { queryReader, readBody } from "./request/schema.ts";
 
 export { z };
 
@@ -85,12 +85,13 @@ export function newRoutes({ authorise, keptAnswers }: RouteDeps): Routes {
       const action = ROUTES[name] as Action | "anyone";
       if (action === "anyone") throw new TypeError(`${name} has no action in roles.ts`);
       describe(hono, name, text, action);
+      const read = readerOf(text);
       hono.on(...placeOf(name), async (c) => {
         const credentials = credentialsOf(c);
         const caller = await authorise(credentials, action, (known) =>
           noteForLog(c, loggedCaller(known, credentials.sessionId)),
         );
-        const request = await read(c, text);
+        const request = await read(c);
         const answer = () => serve(c as never, { ...caller, requestId: c.get("requestId") }, request);
         return c.req.method === "POST" ? await answeredOnce(c, keptAnswers, caller, answer) : await answer();
       });
@@ -98,7 +99,8 @@ export function newRoutes({ authorise, keptAnswers }: RouteDeps): Routes {
     open(name, text, serve) {
       if (ROUTES[name] !== "anyone") throw new TypeError(`${name} is not for anyone in roles.ts`);
       describe(hono, name, text, null);
-      hono.on(...placeOf(name), async (c) => await serve(c as never, await read(c, text)));
+      const read = readerOf(text);
+      hono.on(...placeOf(name), async (c) => await serve(c as never, await read(c)));
     },
   };
 }
@@ -128,14 +130,16 @@ const REPEATABLE = z.object({
     }),
 });
 
-async function read<Query extends z.ZodObject, Body extends z.ZodObject>(
-  c: Context,
-  { query, body }: RouteText<Query, Body>,
-): Promise<Request<Query, Body>> {
-  return {
-    query: readQuery(c, query ?? (NO_QUERY as unknown as Query)),
+/** What reads the requests of a route. */
+function readerOf<Query extends z.ZodObject, Body extends z.ZodObject>({
+  query,
+  body,
+}: RouteText<Query, Body>): (c: Context) => Promise<Request<Query, Body>> {
+  const readQuery = queryReader(query ?? (NO_QUERY as unknown as Query));
+  return async (c) => ({
+    query: readQuery(c),
     body: body === undefined ? ({} as z.output<Body>) : await readBody(c, body),
-  };
+  });
 }
 
 function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, action: Action | null): void {
@@ -143,9 +147,8 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
   const { summary, description, tag, query, body, bodyRequired = false, answer, answerType = "text/html" } = text;
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, param]) => param as string);
   const params = z.object(Object.fromEntries(names.map((param) => [param, pathParameter(param, path)])));
-  const errors = new Set<ErrorStatus>([...(text.errors ?? []), 429, 500, 503]);
-  if (body !== undefined) errors.add(400).add(413);
-  errors.add(400);
+  const errors = new Set<ErrorStatus>([...(text.errors ?? []), 400, 429, 500, 503]);
+  if (body !== undefined) errors.add(413);
   if (action !== null) errors.add(403);
   const isRepeatable = action !== null && method === "POST";
   if (isRepeatable) errors.add(409);

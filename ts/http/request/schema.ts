@@ -12,12 +12,16 @@ export async function readBody<Schema extends z.ZodObject>(c: Context, schema: S
   return parsed(schema, jsonObject(await c.req.text()), "is not known");
 }
 
-/** The query by `schema`: of a name that ends with [] every value, of others the first. Throws `WrongDataType`, or
- *  `InvalidValue`, also for a parameter that the schema does not know (M16). */
-export function readQuery<Schema extends z.ZodObject>(c: Context, schema: Schema): z.output<Schema> {
-  const given = Object.entries(c.req.queries());
-  const members = given.map(([name, values]) => [name, name.endsWith("[]") ? values : values[0]]);
-  return parsed(schema.strict() as unknown as Schema, Object.fromEntries(members), "is no parameter of this address");
+/** What reads a query by `schema`: of a name that ends with [] every value, of others the first. It throws
+ *  `WrongDataType`, or `InvalidValue`, also for a parameter that the schema does not know (M16). Made once for a route:
+ *  zod compiles each schema at its first use. */
+export function queryReader<Schema extends z.ZodObject>(schema: Schema): (c: Context) => z.output<Schema> {
+  const strict = schema.strict() as unknown as Schema;
+  return (c) => {
+    const given = Object.entries(c.req.queries());
+    const members = given.map(([name, values]) => [name, name.endsWith("[]") ? values : values[0]]);
+    return parsed(strict, Object.fromEntries(members), "is no parameter of this address");
+  };
 }
 
 function jsonObject(text: string): Members {
