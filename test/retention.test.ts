@@ -158,7 +158,7 @@ test("no statement reads a whole table or index: it would grow with what is kept
 
 test("how many events wait, and since when, is read from their index alone", async () => {
   await addMany();
-  const steps = await stepsOf(db, waitingEvents(db));
+  const steps = await stepsOf(db, waitingEvents(db).compile());
   const ofOutbox = steps.filter(({ table }) => table === "outbox");
   expect(ofOutbox).toEqual([{ table: "outbox", reads: "whole index outbox_age" }]);
 }, 60_000);

@@ -44,6 +44,11 @@ export function networkOf(address: string): string {
     .join(":")}::/64`;
 }
 
+/** `::1` as sockets take it → `[::1]` as URLs write it. */
+export function withBrackets(host: string): string {
+  return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+}
+
 /** `[::1]` as URLs write it → `::1` as sockets take it. */
 export function withoutBrackets(host: string): string {
   return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;

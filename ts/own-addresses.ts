@@ -4,7 +4,7 @@ import { hostname, networkInterfaces } from "node:os";
 import type { Config } from "./config.ts";
 import type { Listening } from "./listen.ts";
 import type { Media } from "./media.ts";
-import { withoutBrackets } from "./network.ts";
+import { withBrackets, withoutBrackets } from "./network.ts";
 
 /** Where the running service is reached: the ready line of operations.md §2. */
 export interface Addresses {
@@ -62,5 +62,5 @@ export function ownHosts(config: Config): readonly string[] {
 /** A host as a URL can hold it; "all addresses" is reached on this machine by loopback. */
 function nameOf(host: string): string {
   if (host === "0.0.0.0" || host === "::") return "127.0.0.1";
-  return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+  return withBrackets(host);
 }

@@ -5,6 +5,7 @@ import { Agent, fetch, type Response } from "undici";
 import { readAuthorities } from "../certificate.ts";
 import { type Config, loadConfig, readApiKey, readCaFile } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
+import { withBrackets } from "../network.ts";
 import { storeFlags } from "./at-store.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 
@@ -134,5 +135,5 @@ function serviceUrl(flags: GivenFlags): string {
 /** The service on this machine. */
 export function configuredUrl({ http }: Pick<Config, "http">): string {
   const host = EVERYWHERE.includes(http.host) ? "127.0.0.1" : http.host;
-  return `${http.tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${http.port}`;
+  return `${http.tls === null ? "http" : "https"}://${withBrackets(host)}:${http.port}`;
 }

@@ -48,6 +48,7 @@ export function docsRoutes(
   const folder = createRequire(import.meta.url)("swagger-ui-dist/absolute-path.js")() as string;
   /** The page's files as they are sent, read when first asked for. */
   const files = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
+  const problems = problemPage();
 
   routes.open(
     "GET /openapi.json",
@@ -88,7 +89,7 @@ export function docsRoutes(
       const name = c.req.param("file");
       if (name === "problems") {
         c.header("content-security-policy", PAGE_POLICY);
-        return c.html(problemPage());
+        return c.html(problems);
       }
       const type = name === "page.js" ? SCRIPT_TYPE : TYPES[name];
       if (type === undefined) return c.notFound();

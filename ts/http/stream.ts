@@ -3,6 +3,7 @@ import type { Context } from "hono";
 import type { Kysely } from "kysely";
 import type { Config } from "../config.ts";
 import { InvalidValue } from "../errors.ts";
+import { withBrackets } from "../network.ts";
 import { changed } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import type { RouteName } from "../organisation/roles.ts";
@@ -181,8 +182,7 @@ function ingestOf(c: Context, { config, rtmpPort }: StreamDeps): Ingest {
 /** `base`: where the HTTP port is reached, without a trailing slash. */
 export function ingestAt(base: string, config: Pick<Config, "ingest">, rtmpPort: number): Ingest {
   const host = config.ingest.hosts[0] ?? new URL(base).hostname;
-  const authority = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
-  return { rtmpUrl: `rtmp://${authority}:${rtmpPort}/live`, whipUrl: `${base}/p/webrtc` };
+  return { rtmpUrl: `rtmp://${withBrackets(host)}:${rtmpPort}/live`, whipUrl: `${base}/p/webrtc` };
 }
 
 /** The stream as callers see it (M9). */

@@ -1,6 +1,5 @@
 // Whether a player brings a play token for the stream it asks for: `token=` behind the stream name (R3).
-import { BadToken } from "../errors.ts";
-import { tokenIn } from "./token-argument.ts";
+import { claimsIn } from "./token-argument.ts";
 import type { Tokens } from "./tokens.ts";
 
 /** Whether these arguments hold a play token for the stream `name`. */
@@ -8,14 +7,5 @@ export type HoldsPlayToken = (custom: Uint8Array | null, name: string) => Promis
 
 export const playToken =
   (tokens: Pick<Tokens, "verifyForPlay">): HoldsPlayToken =>
-  async (custom, name) => {
-    const token = tokenIn(custom);
-    if (token === null) return false;
-    try {
-      const { streamname } = await tokens.verifyForPlay(token);
-      return streamname === name;
-    } catch (error) {
-      if (error instanceof BadToken) return false;
-      throw error;
-    }
-  };
+  async (custom, name) =>
+    (await claimsIn(custom, tokens.verifyForPlay))?.streamname === name;

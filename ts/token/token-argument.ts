@@ -1,6 +1,17 @@
 // The argument `token` behind a stream name.
+import { BadToken } from "../errors.ts";
 
-/** Its value; null when there is none. */
-export function tokenIn(custom: Uint8Array | null): string | null {
-  return new URLSearchParams(Buffer.from(custom ?? []).toString("latin1")).get("token");
+/** What the token in these arguments says by `verify`; null when there is none, or none that holds. */
+export async function claimsIn<Claims>(
+  custom: Uint8Array | null,
+  verify: (token: string) => Promise<Claims>,
+): Promise<Claims | null> {
+  const token = new URLSearchParams(Buffer.from(custom ?? []).toString("latin1")).get("token");
+  if (token === null) return null;
+  try {
+    return await verify(token);
+  } catch (error) {
+    if (error instanceof BadToken) return null;
+    throw error;
+  }
 }

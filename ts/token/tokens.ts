@@ -89,17 +89,17 @@ export function createTokens(deps: {
       return await sign({ streamname, org, aud: PLAYERS }, { exp, nbf: null });
     },
     async verify(token) {
-      const { ingesturl, aud, ...payload } = await held(token);
+      const { claims, ingesturl, aud } = await held(token);
       if (typeof ingesturl !== "string" || aud !== undefined) throw new BadToken("jwt malformed");
-      return { ingesturl, ...claimsOf(payload) };
+      return { ingesturl, ...claims };
     },
     async verifyForPlay(token) {
-      const { aud, ...payload } = await held(token);
+      const { claims, aud } = await held(token);
       if (aud !== PLAYERS) throw new BadToken("jwt malformed");
-      return claimsOf(payload);
+      return claims;
     },
     async verifyAny(token) {
-      return claimsOf(await held(token));
+      return (await held(token)).claims;
     },
     isOurs(token) {
       if (token.length > TOKEN_LENGTH_LIMIT) return false;
@@ -129,14 +129,16 @@ export function createTokens(deps: {
       .sign(privateKey);
   }
 
-  /** What a token of ours that holds now says. */
-  async function held(token: string): Promise<JWTPayload> {
+  /** What a token of ours that holds now says: what all have, and what tells its kind. */
+  async function held(token: string): Promise<{ claims: PlayClaims; ingesturl: unknown; aud: unknown }> {
     if (token.length > TOKEN_LENGTH_LIMIT || !hasStrictSignature(token)) throw new BadToken("jwt malformed");
     const payload = await verified(token);
     // The leeway below is meant for nbf; exp has none.
     if (typeof payload.exp !== "number" || payload.exp <= now()) throw new BadToken("jwt expired");
-    if (revocations?.isRevoked(claimsOf(payload))) throw new BadToken("jwt revoked");
-    return payload;
+    const claims = claimsOf(payload);
+    if (revocations?.isRevoked(claims)) throw new BadToken("jwt revoked");
+    const { ingesturl, aud } = payload;
+    return { claims, ingesturl, aud };
   }
 
   async function verified(token: string): Promise<JWTPayload> {

@@ -1,4 +1,4 @@
-// What every resource reads from a request beside query and body (request-schema.ts): the API key, the session, the
+// What every resource reads from a request beside query and body (schema.ts): the API key, the session, the
 // address we were called at, the address of the client.
 import type { ServerResponse } from "node:http";
 import { isIP } from "node:net";

@@ -1,5 +1,5 @@
-// WHIP in the OpenAPI document (P1–P13): its routes speak SDP and problem documents, and are written in whip.ts and
-// whip-session.ts.
+// WHIP in the OpenAPI document (P1–P13): its routes speak SDP and problem documents, and are written in
+// whip-endpoint.ts and whip-session.ts.
 import type { OpenAPIHono, RouteConfig } from "@hono/zod-openapi";
 import { type Env, z } from "../openapi.ts";
 import { PROBLEM_CODES } from "./problem-page.ts";

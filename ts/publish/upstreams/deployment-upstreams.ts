@@ -1,5 +1,4 @@
-// The upstreams the operator configured for every publish, as complete RTMP URLs (R4), and which of a publish's upstreams
-// an event of the media core is about.
+// The upstreams the operator configured for every publish, as complete RTMP URLs (R4), and where to dial an upstream.
 import type { Upstream } from "../../media.ts";
 import { withoutBrackets } from "../../network.ts";
 import { resolveBySystem, resolveUpstream } from "../addresses/address-guard.ts";

@@ -1,7 +1,7 @@
 // Posts one event to a customer's webhook and says what came back. Knows deadlines, signatures, the gate of each
 // customer and the one retry; not what an answer means for a publish.
 import type { Logger } from "pino";
-import { step } from "../../step-times.ts";
+import { step, tenths } from "../../step-times.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import { createConnections } from "./connections.ts";
@@ -198,23 +198,20 @@ function lineOf({ organisationId, url, id, event }: WebhookCall, answer: Webhook
     webhookId: id,
     host: new URL(url).host,
     delivery: attempt,
-    waitedMs: rounded(trace.waitedMs),
+    waitedMs: trace.waitedMs === null ? null : tenths(trace.waitedMs),
     attempts: trace.attempts.map(({ exchange: { steps }, answer: came }) => ({
-      ...Object.fromEntries(Object.entries(steps).map(([name, value]) => [name, rounded(value)])),
+      ...Object.fromEntries(
+        Object.entries(steps).map(([name, value]) => [name, typeof value === "number" ? tenths(value) : value]),
+      ),
       ...outcomeOf(came),
     })),
     ...outcomeOf(answer),
-    tookMs: rounded(tookMs),
+    tookMs: tenths(tookMs),
   };
 }
 
 function outcomeOf(answer: WebhookAnswer): object {
   return answer.outcome === "answered" ? { status: answer.status } : { cause: answer.cause, detail: answer.detail };
-}
-
-/** To a tenth of a millisecond. */
-function rounded<T>(value: T): T | number {
-  return typeof value === "number" ? Math.round(value * 10) / 10 : value;
 }
 
 /** Why the gate let nothing out. */

@@ -1,7 +1,7 @@
 // Delivers the events that must arrive (W17): reads them from the store, posts them, and retries until an answer ends
 // it. Rows outlive the process; the id and the body never change. Not the place where events are written: record.ts.
 // Invariant: a client id has at most one row (its publish_done), so order within a client id needs no more than `hold`.
-import { type CompiledQuery, type Kysely, type Selectable, sql } from "kysely";
+import { type Kysely, type Selectable, sql } from "kysely";
 import type { Logger } from "pino";
 import { inTime } from "../../in-time.ts";
 import type { Customers } from "../../organisation/customers.ts";
@@ -48,9 +48,7 @@ export interface OutboxDeps {
 type Row = Selectable<OutboxTable>;
 
 /** How many events wait, `COUNTED_LIMIT` at most, and since when the oldest: read from its index alone. */
-export function waitingEvents(
-  db: Kysely<Schema>,
-): CompiledQuery<{ events: number | string; oldest: number | string | null }> {
+export function waitingEvents(db: Kysely<Schema>) {
   const oldest = db
     .selectFrom("outbox")
     .select("created_at")
@@ -60,8 +58,7 @@ export function waitingEvents(
     .limit(COUNTED_LIMIT);
   return db
     .selectFrom(oldest.as("waiting"))
-    .select((eb) => [eb.fn.countAll().as("events"), eb.fn.min("created_at").as("oldest")])
-    .compile();
+    .select((eb) => [eb.fn.countAll().as("events"), eb.fn.min("created_at").as("oldest")]);
 }
 
 export function createOutbox(deps: OutboxDeps): Outbox {
@@ -100,10 +97,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       closed = true;
     },
     async depth() {
-      const { rows } = await db.executeQuery<{ events: number | string; oldest: number | string | null }>(
-        waitingEvents(db),
-      );
-      const { events, oldest } = rows[0] ?? { events: 0, oldest: null };
+      const { events, oldest } = await waitingEvents(db).executeTakeFirstOrThrow();
       return { events: Number(events), oldestMs: oldest === null ? 0 : Math.max(0, clock.now() - Number(oldest)) };
     },
   };

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use headgate_media::transcode::AacBitrate;
+
 use super::keys::SessionKey;
 use super::relay::Relay;
 use crate::publish::registry::PublishGuard;
 use crate::transcoding::TranscoderRing;
-use headgate_media::transcode::AacBitrate;
 
 /// The one feeder of a stream.
 pub(super) enum Source {
@@ -34,7 +35,7 @@ pub(super) struct LocalSource {
     pub(super) pushes: Vec<SessionKey>,
     /// Opus becomes AAC there, while someone needs it.
     pub(super) transcoder: Option<Arc<TranscoderRing>>,
-    /// Of the AAC made, bit/s of stereo audio.
+    /// Of the AAC made, its bitrate.
     pub(super) audio_bitrate: AacBitrate,
     /// The publisher is gone; readers have until then to take what waits for them.
     pub(super) draining_until: Option<Instant>,
