@@ -3,6 +3,7 @@ const children = new Set();
 process.on("exit", () => {
   for (const child of children) child.kill("SIGKILL");
 });
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
 
 /** @template {import("node:child_process").ChildProcess} C @param {C} child @returns {C} */
 export function endingWithUs(child) {

@@ -3,4 +3,5 @@ export function tenants(
   rounds?: number,
   organisations?: number,
   hanging?: number,
+  apart?: boolean,
 ): Promise<{ wrong: number; alone: number[]; healthy: number[]; hanging: number[] }>;

@@ -2,6 +2,8 @@
 // server that takes the request and never answers, a third one that takes the connection and never says a word, a third a
 // name server that never answers. Blocks alternate: B alone; B among the healthy ones, which all publish; B among all. Each
 // round has fifty new ones that hang: its first calls, its time-outs and its breakers opening are in every round.
+import { spawnSync } from "node:child_process";
+import { availableParallelism } from "node:os";
 import { offer } from "./_offer.mjs";
 import { openPublishing } from "./_publishing.mjs";
 import { silenceNames } from "./_silent-names.mjs";
@@ -20,9 +22,19 @@ const B_STREAMS = 400;
 const AHEAD_MS = 500;
 const BLOCKS = ["alone", "healthy", "hanging", "hanging", "healthy", "alone"];
 
-export async function tenants(seconds = 8, rounds = 6, organisations = ORGANISATIONS, hanging = HANGING) {
+/** `apart`: the gateway has one core and the customers, who are elsewhere in the world, the other. */
+export async function tenants(
+  seconds = 8,
+  rounds = 6,
+  organisations = ORGANISATIONS,
+  hanging = HANGING,
+  apart = false,
+) {
+  const customersCore = apart ? separateCores() : null;
   const restoreNames = await silenceNames();
-  const [good, hang, mute] = await Promise.all(["ok", "hang", "mute"].map((behaviour) => startCustomer(behaviour)));
+  const [good, hang, mute] = await Promise.all(
+    ["ok", "hang", "mute"].map((behaviour) => startCustomer(behaviour, customersCore)),
+  );
   const gateway = await openPublishing();
   const hooks = [() => hang.url, () => mute.url, (id) => `https://${id}.example/hook`];
   await gateway.addOrganisation("bbbbb", good.url, B_STREAMS);
@@ -75,6 +87,13 @@ export async function tenants(seconds = 8, rounds = 6, organisations = ORGANISAT
   for (const customer of [good, hang, mute]) customer.stop();
   restoreNames();
   return { wrong, ...times };
+}
+
+/** Puts this process on one core and returns the customers'; null where there is one for all. */
+function separateCores() {
+  if (availableParallelism() < 2) return null;
+  spawnSync("taskset", ["-acp", "0", String(process.pid)]);
+  return "1";
 }
 
 const share = (all) => Math.round((100 * all.reduce((sum, value) => sum + value, 0)) / all.length);

@@ -3,7 +3,8 @@
 const MEASUREMENTS = {
   speed: async (...args) => (await import("./_webhook-speed.mjs")).speed(...args),
   isolation: async (...args) => (await import("./_webhook-isolation.mjs")).isolation(...args),
-  tenants: async (...args) => (await import("./_webhook-tenants.mjs")).tenants(...args),
+  tenants: async (seconds, rounds, organisations, hanging) =>
+    (await import("./_webhook-tenants.mjs")).tenants(seconds, rounds, organisations, hanging, true),
   durability: async (...args) => (await import("./_webhook-durability.mjs")).durability(...args),
   kills: async (...args) => (await import("./_webhook-kills.mjs")).kills(...args),
   faults: async (...args) => (await import("./_webhook-faults.mjs")).faults(...args),
