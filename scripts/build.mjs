@@ -32,6 +32,7 @@ export function build() {
     installPackages();
     buildAddon();
     buildGateway();
+    buildWebcaster();
   });
 }
 
@@ -70,8 +71,17 @@ export function buildGateway() {
   });
 }
 
+/** The browser client's bundles in dist/sdk, which /sdk/ serves. */
+export function buildWebcaster() {
+  const script = join("scripts", "webcaster-package.mjs");
+  const inputs = hashOf(["package.json", "package-lock.json", "ts/webcaster", script]);
+  const stamp = join(root, ".build", "webcaster-stamp");
+  if (!existsSync(join(root, "dist", "sdk"))) rmSync(stamp, { force: true });
+  step("browser client", stamp, inputs, () => run(process.execPath, [script, "--bundles", join(root, "dist", "sdk")]));
+}
+
 const isRustInput = (path) => /\.(rs|toml|lock)$/.test(path) && !/crates\/(fuzz|bench)\//.test(path);
-const isGatewayInput = (path) => !path.includes("ts/native/") && /\.(ts|mjs|json)$/.test(path);
+const isGatewayInput = (path) => !/ts\/(native|webcaster)\//.test(path) && /\.(ts|mjs|json)$/.test(path);
 
 function targetFolder() {
   return process.env.CARGO_TARGET_DIR ?? join(root, "target");
