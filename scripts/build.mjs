@@ -60,13 +60,16 @@ function buildAddon() {
   });
 }
 
-/** The TypeScript of the gateway, as JavaScript in dist. */
+/** The TypeScript of the gateway, as JavaScript in dist, beside the browser client's. */
 export function buildGateway() {
   const inputs = hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", "ts"], isGatewayInput);
   const stamp = join(root, ".build", "gateway-stamp");
-  if (!existsSync(join(root, "dist"))) rmSync(stamp, { force: true });
+  const dist = join(root, "dist");
+  if (!existsSync(join(dist, "main.js"))) rmSync(stamp, { force: true });
   step("gateway", stamp, inputs, () => {
-    rmSync(join(root, "dist"), { recursive: true, force: true });
+    for (const name of existsSync(dist) ? readdirSync(dist) : []) {
+      if (name !== "sdk") rmSync(join(dist, name), { recursive: true, force: true });
+    }
     run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "-p", "tsconfig.build.json"]);
   });
 }
