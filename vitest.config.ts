@@ -33,7 +33,7 @@ const stores = [
   "webhook-{management,settings,url}",
   "whip-{denials,token}",
 ];
-const browsers = ["test/whip-publish.test.ts", "test/whip-clients-browser.test.ts", "test/whip-switch.test.ts"];
+const browsers = ["test/whip-publish.test.ts", "test/whip-clients-browser.test.ts", "test/whip-switch.test.ts", "test/webcaster-live.test.ts"];
 
 export default defineConfig({
   test: {

@@ -36,10 +36,15 @@ export interface Chromium {
       readonly client?: string;
     },
   ): Promise<Broadcaster>;
+  /** Pages for whatever else a test does in this browser. */
+  readonly context: BrowserContext;
+  /** Its folder, which names its processes. */
+  readonly folder: string;
   close(): Promise<void>;
 }
 
-export async function startChromium(): Promise<Chromium> {
+/** `switches` are added to the command line. */
+export async function startChromium(switches: readonly string[] = []): Promise<Chromium> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-chromium-"));
   const clip = makeClip();
   const site = createServer((_, response) => {
@@ -62,9 +67,12 @@ export async function startChromium(): Promise<Chromium> {
       "--disable-component-update",
       "--disable-sync",
       "--no-first-run",
+      ...switches,
     ],
   });
   return {
+    context,
+    folder,
     async open(whip, { keep, stereo, site: other, client } = {}) {
       const page = await context.newPage();
       const query = new URLSearchParams({

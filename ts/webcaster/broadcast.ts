@@ -66,10 +66,9 @@ export class Broadcast {
     try {
       await this.#connect();
     } catch (error) {
-      if (!this.#over.signal.aborted) {
-        void this.#end();
-        this.#host.go("gave_up");
-      }
+      if (this.#over.signal.aborted) throw new WebcasterError("stopped", { cause: error });
+      this.drop();
+      this.#host.go("gave_up");
       throw error;
     }
     this.#liveSinceMs = Date.now();
@@ -80,7 +79,14 @@ export class Broadcast {
   /** Ends it; resolves when the service knows, or cannot be reached. */
   async stop(): Promise<void> {
     // A service that cannot be reached now notices the closed connection.
-    await this.#end().catch(() => {});
+    await this.#end()
+      ?.close()
+      .catch(() => {});
+  }
+
+  /** Ends it at once, for a page that is being left. */
+  drop(): void {
+    this.#end()?.drop();
   }
 
   setQuality(quality: UpstreamQuality): Promise<void> {
@@ -131,12 +137,17 @@ export class Broadcast {
       },
     );
     if (signal.aborted) {
-      await upstream.close().catch(() => {});
-      throw new WebcasterError("wrong_state", { detail: "it was stopped" });
+      upstream.drop();
+      throw new WebcasterError("stopped");
     }
+    // What the page changed meanwhile.
+    await upstream.refresh(this.#host.options());
     this.#upstream = upstream;
     this.#heartbeat = new Heartbeat();
     this.#reading = null;
+    void this.#read(upstream).then((reading) => {
+      this.#reading ??= reading;
+    });
   }
 
   #interrupted(upstream: Upstream | null): void {
@@ -174,7 +185,7 @@ export class Broadcast {
     const upstream = this.#upstream;
     if (upstream === null) return;
     this.#upstream = null;
-    void upstream.close().catch(() => {});
+    upstream.drop();
     if (this.#reconnect === null) {
       this.#giveUp(error);
       return;
@@ -210,18 +221,19 @@ export class Broadcast {
 
   #giveUp(error: WebcasterError): void {
     const wasReconnecting = this.#host.state === "reconnecting";
-    void this.#end().catch(() => {});
+    this.drop();
     this.#host.go("gave_up");
     if (wasReconnecting) this.#host.onReconnectionState("failed");
     this.#host.onError(error);
   }
 
-  async #end(): Promise<void> {
+  /** Nothing happens any more; gives the connection that is left to close. */
+  #end(): Upstream | null {
     this.#over.abort();
     clearInterval(this.#timer);
     const upstream = this.#upstream;
     this.#upstream = null;
-    await upstream?.close();
+    return upstream;
   }
 }
 

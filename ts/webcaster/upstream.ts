@@ -59,7 +59,7 @@ export class Upstream {
       await upstream.#open(options);
       return upstream;
     } catch (error) {
-      void upstream.close().catch(() => {});
+      upstream.drop();
       throw asWebcasterError(error, "connection_refused");
     }
   }
@@ -131,6 +131,15 @@ export class Upstream {
     }
   }
 
+  /** Sends what is in the stream now, at the quality of now. */
+  async refresh({ stream, quality }: Pick<UpstreamOptions, "stream" | "quality">): Promise<void> {
+    for (const track of stream.getTracks()) {
+      const sender = this.#senders[track.kind as TrackKind];
+      if (sender !== undefined && sender.track !== track) await sender.replaceTrack(track);
+    }
+    await this.setQuality(quality);
+  }
+
   async send(kind: TrackKind, track: MediaStreamTrack | null): Promise<void> {
     const sender = this.#senders[kind];
     if (sender === undefined) {
@@ -139,14 +148,25 @@ export class Upstream {
     await sender.replaceTrack(track);
   }
 
-  /** Closes the connection and ends the session; resolves when the service has answered. Outlives the page. */
+  /** Ends the session, then the connection: a connection that is closed first would end the session as well, and the
+   *  request would find none. Resolves when the service has answered. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    // The request first: closing takes a moment that a page which is being left may not have.
-    const ended = this.#session?.end();
+    try {
+      await this.#session?.end();
+    } finally {
+      this.connection.close();
+    }
+  }
+
+  /** The same for a page that is being left, or for a connection that is lost: waits for nothing. */
+  drop(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    // It outlives the page.
+    void this.#session?.end().catch(() => {});
     this.connection.close();
-    await ended;
   }
 
   #onConnectionState(): void {
@@ -175,7 +195,7 @@ export class Upstream {
         else reject(error);
       };
       const check = () => {
-        if (signal.aborted) give(new WebcasterError("wrong_state", { detail: "it was stopped" }));
+        if (signal.aborted) give(new WebcasterError("stopped"));
         else if (connection.connectionState === "connected") give(null);
         else if (connection.connectionState === "failed") give(new WebcasterError("no_media_path"));
       };

@@ -125,7 +125,7 @@ export class Webcaster {
       this.#go("start");
       this.#unwatch();
       this.#unwatch = watchPage({
-        onLeave: () => void this.stopBroadcast(),
+        onLeave: () => this.#leave(broadcast),
         onBack: () => broadcast.wake(),
       });
       await broadcast.start();
@@ -264,6 +264,16 @@ export class Webcaster {
     };
   }
 
+  /** The page is being left. It may come back as it was (back-forward cache): then it can start again. */
+  #leave(broadcast: Broadcast): void {
+    if (this.#broadcast !== broadcast || next(this.#state, "stop") === null) return;
+    this.#broadcast = null;
+    this.#unwatch();
+    broadcast.drop();
+    this.#go("stop");
+    this.#go("stopped");
+  }
+
   /** What a broadcast sees of this Webcaster, as long as it is the one that runs. */
   #hostOf(isCurrent: () => boolean): ConstructorParameters<typeof Broadcast>[0] {
     const whileCurrent =
@@ -330,7 +340,8 @@ export class Webcaster {
       return await act();
     } catch (thrown) {
       const error = asWebcasterError(thrown, reason);
-      this.onError(error);
+      // A page that stops a broadcast knows.
+      if (error.reason !== "stopped") this.onError(error);
       throw error;
     }
   }

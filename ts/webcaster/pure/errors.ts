@@ -9,6 +9,7 @@ export const ERRORS = {
   wrong_state: [1003, "This cannot be done in the current state"],
   not_live: [1004, "Nothing is being broadcast"],
   preview_missing: [1005, "The page has no video element of that name for the preview"],
+  stopped: [1006, "The broadcast was stopped before it went live"],
 
   permission_denied: [
     2001,
