@@ -1,6 +1,6 @@
 // The browser client in Chromium against the real service, from a page of another site: everything a broadcaster does
 // and everything that happens to one. ffmpeg plays, nginx-rtmp is the upstream, the customer is asked and told.
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -10,6 +10,7 @@ import { run, until } from "./support/child.ts";
 import { type Chromium, startChromium } from "./support/chromium.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { decodeComplaints, packetsOf } from "./support/ffmpeg.ts";
+import { freePort } from "./support/free-port.ts";
 import { firstVideoFrame, rateBecomes } from "./support/growing-flv.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { isMonotonic, ofTrack, startsAtKeyframe } from "./support/judge.ts";
@@ -28,6 +29,7 @@ const SMALL = {
 /** Streams whose publish the customer refuses. */
 const denied = new Set<string>();
 const dataDir = mkdtempSync(join(tmpdir(), "headgate-webcaster-"));
+let rtmpPort: number;
 let customer: Customer;
 let upstream: NginxRtmp;
 let headgate: Headgate;
@@ -44,6 +46,7 @@ beforeAll(async () => {
     return isDenied ? { status: 403, ...why } : { status: 200 };
   });
   upstream = await startNginxRtmp();
+  rtmpPort = await freePort();
   headgate = await startHeadgate({ customer, env: settings() });
   chromium = await startChromium(["--ignore-certificate-errors"]);
   network = await startBroadcastNetwork(headgate.http);
@@ -59,6 +62,8 @@ afterAll(async () => {
 function settings() {
   return {
     HEADGATE_DATA_DIR: dataDir,
+    // The same after a restart: pages name it.
+    HEADGATE_RTMP_PORT: String(rtmpPort),
     HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`,
     HEADGATE_WEBHOOK_CA: trustFile(customer.ca),
   };
@@ -345,15 +350,14 @@ describe.concurrent("at the same time", () => {
 
 test("a laptop that slept while the service ended the broadcast makes a new one when it wakes", async () => {
   const { name, page } = await liveOn(network, { reconnect: true });
-  const sleeping = processGroupOf(chromium.folder);
-  process.kill(-sleeping, "SIGSTOP");
+  const wake = chromium.sleep();
   try {
     const sessions = (await headgate.call("GET", "/session")) as unknown as { client_id: number; streamname: string }[];
     const clientId = sessions.find(({ streamname }) => streamname === name)?.client_id;
     await headgate.call("POST", `/session/${clientId}/kick`);
     await doneOf(name);
   } finally {
-    process.kill(-sleeping, "SIGCONT");
+    wake();
   }
   await until("it is live again", async () => {
     const { states } = await page.said();
@@ -379,25 +383,10 @@ test("a service that is killed and started again has its broadcast back within 8
   });
   const ms = Math.round(performance.now() - killed);
   console.log(`webcaster: live ${ms} ms after a kill; the service was back after ${startedMs} ms`);
-  expect(ms).toBeLessThan(15_000 + startedMs);
+  // The goal is 8 s with a service that starts at once; a busy machine takes longer for that.
+  expect(ms - startedMs).toBeLessThan(12_000);
   const { reconnections, errors } = await page.said();
   expect([reconnections, errors]).toEqual([["reconnecting", "idle"], []]);
   expect(calls("publish", name)).toHaveLength(2);
   await page.page.close();
 }, 90_000);
-
-/** Of the browser whose command line names the folder. */
-function processGroupOf(folder: string): number {
-  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
-    try {
-      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
-      if (!words.includes(`--user-data-dir=${folder}`) || words.some((word) => word.startsWith("--type="))) continue;
-      // proc(5): the fifth field, behind the name in parentheses.
-      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-      return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]);
-    } catch {
-      // It ended while we looked.
-    }
-  }
-  throw new Error("no such browser");
-}
