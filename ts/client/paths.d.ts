@@ -901,7 +901,7 @@ export interface paths {
         };
       };
       requestBody: { content: { "application/json": {
-          role?: (components["schemas"]["Role"] & (string | null));
+          role?: (components["schemas"]["Role"] | null);
           password?: (string | null);
         } } };
       responses: {
@@ -1232,6 +1232,7 @@ export interface paths {
         } } };
         400: { content: { "application/json": components["schemas"]["TokenError"] } };
         403: { content: { "application/json": components["schemas"]["TokenError"] } };
+        404: { content: { "application/json": components["schemas"]["TokenError"] } };
         409: { content: { "application/json": components["schemas"]["TokenError"] } };
         413: { content: { "application/json": components["schemas"]["TokenError"] } };
         429: { content: { "application/json": components["schemas"]["TokenError"] } };
