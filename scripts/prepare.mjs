@@ -1,5 +1,6 @@
-// What stands before every run of real programs: a current build, the programs, the pinned Python.
+// What stands before every run of real programs: a current build, the programs, the pinned Python and Go.
 import { BuildError, build } from "./build.mjs";
+import { provideOapiCodegen } from "./go.mjs";
 import { providePrograms, toTest } from "./programs.mjs";
 import { providePython } from "./python.mjs";
 
@@ -10,6 +11,7 @@ export function prepareTests() {
     const missing = providePrograms(toTest);
     if (missing) throw new BuildError(missing);
     providePython();
+    provideOapiCodegen();
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;
     console.error(`headgate: ${error.message}`);

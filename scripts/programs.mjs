@@ -76,7 +76,7 @@ export const toTest = [
     use: "reads webhook bodies",
     isThere: hasRack,
   },
-  { name: "go", package: "golang-go", use: "reads webhook bodies", isThere: onPath("go") },
+  { name: "go", package: "golang-go", use: "reads webhook bodies, builds a client", isThere: onPath("go") },
   { name: "GStreamer's webrtcbin", package: "gstreamer1.0-plugins-bad", use: "WHIP", isThere: gstreamer("webrtc") },
   { name: "GStreamer's ICE", package: "gstreamer1.0-nice", use: "WHIP", isThere: gstreamer("nice") },
   { name: "GStreamer's RTP", package: "gstreamer1.0-plugins-good", use: "WHIP", isThere: gstreamer("rtp") },

@@ -140,6 +140,22 @@ test("a key that is limited to a tag sees, makes and steers only streams with it
   expect(await gateway.call("GET", "/me", { key })).toMatchObject({ status: 200, body: { scope_tag: "studio" } });
 });
 
+test("a key that is limited to a tag signs web tokens only for streams with it", async () => {
+  const { key } = await newKey({ role: "user", scope_tag: "studio" });
+  const nameOf = async (tags: readonly string[]) => {
+    const { body } = await gateway.call("POST", "/stream", { body: { tags } });
+    return (body as { ingest: { rtmp: { streamname: string } } }).ingest.rtmp.streamname;
+  };
+  const sign = async (streamname: string) =>
+    await gateway.call("POST", "/webcaster", { key, body: { streamname, ingesturl: "rtmp://in.example/live" } });
+  const [own, foreign] = [await nameOf(["studio"]), await nameOf(["other"])];
+  for (const name of [own, `${own}?passcode=s3cret`]) expect((await sign(name)).status).toBe(200);
+  for (const name of [foreign, `${foreign}?a=${own}`, "never"]) {
+    const body = { success: false, errorCode: 3001, message: "Unknown stream" };
+    expect(await sign(name)).toMatchObject({ status: 404, body });
+  }
+});
+
 test("a trial ends at its time for every key; a paid organisation goes on", async () => {
   const end = gateway.clock.ms + DAY_MS;
   await gateway.db.updateTable("organisation").set({ plan: "trial", trial_ends_at: end }).execute();

@@ -82,6 +82,18 @@ describe("a person", () => {
     expect((await gateway.call("GET", "/organisation/user")).body).toStrictEqual([]);
   });
 
+  test.each<[given: unknown, refusal: object]>([
+    ["root", invalid("role", "must be one of administrator, user, readonly")],
+    [5, failure(1004, "Wrong Data Type", { parameter: "role", type: "string" })],
+  ])("never gets the role %j", async (role, refusal) => {
+    const { body } = await addUser({ email: ADA, password: PASSWORD, role: "user" });
+    const { id } = body as { id: string };
+    const path = `/organisation/user/${id}`;
+    expect(await gateway.call("PUT", path, { body: { role } })).toMatchObject({ status: 400, body: refusal });
+    expect(await gateway.call("PUT", path, { body: { role: null } })).toMatchObject({ body: { role: "user" } });
+    expect(await gateway.call("DELETE", path)).toMatchObject({ status: 200 });
+  });
+
   test("has an e-mail address of their own, and is unknown to other organisations", async () => {
     const { body } = await addUser({ email: ADA, password: PASSWORD, role: "user" });
     const { id } = body as { id: string };

@@ -1,9 +1,12 @@
-// The OpenAPI document as other people's tools judge it: no complaint of redocly's recommended rules, none of spectral's.
+// The OpenAPI document as other people's tools read it: no complaint of redocly's recommended rules, none of spectral's,
+// none of openapi-spec-validator, which holds it against the JSON schema of OpenAPI 3.1.
+import { spawnSync } from "node:child_process";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import spectral, { type RulesetDefinition } from "@stoplight/spectral-core";
 import parsers from "@stoplight/spectral-parsers";
 import rulesets from "@stoplight/spectral-rulesets";
 import { expect, test } from "vitest";
+import { providePython } from "../scripts/python.mjs";
 import { apiDocument } from "../ts/app.ts";
 
 const SERVED = { ...apiDocument("1.0.0"), servers: [{ url: "https://api.example" }] };
@@ -24,6 +27,18 @@ test(
     linter.setRuleset({ extends: [rulesets.oas as unknown as RulesetDefinition] });
     const problems = await linter.run(new spectral.Document(TEXT, parsers.Json, "openapi.json"));
     expect(problems.map(({ code, message, path }) => `${code}: ${message} ${path.join("/")}`)).toEqual([]);
+  },
+  LIMIT_MS,
+);
+
+test(
+  "openapi-spec-validator has no complaint",
+  () => {
+    const { status, stdout } = spawnSync(providePython(), ["-m", "openapi_spec_validator", "-"], {
+      input: TEXT,
+      encoding: "utf8",
+    });
+    expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining("OK") });
   },
   LIMIT_MS,
 );

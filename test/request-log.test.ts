@@ -136,6 +136,11 @@ describe("at the WHIP endpoint", () => {
     expect(gateway.log().replaceAll(`stream ${STREAM}`, "")).not.toContain(STREAM);
   });
 
+  test("the status address is told as itself and not as a session", async () => {
+    const { headers } = await gateway.call("GET", "/p/webrtc/status.json");
+    expect(line(headers)).toMatchObject({ route: "/p/webrtc/status.json", status: 200 });
+  });
+
   test("a web token is named by its jti, and a refusal with what was known", async () => {
     gateway.customer.answer({ status: 403 });
     const subject = { streamname: STREAM, ingesturl: "rtmp://ingest.example/live", exp: null, nbf: null, org: null };

@@ -83,7 +83,7 @@ export async function* everyOf<T>(
   }
 }
 
-type ErrorRecord = Records["Error"]["error"];
+type ErrorRecord = Records["ManagementError"]["error"];
 
 /** Both families of error: the management API's, and the token service's flat one. */
 function readError(body: unknown): ErrorRecord {

@@ -13,7 +13,7 @@ export interface components {
       created_at: string;
       updated_at: string;
     };
-    Error: {
+    ManagementError: {
       error: {
         /** 1002 Parameter required; 1003 Not unique; 1004 Wrong Data Type; 2001 Access denied; 3001 Unknown stream; 4002 Wrong credentials; 9000 Malformed JSON; 9001 Invalid webhook URL; 9002 Invalid value; 9003 No webhook is set; 9004 Unknown delivery; 9404 Unknown address; 9405 Method not allowed; 9409 The Idempotency-Key was used for another request; 9410 The first request with this Idempotency-Key still runs; 9413 Body too large; 9420 Unknown upstream; 9429 Too many requests; 9500 Internal error; 9503 Temporarily unavailable */
         code: number;
@@ -340,11 +340,11 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "application/json": components["schemas"]["Organisation"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -357,23 +357,23 @@ export interface paths {
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Organisation"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
     delete: {
       parameters: {};
       responses: {
         200: { content: { "application/json": components["schemas"]["Organisation"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -389,12 +389,12 @@ export interface paths {
         200: { content: { "application/json": {
           secret: string;
         } } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        409: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -412,14 +412,14 @@ export interface paths {
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["WebhookCall"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        409: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -445,11 +445,11 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Delivery"][] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -463,12 +463,12 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Delivery"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -486,13 +486,13 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["WebhookCall"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        409: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -501,11 +501,11 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "application/json": components["schemas"]["OrganisationSettings"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
     put: {
@@ -534,12 +534,12 @@ export interface paths {
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["OrganisationSettings"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -556,13 +556,13 @@ export interface paths {
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        409: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
     get: {
@@ -580,11 +580,11 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"][] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -598,12 +598,12 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
     delete: {
@@ -615,12 +615,12 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -637,13 +637,13 @@ export interface paths {
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -657,12 +657,12 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -676,12 +676,12 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -695,12 +695,12 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -718,11 +718,11 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Session"][] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -736,12 +736,12 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["SessionWithDiagnostics"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -763,14 +763,14 @@ export interface paths {
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Session"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        409: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -788,13 +788,13 @@ export interface paths {
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Session"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -817,14 +817,14 @@ export interface paths {
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Session"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        409: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -840,12 +840,12 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Session"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -861,11 +861,11 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["User"][] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
     post: {
@@ -882,13 +882,13 @@ export interface paths {
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["User"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        409: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -901,18 +901,18 @@ export interface paths {
         };
       };
       requestBody: { content: { "application/json": {
-          role?: (components["schemas"]["Role"] & (string | null));
+          role?: (components["schemas"]["Role"] | null);
           password?: (string | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["User"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
     delete: {
@@ -924,12 +924,12 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["User"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -945,11 +945,11 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Key"][] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
     post: {
@@ -967,13 +967,13 @@ export interface paths {
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["NewKey"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        409: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -991,13 +991,13 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["RotatedKey"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        409: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1011,12 +1011,12 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Key"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1034,11 +1034,11 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["AuditEntry"][] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1062,11 +1062,11 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Usage"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1081,12 +1081,12 @@ export interface paths {
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Me"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1097,11 +1097,11 @@ export interface paths {
         200: { content: { "application/json": {
           signed_out: true;
         } } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1110,11 +1110,11 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "application/json": components["schemas"]["Me"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1130,12 +1130,12 @@ export interface paths {
         200: { content: { "application/json": {
           changed: true;
         } } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1149,12 +1149,12 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Upstream"][] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
     post: {
@@ -1175,14 +1175,14 @@ export interface paths {
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Upstream"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        409: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1198,12 +1198,12 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Upstream"] } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1232,6 +1232,7 @@ export interface paths {
         } } };
         400: { content: { "application/json": components["schemas"]["TokenError"] } };
         403: { content: { "application/json": components["schemas"]["TokenError"] } };
+        404: { content: { "application/json": components["schemas"]["TokenError"] } };
         409: { content: { "application/json": components["schemas"]["TokenError"] } };
         413: { content: { "application/json": components["schemas"]["TokenError"] } };
         429: { content: { "application/json": components["schemas"]["TokenError"] } };
@@ -1286,14 +1287,14 @@ export interface paths {
           /** What the player asks for, behind a url of the stream's playout */
           streamname: string;
         } } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        403: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        409: { content: { "application/json": components["schemas"]["Error"] } };
-        413: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1344,10 +1345,10 @@ export interface paths {
             [member: string]: unknown;
           }[];
         } } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1568,10 +1569,10 @@ export interface paths {
           openapi: string;
           [member: string]: unknown;
         } } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1580,10 +1581,10 @@ export interface paths {
       parameters: {};
       responses: {
         200: { content: { "text/html": string } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1597,11 +1598,11 @@ export interface paths {
       };
       responses: {
         200: { content: { "text/javascript": string } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };

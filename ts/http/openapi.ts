@@ -186,8 +186,11 @@ function pathParameter(name: string, path: string): z.ZodType {
   if (name === "client_id") return z.int().openapi({ description: "As GET /session gives it", example: 100_482 });
   const description =
     name === "file" ? "Name of a file" : `The id, as GET ${path.slice(0, path.indexOf("/{"))} gives it`;
-  return z.string().openapi({ description });
+  return UUID_NAMED.test(path) ? z.uuid().openapi({ description }) : z.string().openapi({ description });
 }
+
+/** Routes whose ids are UUIDs, as their records say; anything else is an id that nobody has. */
+const UUID_NAMED = /^\/(stream|organisation\/user)\/\{id\}/;
 
 /** `GET /stream/{id}` → getStreamById. */
 function operationId(method: string, path: string): string {
@@ -240,7 +243,7 @@ export const ErrorBody = z
       }),
     }),
   })
-  .openapi("Error");
+  .openapi("ManagementError");
 
 /** Error body of the token service (T2, T3). */
 export const TokenErrorBody = z

@@ -1,7 +1,11 @@
 // /webcaster and /webcaster/verify: web tokens (specification §5, §6; T1–T5).
 import { cors } from "hono/cors";
+import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
+import { findStreamByName } from "../organisation/streams.ts";
+import type { Schema } from "../store/schema.ts";
 import { checkExpiry } from "../token/expiry.ts";
+import { withoutArguments } from "../token/revocations.ts";
 import { type Tokens, VALIDITY_DEFAULT_S } from "../token/tokens.ts";
 import { newRoutes, type RouteDeps, type Routes, UnixTime, z } from "./openapi.ts";
 import { noteForLog } from "./request/caller.ts";
@@ -20,8 +24,10 @@ const Claim = requiredText()
   )
   .openapi({ maxLength: CLAIM_LIMIT_BYTES });
 
-export function webcasterRoutes(deps: RouteDeps & { readonly tokens: Tokens }): Routes["hono"] {
-  const { tokens } = deps;
+export function webcasterRoutes(
+  deps: RouteDeps & { readonly db: Kysely<Schema>; readonly tokens: Tokens },
+): Routes["hono"] {
+  const { db, tokens } = deps;
   const routes = newRoutes(deps);
 
   routes.guarded(
@@ -30,7 +36,9 @@ export function webcasterRoutes(deps: RouteDeps & { readonly tokens: Tokens }): 
       tag: "Tokens",
       summary: "Create a web token",
       description:
-        "exp and nbf are Unix seconds; without them the token holds from now on for a week, at most 365 days.",
+        "exp and nbf are Unix seconds; without them the token holds from now on for a week, at most 365 days. " +
+        "What a token may do is decided at the publish. A key with scope_tag signs only for streams with that tag: any " +
+        "other is unknown to it.",
       body: z.object({
         streamname: Claim.openapi({ example: "Ab1Cd-9XyZ0" }),
         ingesturl: Claim.openapi({ example: "rtmp://ingest.example/live" }),
@@ -39,11 +47,15 @@ export function webcasterRoutes(deps: RouteDeps & { readonly tokens: Tokens }): 
       }),
       bodyRequired: true,
       answer: Token,
+      errors: [404],
     },
-    async (c, { organisation }, { body: { exp = null, nbf = null, ...body } }) => {
+    async (c, { organisation, scopeTag }, { body: { exp = null, nbf = null, ...body } }) => {
       const now = tokens.now();
       if (exp !== null) checkExpiry(exp, now);
       if (nbf !== null && nbf >= (exp ?? now + VALIDITY_DEFAULT_S)) throw new InvalidValue("nbf", "must be before exp");
+      if (scopeTag !== null) {
+        await findStreamByName(db, organisation.id, withoutArguments(body.streamname), scopeTag);
+      }
       const subject = { ...body, exp, nbf };
       const token = await tokens.issue({ ...subject, org: organisation.hash });
       return c.json({ success: true, data: { token } });

@@ -100,6 +100,19 @@ export async function findStream(
   return stream;
 }
 
+/** The stream of this name (without arguments) in the organisation, with the tag if there is one. Throws `UnknownStream`
+ *  like `findStream`. */
+export async function findStreamByName(
+  db: Kysely<Schema>,
+  organisationId: string,
+  name: string,
+  tag: string | null,
+): Promise<StreamTable> {
+  const named = await db.selectFrom("stream").select("id").where("name", "=", name).executeTakeFirst();
+  if (named === undefined) throw new UnknownStream();
+  return await findStream(db, organisationId, named.id, tag);
+}
+
 /** Replaces the tags of a stream from `findStream`. */
 export async function setTags(
   db: Kysely<Schema>,

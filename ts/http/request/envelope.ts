@@ -2,7 +2,7 @@
 // log, one observation in the metrics.
 import { randomUUID } from "node:crypto";
 import type { Context, MiddlewareHandler } from "hono";
-import { routePath } from "hono/route";
+import { matchedRoutes, routePath } from "hono/route";
 import type { Logger } from "pino";
 import type { Config } from "../../config.ts";
 import type { Metrics } from "../../metrics.ts";
@@ -44,7 +44,7 @@ export function envelope(deps: {
     if (isHttpsOnly) headers.set("strict-transport-security", `max-age=${HTTPS_ONLY_S}`);
 
     const { method } = c.req;
-    const route = routePath(c, -1); // the pattern: paths hold session ids, queries hold secrets
+    const route = routeOf(c);
     const tookMs = performance.now() - startedAt;
     metrics.observeRequest({ method, route, status, tookMs });
     if (!log.isLevelEnabled("info")) return;
@@ -60,6 +60,13 @@ function callerOf(c: Context): object {
   if (noted.caller !== undefined) return noted;
   const shown = keyIdIn(apiKeyOf(c) ?? "");
   return { caller: "none", ...noted, ...(shown === null ? {} : { shownKey: shown }) };
+}
+
+/** The route's pattern: paths hold session ids, queries hold secrets. A path that is a route itself comes before the
+ *  patterns that it matches, too: /p/webrtc/status.json is no session. */
+function routeOf(c: Context): string {
+  const { path } = c.req;
+  return matchedRoutes(c).some((route) => route.path === path) ? path : routePath(c, -1);
 }
 
 /** A route that sets one of these knows better. */

@@ -39,10 +39,16 @@ function jsonObject(text: string): Members {
 function parsed<Schema extends z.ZodObject>(schema: Schema, given: Members, unknown: string): z.output<Schema> {
   const { data, error } = schema.safeParse(given);
   if (error === undefined) return data;
-  const [issue] = error.issues;
+  const issue = ofFirstChoice(error.issues[0]);
   if (issue?.code === "unrecognized_keys") throw new InvalidValue(issue.keys[0] ?? "body", unknown);
   const name = String(issue?.path[0] ?? "body");
   throw refusalOf(issue, name, given[name], schema.shape[name]);
+}
+
+/** What the first choice of a union says: the others are "or null". */
+function ofFirstChoice(issue: z.core.$ZodIssue | undefined): z.core.$ZodIssue | undefined {
+  const first = issue?.code === "invalid_union" ? issue.errors[0]?.[0] : undefined;
+  return issue === undefined || first === undefined ? issue : { ...first, path: [...issue.path, ...first.path] };
 }
 
 function refusalOf(
