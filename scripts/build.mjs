@@ -28,6 +28,8 @@ export class BuildError extends Error {}
 /** Runs what is needed, or throws a BuildError. */
 export function build() {
   requireVersion("Node", process.versions.node, NODE_AT_LEAST, "https://nodejs.org or your package manager");
+  // Commands that have nothing to build do not wait for each other.
+  if (isBuilt(packages) && isBuilt(addon) && isBuilt(gateway)) return;
   withLock(join(root, ".build"), () => {
     installPackages();
     buildAddon();
@@ -35,37 +37,52 @@ export function build() {
   });
 }
 
+/** What is built: `made` must be there, and `stamp` holds the hash of the inputs that it was made of. */
+const packages = {
+  made: join(root, "node_modules"),
+  stamp: join(root, "node_modules", ".headgate-stamp"),
+  inputs: () => hashOf(["package-lock.json", ".npmrc"]),
+};
+const addon = {
+  made: join(root, "ts", "native", "headgate.node"),
+  stamp: join(root, ".build", "addon-stamp"),
+  inputs: () => hashOf(["Cargo.toml", "Cargo.lock", "crates"], isRustInput),
+};
+const gateway = {
+  made: join(root, "dist"),
+  stamp: join(root, ".build", "gateway-stamp"),
+  inputs: () => hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", "ts"], isGatewayInput),
+};
+
+function isBuilt({ made, stamp, inputs }) {
+  return existsSync(made) && existsSync(stamp) && readFileSync(stamp, "utf8") === inputs();
+}
+
 /** Node packages alone: what the checks need. */
 export function installPackages() {
-  const inputs = hashOf(["package-lock.json", ".npmrc"]);
-  step("packages", join(root, "node_modules", ".headgate-stamp"), inputs, () => {
+  step("packages", packages.stamp, packages.inputs(), () => {
     run("npm", ["ci", "--include=dev", "--no-progress", "--loglevel=error"]);
   });
 }
 
 function buildAddon() {
-  const addon = join(root, "ts", "native", "headgate.node");
-  const inputs = hashOf(["Cargo.toml", "Cargo.lock", "crates"], isRustInput);
-  const stamp = join(root, ".build", "addon-stamp");
-  if (!existsSync(addon)) rmSync(stamp, { force: true });
-  step("media core", stamp, inputs, () => {
+  if (!existsSync(addon.made)) rmSync(addon.stamp, { force: true });
+  step("media core", addon.stamp, addon.inputs(), () => {
     const missing = providePrograms(toBuild);
     if (missing) throw new BuildError(missing);
     requireRust();
     run("cargo", ["build", "--release", "--locked", "-p", "headgate-bridge"]);
     // Copied beside and renamed over: a running gateway has the old file mapped.
-    copyFileSync(join(targetFolder(), "release", "libheadgate_bridge.so"), `${addon}.new`);
-    renameSync(`${addon}.new`, addon);
+    copyFileSync(join(targetFolder(), "release", "libheadgate_bridge.so"), `${addon.made}.new`);
+    renameSync(`${addon.made}.new`, addon.made);
   });
 }
 
 /** The TypeScript of the gateway, as JavaScript in dist. */
 export function buildGateway() {
-  const inputs = hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", "ts"], isGatewayInput);
-  const stamp = join(root, ".build", "gateway-stamp");
-  if (!existsSync(join(root, "dist"))) rmSync(stamp, { force: true });
-  step("gateway", stamp, inputs, () => {
-    rmSync(join(root, "dist"), { recursive: true, force: true });
+  if (!existsSync(gateway.made)) rmSync(gateway.stamp, { force: true });
+  step("gateway", gateway.stamp, gateway.inputs(), () => {
+    rmSync(gateway.made, { recursive: true, force: true });
     run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "-p", "tsconfig.build.json"]);
   });
 }
