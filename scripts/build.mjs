@@ -28,63 +28,90 @@ export class BuildError extends Error {}
 /** Runs what is needed, or throws a BuildError. */
 export function build() {
   requireVersion("Node", process.versions.node, NODE_AT_LEAST, "https://nodejs.org or your package manager");
-  withLock(join(root, ".build"), () => {
-    installPackages();
-    buildAddon();
-    buildGateway();
-    buildWebcaster();
-  });
+  // Commands that have nothing to build do not wait for each other.
+  const parts = [packages, addon, gateway, webcaster];
+  if (parts.every(isBuilt)) return;
+  withLock(join(root, ".build"), () => parts.forEach(provide));
 }
 
 /** Node packages alone: what the checks need. */
-export function installPackages() {
-  const inputs = hashOf(["package-lock.json", ".npmrc"]);
-  step("packages", join(root, "node_modules", ".headgate-stamp"), inputs, () => {
-    run("npm", ["ci", "--include=dev", "--no-progress", "--loglevel=error"]);
-  });
-}
+export const installPackages = () => provide(packages);
+/** The gateway alone. */
+export const buildGateway = () => provide(gateway);
 
-function buildAddon() {
-  const addon = join(root, "ts", "native", "headgate.node");
-  const inputs = hashOf(["Cargo.toml", "Cargo.lock", "crates"], isRustInput);
-  const stamp = join(root, ".build", "addon-stamp");
-  if (!existsSync(addon)) rmSync(stamp, { force: true });
-  step("media core", stamp, inputs, () => {
+const isRustInput = (path) => /\.(rs|toml|lock)$/.test(path) && !/crates\/(fuzz|bench)\//.test(path);
+const isGatewayInput = (path) => !/ts\/(native|webcaster)\//.test(path) && /\.(ts|mjs|json)$/.test(path);
+
+// What is built: `made` must be there, and `stamp` holds the hash of the inputs that it was made of.
+
+const packages = {
+  name: "packages",
+  made: join(root, "node_modules"),
+  stamp: join(root, "node_modules", ".headgate-stamp"),
+  inputs: () => hashOf(["package-lock.json", ".npmrc"]),
+  make: () => run("npm", ["ci", "--include=dev", "--no-progress", "--loglevel=error"]),
+};
+
+const addon = {
+  name: "media core",
+  made: join(root, "ts", "native", "headgate.node"),
+  stamp: join(root, ".build", "addon-stamp"),
+  inputs: () => hashOf(["Cargo.toml", "Cargo.lock", "crates"], isRustInput),
+  make() {
     const missing = providePrograms(toBuild);
     if (missing) throw new BuildError(missing);
     requireRust();
     run("cargo", ["build", "--release", "--locked", "-p", "headgate-bridge"]);
     // Copied beside and renamed over: a running gateway has the old file mapped.
-    copyFileSync(join(targetFolder(), "release", "libheadgate_bridge.so"), `${addon}.new`);
-    renameSync(`${addon}.new`, addon);
-  });
-}
+    copyFileSync(join(targetFolder(), "release", "libheadgate_bridge.so"), `${addon.made}.new`);
+    renameSync(`${addon.made}.new`, addon.made);
+  },
+};
 
-/** The TypeScript of the gateway, as JavaScript in dist, beside the browser client's. */
-export function buildGateway() {
-  const inputs = hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", "ts"], isGatewayInput);
-  const stamp = join(root, ".build", "gateway-stamp");
-  const dist = join(root, "dist");
-  if (!existsSync(join(dist, "main.js"))) rmSync(stamp, { force: true });
-  step("gateway", stamp, inputs, () => {
-    for (const name of existsSync(dist) ? readdirSync(dist) : []) {
-      if (name !== "sdk") rmSync(join(dist, name), { recursive: true, force: true });
-    }
+/** Folders in dist that are not the gateway's. */
+const BUNDLES = ["sdk"];
+
+/** The TypeScript of the gateway, as JavaScript in dist. */
+const gateway = {
+  name: "gateway",
+  made: join(root, "dist", "main.js"),
+  stamp: join(root, ".build", "gateway-stamp"),
+  inputs: () => hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", "ts"], isGatewayInput),
+  make() {
+    const dist = join(root, "dist");
+    const old = existsSync(dist) ? readdirSync(dist).filter((name) => !BUNDLES.includes(name)) : [];
+    for (const name of old) rmSync(join(dist, name), { recursive: true, force: true });
     run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "-p", "tsconfig.build.json"]);
-  });
+  },
+};
+
+/** The browser client's bundles, which /sdk/ serves. */
+const webcaster = bundle("browser client", "sdk", ["ts/webcaster"], "webcaster-package.mjs", (made) => [
+  "--bundles",
+  made,
+]);
+
+/** What a script makes for browsers, in a folder of dist. */
+function bundle(name, folder, sources, script, words = () => []) {
+  const made = join(root, "dist", folder);
+  const path = join("scripts", script);
+  return {
+    name,
+    made,
+    stamp: join(root, ".build", `${folder}-stamp`),
+    inputs: () => hashOf(["package.json", "package-lock.json", path, ...sources]),
+    make: () => run(process.execPath, [path, ...words(made)]),
+  };
 }
 
-/** The browser client's bundles in dist/sdk, which /sdk/ serves. */
-export function buildWebcaster() {
-  const script = join("scripts", "webcaster-package.mjs");
-  const inputs = hashOf(["package.json", "package-lock.json", "ts/webcaster", script]);
-  const stamp = join(root, ".build", "webcaster-stamp");
-  if (!existsSync(join(root, "dist", "sdk"))) rmSync(stamp, { force: true });
-  step("browser client", stamp, inputs, () => run(process.execPath, [script, "--bundles", join(root, "dist", "sdk")]));
+function isBuilt({ made, stamp, inputs }) {
+  return existsSync(made) && existsSync(stamp) && readFileSync(stamp, "utf8") === inputs();
 }
 
-const isRustInput = (path) => /\.(rs|toml|lock)$/.test(path) && !/crates\/(fuzz|bench)\//.test(path);
-const isGatewayInput = (path) => !/ts\/(native|webcaster)\//.test(path) && /\.(ts|mjs|json)$/.test(path);
+function provide({ name, made, stamp, inputs, make }) {
+  if (!existsSync(made)) rmSync(stamp, { force: true });
+  step(name, stamp, inputs(), make);
+}
 
 function targetFolder() {
   return process.env.CARGO_TARGET_DIR ?? join(root, "target");

@@ -1,6 +1,6 @@
 // The faults that `npm run mutants` puts in: textual, one line each, always the same for the same code.
 import { expect, test } from "vitest";
-import { faultsIn, inFixedOrder } from "../scripts/mutations.mjs";
+import { faultsIn, inFixedOrder } from "../scripts/mutants/faults.mjs";
 
 const CODE = `// a === b
 import { a } from "./a.ts";

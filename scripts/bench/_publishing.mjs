@@ -1,15 +1,17 @@
-// The gateway's publishing on a real store, with a media core that takes what it is given: the webhook's measurements
-// look at the decision, not at media.
+// The gateway as it is wired, without ports: a real store, and a media core that takes what it is given. The webhook's
+// measurements look at the decision, not at media.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createMetrics } from "../../dist/metrics.js";
-import { createCustomers } from "../../dist/organisation/customers.js";
-import { createWebhookSecrets } from "../../dist/organisation/webhook-secret.js";
-import { createPublishing } from "../../dist/publish/lifecycle.js";
+import { pino } from "pino";
+import { loadConfig } from "../../dist/config.js";
+import { createService } from "../../dist/service.js";
 import { openStore } from "../../dist/store/open.js";
-import { openSecretBox } from "../../dist/store/secret-box.js";
-import { certificate, silent, clock as systemClock } from "./_webhook.mjs";
+import { certificate, clock as systemClock } from "./_webhook.mjs";
+
+/** Of a decision, ms. */
+const DEADLINE_MS = 5_000;
+const UPDATE_S = 3_600;
 
 /** Of one statement. */
 const ROWS_AT_A_TIME = 100;
@@ -17,13 +19,12 @@ const SNAPSHOT = { timestampMs: 0, bytesIn: 0, bytesOut: 0, silentMs: 0, subscri
 
 /** `clock`: epoch ms; `folder`: of a publishing that crashed; `databaseUrl`: null for the embedded store. */
 export async function openPublishing(
-  settings = {},
+  { deadlineMs = DEADLINE_MS } = {},
   folder = mkdtempSync(join(tmpdir(), "headgate-bench-")),
   clock = systemClock,
   databaseUrl = null,
 ) {
   const { db, close } = await openStore({ dataDir: folder, databaseUrl });
-  const secrets = createWebhookSecrets({ db, box: openSecretBox(folder), clock });
   /** What each waiting request is told with. */
   const waiting = new Map();
   const told = (request, answer) => {
@@ -37,28 +38,12 @@ export async function openPublishing(
     snapshot: (clientId) => ({ clientId, ...SNAPSHOT }),
     whipDiagnostics: () => null,
   };
-  const publishing = createPublishing({
-    db,
-    media: () => media,
-    streamUpstreams: async () => [],
-    clock,
-    log: silent,
-    customers: createCustomers({ db, secrets, clock }),
-    metrics: createMetrics(),
-    holdsToken: async () => true,
-    holdsPlayToken: async () => true,
-    settings: {
-      deadlineMs: 5_000,
-      updateSeconds: 3_600,
-      webhookCa: certificate.cert,
-      dev: true,
-      upstreamPush: [],
-      playAllow: [],
-      duplicate: "reject_if_active",
-      maxBitrateKbps: { all: 0, trial: 0 },
-      ...settings,
-    },
-  });
+  const { config } = loadConfig({ env: { HEADGATE_DATA_DIR: folder, HEADGATE_DEV: "1" } });
+  const service = await createService(
+    { ...config, webhook: { deadlineMs, updateS: UPDATE_S, ca: certificate.cert } },
+    { db, clock, log: pino({ level: "silent" }), media: () => media },
+  );
+  const { publishing } = service;
   let requests = 0;
   return {
     db,
@@ -124,13 +109,13 @@ export async function openPublishing(
     /** What a kill leaves: the data; deliveries under way come to nothing. */
     async crash() {
       await close();
-      void publishing.stop().catch(() => {});
-      const next = await openPublishing(settings, folder, clock, databaseUrl);
+      void service.stop().catch(() => {});
+      const next = await openPublishing({ deadlineMs }, folder, clock, databaseUrl);
       await next.publishing.recover();
       return next;
     },
     async close() {
-      await publishing.stop();
+      await service.stop();
       await close();
       rmSync(folder, { recursive: true, force: true });
     },

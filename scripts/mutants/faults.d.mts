@@ -8,5 +8,6 @@ export interface Fault {
   apply(whole: string): string;
 }
 
+export const FOLDERS: readonly string[];
 export function faultsIn(file: string, text: string): Fault[];
 export function inFixedOrder(faults: readonly Fault[]): Fault[];

@@ -1,5 +1,8 @@
 // The small faults that scripts/mutants.mjs puts into TypeScript: one change of one line each, all of them textual.
 
+/** Where the gateway's rules are. */
+export const FOLDERS = ["ts/publish", "ts/token", "ts/organisation"];
+
 /** [what a line must hold, what takes its place]; each occurrence is a fault of its own. */
 const REPLACEMENTS = [
   [/ === /g, " !== "],

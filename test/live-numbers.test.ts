@@ -1,0 +1,41 @@
+// The operator's numbers of what runs now, summed over the snapshots of the running publishes.
+import { expect, test } from "vitest";
+import { liveNumbers } from "../ts/publish/live-numbers.ts";
+import { RecordingMedia } from "./support/recording-media.ts";
+
+const upstream = {
+  id: "u",
+  url: "rtmp://up.example/live",
+  source: "deployment",
+  since: 0,
+  lastError: null,
+  bytesOut: 0,
+  droppedFrames: 0,
+  reconnects: 0,
+} as const;
+
+test("publishes, players, upstreams and bytes are added up, and an upstream is no player", () => {
+  const media = new RecordingMedia();
+  const upstreams = (["sending", "waiting"] as const).map((state) => ({ ...upstream, state }));
+  media.measure(1, { subscribers: 3, bytesIn: 10, bytesOut: 100, upstreams });
+  media.measure(2, { subscribers: 1, bytesIn: 5, bytesOut: 50 });
+  const running = [
+    { clientId: 1, protocol: "rtmp" },
+    { clientId: 2, protocol: "whip" },
+    // Ended in the media core, and the gateway has not heard of it yet.
+    { clientId: 3, protocol: "whip" },
+  ] as const;
+  expect(liveNumbers(running, () => media)).toEqual({
+    publishes: { rtmp: 1, whip: 2 },
+    players: 3,
+    upstreams: { connecting: 0, sending: 1, waiting: 1, refused: 0 },
+    bytesIn: 15,
+    bytesOut: 150,
+  });
+});
+
+test("an upstream that is not read for yet leaves no negative number of players", () => {
+  const media = new RecordingMedia();
+  media.measure(1, { subscribers: 0, upstreams: [{ ...upstream, state: "sending" }] });
+  expect(liveNumbers([{ clientId: 1, protocol: "rtmp" }], () => media).players).toBe(0);
+});

@@ -1,0 +1,31 @@
+// Passwords as they are kept: what holds, what is too long to be looked at, and how many are looked at together.
+import { expect, test } from "vitest";
+import { TooManyRequests } from "../ts/errors.ts";
+import { checkPassword, hashPassword, passwordHolds } from "../ts/organisation/passwords.ts";
+
+const PASSWORD = "correct horse battery";
+/** Checks under way at once. */
+const AT_ONCE = 8;
+
+test("a password holds against its own hash, and nobody's does not", async () => {
+  const phc = await hashPassword(PASSWORD);
+  expect(phc).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
+  expect(await passwordHolds(phc, PASSWORD)).toBe(true);
+  expect(await passwordHolds(phc, `${PASSWORD}!`)).toBe(false);
+  expect(await passwordHolds(null, "nobody")).toBe(false);
+});
+
+test("12 characters to 256 bytes are a password, and a longer one holds against nothing", async () => {
+  expect(() => checkPassword("password", "x".repeat(11))).toThrow("at least 12 characters");
+  checkPassword("password", "é".repeat(12));
+  checkPassword("password", "x".repeat(256));
+  expect(() => checkPassword("password", "é".repeat(129))).toThrow("256 bytes");
+  expect(await passwordHolds(null, "x".repeat(257))).toBe(false);
+});
+
+test("eight are looked at together, and a ninth is refused until one of them is done", async () => {
+  const checks = Array.from({ length: AT_ONCE }, () => passwordHolds(null, PASSWORD));
+  await expect(passwordHolds(null, PASSWORD)).rejects.toThrow(TooManyRequests);
+  expect(await Promise.all(checks)).toEqual(Array(AT_ONCE).fill(false));
+  expect(await passwordHolds(null, PASSWORD)).toBe(false);
+});
