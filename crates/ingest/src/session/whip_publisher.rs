@@ -121,6 +121,7 @@ impl WhipPublisher {
         if self.ended.is_none() {
             self.ended = Some(reason);
             self.session.close(now);
+            effects.extend(self.session.revoke().map(Effect::Revoke));
             self.send_datagrams(effects);
             self.finish(effects);
         }
