@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use headgate_peer::{Event, Publisher, Settings};
-use headgate_whip::sdp::{AnswerSettings, read_offer, write_answer};
+use headgate_whip::sdp::{AnswerSettings, OwnOffer, read_offer, write_answer};
 use headgate_whip::{Credentials, Identity, Path, WhipSession};
 
 use super::super::Message;
@@ -53,6 +53,7 @@ impl Client {
         let session = WhipSession::new(&identity, &offer, &credentials, 0, world.now);
         world.switchboard.handle_message(Message::OpenWhip(Box::new(WhipOpening {
             session: Box::new(session),
+            awaits_answer: false,
             name: format!("cam{client_id}").into_bytes(),
             guard,
             upstreams: Vec::new(),
@@ -214,4 +215,31 @@ fn checks_of_a_kicked_client_are_refused_for_fifteen_seconds_and_forgotten_then(
     }
     assert!(world.switchboard.is_empty());
     assert_eq!(world.switchboard.revoked.len(), 0);
+}
+
+#[test]
+fn an_offer_of_ours_without_an_answer_is_reached_by_nobody_and_ends_after_ten_seconds() {
+    let mut world = World::new();
+    let identity = Identity::generate().expect("randomness");
+    let credentials = Credentials::generate(&identity).expect("randomness");
+    let offer = OwnOffer::new(true, true).expect("two sections");
+    let record = WhipRecord::with_own_offer(&offer, credentials.clone(), 0, Vec::new());
+    let guard = world.publishes.open(1, 0, Some(record), world.now);
+    let session = WhipSession::new(&identity, offer.expected(), &credentials, 0, world.now);
+    world.switchboard.handle_message(Message::OpenWhip(Box::new(WhipOpening {
+        session: Box::new(session),
+        awaits_answer: true,
+        name: b"cam".to_vec(),
+        guard,
+        upstreams: Vec::new(),
+        audio_bitrate: AUDIO_BITRATE,
+        connect_info: Bytes::new(),
+    })));
+    world.settle();
+    assert!(world.switchboard.has_streams() && world.switchboard.routes.len() == 0);
+    world.pass(Duration::from_secs(9));
+    assert!(world.reasons().is_empty());
+    world.pass(Duration::from_secs(2));
+    assert_eq!(world.reasons(), [(1, EndReason::HandshakeFailed)]);
+    assert!(world.switchboard.is_empty());
 }
