@@ -19,14 +19,14 @@ const LAYERS = [
 /** Folders of a room, the upper ones first, "" for what stands at its top: each may import those beside and below it. */
 const FOLDERS = {
   publish: [["whip"], ["", "upstreams"], ["webhook"], ["addresses"]],
-  http: [["", "whip"], ["request"]],
+  http: [["", "whip", "v5"], ["request"]],
   store: [[""], ["tables"]],
   webcaster: [[""], ["pure"]],
 };
 /** Runs in browsers: imports nothing but itself, no package either, and nobody imports it. */
 const ALONE = "webcaster";
 /** What the routes share; they import nothing else of each other. */
-const FOR_ROUTES = /^ts\/http\/(openapi\.ts$|whip\/(whip-problems|problem-page)\.ts$|request\/)/;
+const FOR_ROUTES = /^ts\/http\/(openapi\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|request\/)/;
 /** What any room may import; they import each other and what is below http. No circle comes of it: that is checked. */
 const FREE = new Set([
   "errors",

@@ -34,6 +34,7 @@ import { tokenRoutes } from "./http/tokens.ts";
 import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
 import { usageRoutes } from "./http/usage.ts";
 import { userRoutes } from "./http/users.ts";
+import { v5Routes } from "./http/v5/v5-socket.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
 import { webhookRoutes } from "./http/webhook-routes.ts";
 import { describeWhip } from "./http/whip/whip-document.ts";
@@ -117,6 +118,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", jwksRoutes({ ...deps, ...access }));
   app.route("/", whipRoutes({ ...deps, clientAddress }));
   app.route("/", whipSessionRoutes({ ...deps, clientAddress }));
+  app.route("/", v5Routes({ ...deps, authorise, clientAddress }));
   app.route("/", sdkRoutes({ ...deps, ...access }));
   describeTheRest(app.openAPIRegistry);
   describeWhip(app.openAPIRegistry);

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
 import type { Certificate } from "./certificate.ts";
 import { ConfigInvalid, PortTaken } from "./errors.ts";
+import { createWebSocketServer, serveOtherUpgrades, type WebSockets } from "./listen/web-sockets.ts";
 import { reasonOf } from "./reason.ts";
 
 /** How long a peer may take for its headers, and for the whole request, ms. */
@@ -35,15 +36,24 @@ export interface Listening {
   stop(): Promise<void>;
 }
 
+export interface ListenOptions {
+  /** Without one it is served in the clear. */
+  readonly certificate?: Certificate | null;
+  /** Whether some route opens WebSockets. */
+  readonly takesWebSockets?: boolean;
+}
+
 /** Listens on `host`:`port`, by TLS when there is a certificate. Rejects with `PortTaken` or `ConfigInvalid`; `name` is
  *  the setting that chose the port. */
 export async function listen(
   fetch: (request: Request) => Response | Promise<Response>,
   address: { readonly name: string; readonly host: string; readonly port: number },
-  certificate: Certificate | null = null,
+  { certificate = null, takesWebSockets = false }: ListenOptions = {},
 ): Promise<Listening> {
   const { name, host, port } = address;
-  const server = createServer(fetch, host, certificate);
+  const webSockets = takesWebSockets ? createWebSocketServer() : null;
+  const server = createServer(fetch, host, certificate, webSockets);
+  if (webSockets !== null) serveOtherUpgrades(server);
   server.maxConnections = CONNECTIONS_LIMIT;
   let draining = false;
   server.prependListener("request", (_, response) => {
@@ -64,7 +74,11 @@ export async function listen(
     async stop() {
       draining = true;
       const closing = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
-      const limit = setTimeout(() => server.closeAllConnections(), STOP_LIMIT_MS);
+      const limit = setTimeout(() => {
+        server.closeAllConnections();
+        webSockets?.terminateAll();
+      }, STOP_LIMIT_MS);
+      webSockets?.closeAll();
       await new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeIdleConnections();
@@ -75,10 +89,18 @@ export async function listen(
   };
 }
 
+/** What the adaptor is given for either protocol. */
+interface Served {
+  readonly fetch: (request: Request) => Response | Promise<Response>;
+  readonly hostname: string;
+  readonly websocket?: Pick<WebSockets, "server">;
+}
+
 function createServer(
   fetch: (request: Request) => Response | Promise<Response>,
   hostname: string,
   certificate: Certificate | null,
+  webSockets: WebSockets | null,
 ): Server | HttpsServer {
   const bounds: ServerOptions = {
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
@@ -87,12 +109,13 @@ function createServer(
     keepAliveTimeout: IDLE_TIMEOUT_MS,
     maxHeaderSize: HEADERS_LIMIT_BYTES,
   };
+  const options: Served = { fetch, hostname, ...(webSockets === null ? {} : { websocket: webSockets }) };
   if (certificate === null) {
-    return createAdaptorServer({ fetch, hostname, createServer: createHttpServer, serverOptions: bounds }) as Server;
+    return createAdaptorServer({ ...options, createServer: createHttpServer, serverOptions: bounds }) as Server;
   }
   try {
     const serverOptions = { ...bounds, ...certificate, handshakeTimeout: HANDSHAKE_TIMEOUT_MS };
-    return createAdaptorServer({ fetch, hostname, createServer: createHttpsServer, serverOptions }) as HttpsServer;
+    return createAdaptorServer({ ...options, createServer: createHttpsServer, serverOptions }) as HttpsServer;
   } catch (cause) {
     const reason = reasonOf(cause);
     throw new ConfigInvalid(`http.tls_cert, http.tls_key: cannot be used: ${reason}`, { cause });

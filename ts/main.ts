@@ -78,7 +78,7 @@ export async function serve(
     started.push(() => metricsPort.stop());
     const { tls } = config.http;
     const certificate = tls && readCertificate(tls);
-    const http = await listen(app.fetch, { ...config.http, name: "http.port" }, certificate);
+    const http = await listen(app.fetch, { ...config.http, name: "http.port" }, { certificate, takesWebSockets: true });
     started.push(() => http.stop());
     if (tls !== null) {
       const unwatch = keepCertificate(tls, http.setCertificate, log);

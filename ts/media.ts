@@ -1,6 +1,7 @@
 // The typed face of the media core. Only this file imports #native; everyone else takes a `Media`.
 // Shapes and names mirror crates/bridge; `null` is "none".
 import {
+  ownOffer,
   type PublishCounters,
   parseOffer,
   refuseFragment,
@@ -157,9 +158,13 @@ export type WhipPatched =
 export interface WhipMedia {
   /** Parses and validates a WHIP offer before anyone is asked. */
   parseOffer(offer: string): ParsedOffer;
+  /** An offer of our own, to receive audio, video or both; throws for neither. */
+  ownOffer(audio: boolean, video: boolean): WhipOffer;
+  /** Takes a client's answer to an offer of ours, once; null when it is accepted. */
+  answerWhip(clientId: number, answer: string): SdpRefused | null;
   /** Why a trickled fragment is none, without looking at any session; null when it is one. */
   refuseFragment(fragment: string): SdpRefused | null;
-  /** Opens a WHIP publish and returns the answer. A `PublishEnded` follows in any case, also when it throws. */
+  /** Opens a WHIP publish and returns the answer, or our own offer. A `PublishEnded` follows in any case, also when it throws. */
   openWhip(publish: WhipPublish): string;
   /** Gives a trickled fragment to a running publish: more candidates, or an ICE restart. */
   patchWhip(clientId: number, fragment: string): WhipPatched;
@@ -173,7 +178,7 @@ export interface WhipMedia {
   whipDiagnostics(clientId: number): WhipDiagnostics | null;
 }
 
-/** An offer that was parsed and validated: what `openWhip` takes. */
+/** An offer that was parsed and validated, or one of ours: what `openWhip` takes. */
 export type { WhipOffer };
 
 /** Why an offer or a fragment is refused; `detail` is for people and never repeats the SDP. */
@@ -261,6 +266,11 @@ export function startMedia(
     parseOffer(text) {
       const offer = parseOffer(text);
       return offer instanceof WhipOffer ? { outcome: "parsed", offer } : refused(offer);
+    },
+    ownOffer,
+    answerWhip(clientId, answer) {
+      const refusal = core.answerWhip(clientId, answer);
+      return refusal === null ? null : refused(refusal);
     },
     refuseFragment(fragment) {
       const refusal = refuseFragment(fragment);

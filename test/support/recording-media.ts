@@ -25,6 +25,7 @@ export type Told =
   | ({ readonly told: "add_upstream"; readonly clientId: number } & Upstream)
   | { readonly told: "remove_upstream"; readonly clientId: number; readonly id: string }
   | { readonly told: "patch_whip"; readonly clientId: number; readonly fragment: string }
+  | { readonly told: "answer_whip"; readonly clientId: number; readonly answer: string }
   | { readonly told: "send_whip_data"; readonly clientId: number; readonly data: string }
   | { readonly told: "limit_whip_bitrate"; readonly clientId: number; readonly kbps: number }
   | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
@@ -57,6 +58,14 @@ export class RecordingMedia implements Media {
     // Opaque to the gateway, like the real one.
     if (offer.startsWith("v=0")) return { outcome: "parsed", offer: { text: offer } as unknown as WhipOffer };
     return { outcome: "refused", code: "offer_malformed", status: 400, detail: "The offer is not valid SDP" };
+  }
+  ownOffer(audio: boolean, video: boolean): WhipOffer {
+    return { text: "ours", audio, video } as unknown as WhipOffer;
+  }
+  answerWhip(clientId: number, answer: string): SdpRefused | null {
+    this.told.push({ told: "answer_whip", clientId, answer });
+    if (answer.startsWith("v=0")) return null;
+    return { outcome: "refused", code: "offer_malformed", status: 422, detail: "The answer does not fit the offer" };
   }
   openWhip(publish: WhipPublish): string {
     if (this.allowThrows) throw new Error("media core is gone");

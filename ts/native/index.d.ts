@@ -2,8 +2,13 @@
 
 /** The running media core. */
 export declare class MediaCore {
-  /** Opens a WHIP publish that was allowed and returns the answer. A publish_ended follows in any case. */
+  /** Opens a WHIP publish that was allowed and returns the answer, or our own offer. A publish_ended follows in any case. */
   openWhip(offer: WhipOffer, options: WhipOptions): string
+  /**
+   * Takes a client's answer to our own offer; null when it is accepted. After a refusal with status 422 another one is
+   * still awaited.
+   */
+  answerWhip(clientId: number, answer: string): SdpRefusal | null
   /** Gives a trickled fragment to a running WHIP publish. */
   patchWhip(clientId: number, fragment: string): FragmentAnswer
   /** Sends a data message (AMF0 values) to everyone who reads a WHIP publish; false when it does not run. */
@@ -65,7 +70,7 @@ export declare class MediaCore {
   stop(): Promise<unknown>
 }
 
-/** An offer that was parsed and validated: `openWhip` takes it. */
+/** An offer that was parsed and validated, or one of our own: `openWhip` takes it. */
 export declare class WhipOffer {}
 
 /** The sound of a WHIP publish. */
@@ -151,6 +156,9 @@ export interface MediaOptions {
   /** RTMP connections from one address; 0 is no limit. */
   rtmpConnectionsPerAddress: number
 }
+
+/** An offer of our own, to receive audio, video or both; throws for neither. */
+export declare function ownOffer(audio: boolean, video: boolean): WhipOffer
 
 /** Parses and validates a WHIP offer before anyone is asked. */
 export declare function parseOffer(offer: string): WhipOffer | SdpRefusal

@@ -41,7 +41,7 @@ export const PLAY_VALIDITY_DEFAULT_S = 86_400;
 export type PlayClaims = Omit<TokenClaims, "ingesturl">;
 
 /** Whether a token may open streams of this name: they begin with the hash of their organisation. */
-export function opensStreamsOf({ org }: TokenClaims, streamname: string): boolean {
+export function opensStreamsOf({ org }: Pick<TokenClaims, "org">, streamname: string): boolean {
   return org === null || streamname.split("-", 1)[0] === org;
 }
 

@@ -96,6 +96,13 @@ pub fn parse_offer(offer: String) -> Either<WhipOffer, SdpRefusal> {
     }
 }
 
+/// An offer of our own, to receive audio, video or both; throws for neither.
+#[napi(catch_unwind)]
+pub fn own_offer(audio: bool, video: bool) -> Result<WhipOffer> {
+    let offer = headgate_ingest::own_offer(audio, video);
+    offer.map(WhipOffer).ok_or_else(|| Error::new(Status::InvalidArg, "neither audio nor video"))
+}
+
 /// Why a trickled fragment is none, without looking at any session; null when it is one.
 #[napi(catch_unwind)]
 pub fn refuse_fragment(fragment: String) -> Option<SdpRefusal> {

@@ -1,17 +1,17 @@
 //! What the gateway asks of running WHIP publishes, and the transfer objects of it.
 
 use headgate_ingest::{
-    AudioDiagnostics, Diagnostics, ParsedOffer, TrackDiagnostics, VideoDiagnostics, WhipPatchError,
-    WhipPatched, WhipPublish,
+    AnswerError, AudioDiagnostics, Diagnostics, ParsedOffer, TrackDiagnostics, VideoDiagnostics,
+    WhipPatchError, WhipPatched, WhipPublish,
 };
 use napi::bindgen_prelude::{Buffer, Result};
 use napi::{Error, Status};
 use napi_derive::napi;
 
-use crate::transfer::{WhipOptions, number, whole};
+use crate::transfer::{SdpRefusal, WhipOptions, number, whole};
 use crate::{MediaCore, upstream};
 
-/// An offer that was parsed and validated: `openWhip` takes it.
+/// An offer that was parsed and validated, or one of our own: `openWhip` takes it.
 #[napi]
 pub struct WhipOffer(pub(crate) ParsedOffer);
 
@@ -97,7 +97,7 @@ pub(crate) const fn code_of(error: &WhipPatchError) -> (&'static str, u16) {
 
 #[napi]
 impl MediaCore {
-    /// Opens a WHIP publish that was allowed and returns the answer. A publish_ended follows in any case.
+    /// Opens a WHIP publish that was allowed and returns the answer, or our own offer. A publish_ended follows in any case.
     #[napi(catch_unwind)]
     pub fn open_whip(&self, offer: &WhipOffer, options: WhipOptions) -> Result<String> {
         let Some(ingest) = &self.ingest else {
@@ -118,6 +118,24 @@ impl MediaCore {
         ingest
             .open_whip(publish)
             .map_err(|error| Error::new(Status::GenericFailure, error.to_string()))
+    }
+
+    /// Takes a client's answer to our own offer; null when it is accepted. After a refusal with status 422 another one is
+    /// still awaited.
+    #[napi(catch_unwind)]
+    pub fn answer_whip(&self, client_id: f64, answer: String) -> Result<Option<SdpRefusal>> {
+        let client_id = whole(client_id)?;
+        let taken = match &self.ingest {
+            Some(ingest) => ingest.answer_whip(client_id, &answer),
+            None => Err(AnswerError::NotAwaited),
+        };
+        Ok(taken.err().map(|error| {
+            let (code, status) = match error {
+                AnswerError::NotAwaited => ("answer_not_awaited", 400),
+                AnswerError::Refused(error) => (error.code(), 422),
+            };
+            SdpRefusal { code: code.into(), status, detail: error.to_string() }
+        }))
     }
 
     /// Gives a trickled fragment to a running WHIP publish.

@@ -23,7 +23,7 @@ use crate::reactor::tls::TlsError;
 use crate::reactor::{Opened, open, udp};
 use crate::switchboard::message::Message;
 
-pub use whip::{ParsedOffer, WhipError, WhipPublish, parse_offer, validate_fragment};
+pub use whip::{ParsedOffer, WhipError, WhipPublish, own_offer, parse_offer, validate_fragment};
 
 /// The running media core.
 pub struct Ingest {

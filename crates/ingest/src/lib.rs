@@ -18,7 +18,9 @@ mod transcoding;
 
 pub use headgate_whip::sdp::OfferError;
 pub use headgate_whip::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics};
-pub use ingest::{Ingest, ParsedOffer, WhipError, WhipPublish, parse_offer, validate_fragment};
+pub use ingest::{
+    Ingest, ParsedOffer, WhipError, WhipPublish, own_offer, parse_offer, validate_fragment,
+};
 pub use publish::end_reason::EndReason;
 pub use publish::mailbox::{
     AddressWanted, ConnectionRefused, Denial, Event, PlayEnded, PlayRequested, PublishEnded,
@@ -31,7 +33,7 @@ pub use publish::upstream_url::UpstreamUrl;
 pub use publish::upstreams::{
     AddedUpstream, Upstream, UpstreamSource, UpstreamState, UpstreamStatus,
 };
-pub use publish::whip_record::{WhipPatchError, WhipPatched};
+pub use publish::whip_record::{AnswerError, WhipPatchError, WhipPatched};
 pub use reactor::config::{IngestConfig, PortUse, RtmpTls, StartError};
 pub use reactor::tls::TlsError;
 pub use transcoding::ENCODERS_AHEAD;

@@ -14,6 +14,7 @@ mod queue;
 mod reading;
 pub(crate) mod relay;
 mod remote;
+mod revoked;
 mod routes;
 mod source;
 mod timers;
@@ -43,6 +44,7 @@ pub(crate) use keys::SessionKey;
 use keys::{StreamKey, SubscriberKey};
 use least_rate::LeastRate;
 use message::Message;
+use revoked::RevokedSessions;
 use routes::Routes;
 use timers::{TimerOwner, Timers};
 
@@ -117,6 +119,7 @@ pub(crate) struct Switchboard {
     /// Open questions to the gateway: publish requests and pushes that need an address.
     questions: FxHashMap<u64, SessionKey>,
     routes: Routes,
+    revoked: RevokedSessions,
     timers: Timers,
     woken: Woken,
     touched: Vec<SessionKey>,
@@ -139,6 +142,7 @@ impl Switchboard {
             by_id: FxHashMap::default(),
             questions: FxHashMap::default(),
             routes: Routes::default(),
+            revoked: RevokedSessions::default(),
             timers: Timers::default(),
             woken: Woken::default(),
             touched: Vec::new(),
@@ -152,8 +156,9 @@ impl Switchboard {
     }
 
     /// The time of everything that follows.
-    pub(crate) const fn begin(&mut self, now: Instant) {
+    pub(crate) fn begin(&mut self, now: Instant) {
         self.now = now;
+        self.revoked.handle_time(now);
     }
 
     /// A connection came to the RTMP port. `None`: none is taken any more.
@@ -234,7 +239,11 @@ impl Switchboard {
 
     /// A datagram from a WHIP client, or from anybody.
     pub(crate) fn handle_datagram(&mut self, source: Path, datagram: &mut [u8]) {
-        let Some(key) = self.routes.find(source, datagram) else { return };
+        let Some(key) = self.routes.find(source, datagram) else {
+            let answer = self.revoked.handle_datagram(datagram);
+            self.actions.extend(answer.map(|answer| Action::Send(source, answer)));
+            return;
+        };
         let Some(entry) = self.sessions.get_mut(key) else { return };
         let Some(Session::Whip(whip)) = &mut entry.session else { return };
         let now = self.now;

@@ -4,6 +4,7 @@ mod clocks;
 mod endings;
 mod enhanced;
 mod hostile;
+mod own_offer;
 mod peer;
 mod players;
 mod pushes;

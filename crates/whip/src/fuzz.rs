@@ -11,7 +11,9 @@ use headgate_media::{Codec, FrameKind};
 use crate::clock::Clock;
 use crate::depacketizer::Depacketizer;
 use crate::rtp::RtpHeader;
-use crate::sdp::{AnswerSettings, Offer, read_fragment, read_offer, write_answer, write_fragment};
+use crate::sdp::{
+    AnswerSettings, Offer, OwnOffer, read_fragment, read_offer, write_answer, write_fragment,
+};
 use crate::video::VideoTrack;
 use crate::{Credentials, Identity, WhipSession};
 
@@ -55,6 +57,26 @@ pub fn sdp_offer(bytes: &[u8]) {
         !answer.contains("\r\n\r\n")
             && answer.matches('\n').count() == answer.matches("\r\n").count()
     );
+}
+
+/// The bytes as the answer to each of our own offers; what is accepted has their sections and payload types.
+pub fn sdp_answer(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for (audio, video) in [(true, true), (true, false), (false, true)] {
+        let ours = OwnOffer::new(audio, video).expect("a section");
+        let Ok(answer) = ours.read_answer(&text) else { continue };
+        let expected = ours.expected();
+        let of = |offer: &Offer| {
+            let audio = offer.audio.as_ref().map(|audio| audio.payload_type);
+            (audio, offer.video.as_ref().map(|video| video.payload_type))
+        };
+        assert_eq!(of(&answer), of(expected));
+        assert!(answer.candidates.len() <= 100);
+        IDENTITY.with(|identity| {
+            let credentials = Credentials::generate(identity).expect("random bytes");
+            WhipSession::new(identity, &answer, &credentials, 0, Instant::now())
+        });
+    }
 }
 
 /// The bytes as a trickled fragment; a restart is answered.

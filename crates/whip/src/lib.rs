@@ -32,3 +32,4 @@ pub use session::{WhipCounters, WhipEnd, WhipEvent, WhipSession};
 pub use transport::dtls::{Identity, IdentityError};
 pub use transport::ice_lite::ufrag_of;
 pub use transport::path::Path;
+pub use transport::revoked::RevokedConsent;

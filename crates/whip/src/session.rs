@@ -66,8 +66,8 @@ enum State {
 /// anything. `close` may be called at any time, and once is enough. It sends DTLS close_notify and lets the session
 /// repeat it for one second: the driver removes its routes at once, goes on with `poll_transmit`, `poll_timeout` and
 /// `handle_timeout`, and drops the session when [`is_closed`](Self::is_closed) is true. While it closes, datagrams cost
-/// nothing and get no answer, STUN included, so that the client's consent (RFC 7675) expires. Dropping the session sooner
-/// loses the repetitions and nothing else.
+/// nothing and get no answer. STUN requests go to what [`revoke`](Self::revoke) returns, for some seconds: its answers
+/// revoke the client's consent (RFC 7675 5.2). Dropping the session sooner loses the repetitions and nothing else.
 pub struct WhipSession {
     identity: Identity,
     ice: IceLite,

@@ -61,6 +61,11 @@ fn any_bytes_are_read_as_an_offer() {
 }
 
 #[test]
+fn any_bytes_are_read_as_an_answer() {
+    replay("sdp_answer", fuzz::sdp_answer);
+}
+
+#[test]
 fn any_bytes_are_read_as_a_fragment() {
     replay("sdp_fragment", fuzz::sdp_fragment);
 }

@@ -1,22 +1,40 @@
-// What a client is told about STUN and TURN: one Link value per server (RFC 9725 4.6), TURN with credentials that any
-// server with the same secret accepts (TURN REST, draft-uberti-behave-turn-rest-00).
+// What a client is told about STUN and TURN: one Link value per server (RFC 9725 4.6) or one object as browsers take it,
+// TURN with credentials that any server with the same secret accepts (TURN REST, draft-uberti-behave-turn-rest-00).
 import { createHmac } from "node:crypto";
 
 /** How long credentials open an allocation, seconds. */
 const VALID_S = 3_600;
 
-/** The Link values of `servers` (`stun:`, `turn:` or `turns:` URIs) for the publish `clientId`. */
+/** An RTCIceServer of the W3C's WebRTC. */
+export interface IceServer {
+  readonly urls: string;
+  readonly username?: string;
+  readonly credential?: string;
+}
+
+/** `servers` (`stun:`, `turn:` or `turns:` URIs) for `user`, which may hold no colon. */
+export function iceServersFor(
+  servers: readonly string[],
+  turnSecret: string | null,
+  user: string | number,
+  now: number,
+): readonly IceServer[] {
+  const username = `${Math.floor(now / 1_000) + VALID_S}:${user}`;
+  return servers.map((urls) => {
+    if (turnSecret === null || !/^turns?:/i.test(urls)) return { urls };
+    return { urls, username, credential: createHmac("sha1", turnSecret).update(username).digest("base64") };
+  });
+}
+
+/** The Link values of `servers` for the publish `clientId`. */
 export function iceServerLinks(
   servers: readonly string[],
   turnSecret: string | null,
   clientId: number,
   now: number,
 ): readonly string[] {
-  const username = `${Math.floor(now / 1_000) + VALID_S}:${clientId}`;
-  return servers.map((uri) => {
-    const link = `<${uri}>; rel="ice-server"`;
-    if (turnSecret === null || !/^turns?:/i.test(uri)) return link;
-    const credential = createHmac("sha1", turnSecret).update(username).digest("base64");
-    return `${link}; username="${username}"; credential="${credential}"`;
+  return iceServersFor(servers, turnSecret, clientId, now).map(({ urls, username, credential }) => {
+    const link = `<${urls}>; rel="ice-server"`;
+    return username === undefined ? link : `${link}; username="${username}"; credential="${credential}"`;
   });
 }

@@ -1,7 +1,7 @@
-// WHIP publishes: from a judged request to an answer, and the session ids by which they are patched and ended. Knows no
-// HTTP type.
+// WHIP publishes: from a judged request to an answer, or to an offer of ours (the deprecated v5 signalling), and the
+// session ids by which they are patched and ended. Knows no HTTP type.
 import { randomUUID } from "node:crypto";
-import type { SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../../media.ts";
+import type { Media, SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../../media.ts";
 import { withoutBrackets } from "../../network.ts";
 import type { TokenClaims } from "../../token/tokens.ts";
 import { resolveUpstream } from "../addresses/address-guard.ts";
@@ -10,7 +10,7 @@ import { type Denied, denied } from "../denials.ts";
 import type { Publishing } from "../lifecycle.ts";
 import { utf8 } from "../stream-name.ts";
 import { type Json, writeAmf0 } from "./amf0.ts";
-import { iceServerLinks } from "./ice-servers.ts";
+import { type IceServer, iceServerLinks, iceServersFor } from "./ice-servers.ts";
 import { foreignUrl, readStreamUrl, type StreamUrlRules } from "./stream-url.ts";
 import { createWhipLimits, type HalfOpen, type LimitHit, type WhipLimitSettings } from "./whip-limits.ts";
 
@@ -19,11 +19,10 @@ const APP = "live";
 /** What a browser begins with: below this it starts with a small picture; kbit/s. */
 const START_BITRATE_KBPS = 2_500;
 
-export interface WhipRequest {
+export interface WhipTarget {
   /** Stream name with its arguments as decoded once, bytes. */
   readonly streamName: Uint8Array;
   readonly streamUrl: string;
-  readonly offer: string;
   /** IP address of the broadcaster. */
   readonly address: string;
   /** Host name the request came to: whatever it is, it means ourselves. */
@@ -37,6 +36,21 @@ export interface WhipRequest {
   readonly claims: TokenClaims | null;
 }
 
+export interface WhipRequest extends WhipTarget {
+  readonly offer: string;
+}
+
+/** A publish whose offer we make; one section at least. */
+export interface WhipInvitation extends WhipTarget {
+  readonly audio: boolean;
+  readonly video: boolean;
+  /** What a browser is to begin with, kbit/s; null for the usual. */
+  readonly startBitrateKbps: number | null;
+}
+
+/** `connecting`: ICE and DTLS are not done; `reconnecting`: its own stream_url is not reached. */
+export type WhipState = "connecting" | "connected" | "reconnecting";
+
 export type WhipOutcome =
   | {
       readonly outcome: "opened";
@@ -46,6 +60,7 @@ export type WhipOutcome =
       readonly organisation: string;
       readonly stream: string;
       readonly etag: string;
+      /** To an invitation it is our offer. */
       readonly answer: string;
       /** Values of the Link header, one per ICE server. */
       readonly links: readonly string[];
@@ -67,6 +82,16 @@ export interface Whip {
   limit(address: string, kind: "offer" | "session"): LimitHit | null;
   /** Validates, asks, opens, in this order: nothing is made before the customer said yes (P5). */
   open(request: WhipRequest): Promise<WhipOutcome>;
+  /** The same with an offer of ours, which `answer` takes the client's answer to. */
+  invite(invitation: WhipInvitation): Promise<Exclude<WhipOutcome, SdpRefused>>;
+  /** Takes the client's answer to our offer; null when it is accepted. */
+  answer(session: string, answer: string): SdpRefused | null;
+  /** Null when it has ended or never was. */
+  state(session: string): WhipState | null;
+  /** Calls `ended` once when the session has ended; at once when it runs no more. */
+  onEnded(session: string, ended: () => void): void;
+  /** The STUN and TURN servers, for one client. */
+  iceServers(user: string): readonly IceServer[];
   has(session: string): boolean;
   /** Whose session it is; null when there is none (any more). */
   find(session: string): { readonly clientId: number; readonly organisation: string; readonly stream: string } | null;
@@ -81,7 +106,7 @@ export interface Whip {
 }
 
 export interface WhipDeps {
-  readonly media: () => WhipMedia;
+  readonly media: () => WhipMedia & Pick<Media, "snapshot">;
   readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded">;
   /** Asked at each use: the ports of RTMP are known once the media core has started. */
   readonly rules: () => StreamUrlRules;
@@ -102,6 +127,15 @@ interface Session {
   etag: string;
 }
 
+type Opened = Exclude<WhipOutcome, SdpRefused>;
+
+const NOT_AWAITED: SdpRefused = {
+  outcome: "refused",
+  code: "answer_not_awaited",
+  status: 400,
+  detail: "No offer waits for an answer",
+};
+
 export function createWhip(deps: WhipDeps): Whip {
   const { media, publishing, dev, clock, resolve } = deps;
   const isConnected = (clientId: number) => media().isWhipConnected(clientId);
@@ -109,7 +143,10 @@ export function createWhip(deps: WhipDeps): Whip {
   /** By the id in the session's URL, which is a capability: never logged. */
   const sessions = new Map<string, Session>();
 
-  async function open(request: WhipRequest, offer: WhipOffer, place: HalfOpen): Promise<WhipOutcome> {
+  async function admit(
+    request: WhipTarget,
+    { offer, startBitrateKbps, place }: { offer: WhipOffer; startBitrateKbps: number; place: HalfOpen },
+  ): Promise<Opened> {
     const { name, customArguments } = splitName(request.streamName);
     const text = utf8(name) ?? "";
     const rules = deps.rules();
@@ -140,7 +177,7 @@ export function createWhip(deps: WhipDeps): Whip {
         upstreams,
         ownUpstream,
         stereo: request.stereo,
-        startBitrateKbps: START_BITRATE_KBPS,
+        startBitrateKbps,
         maxBitrateKbps,
         audioBitrate: request.audioBitrate,
         connectInfo: request.connectInfo === null ? null : writeAmf0(request.connectInfo),
@@ -160,22 +197,49 @@ export function createWhip(deps: WhipDeps): Whip {
     return { outcome: "opened", session, clientId, organisation, stream, etag, answer, links };
   }
 
+  async function open(request: WhipTarget, offer: WhipOffer, startBitrateKbps: number): Promise<Opened> {
+    const place = limits.halfOpen(request.address);
+    if ("of" in place) return { outcome: "limited", ...place };
+    let isOpen = false;
+    try {
+      const outcome = await admit(request, { offer, startBitrateKbps, place });
+      isOpen = outcome.outcome === "opened";
+      return outcome;
+    } finally {
+      if (!isOpen) place.release();
+    }
+  }
+
   return {
     limit: limits.request,
     async open(request) {
       const parsed = media().parseOffer(request.offer);
-      if (parsed.outcome === "refused") return parsed;
-      const place = limits.halfOpen(request.address);
-      if ("of" in place) return { outcome: "limited", ...place };
-      let isOpen = false;
-      try {
-        const outcome = await open(request, parsed.offer, place);
-        isOpen = outcome.outcome === "opened";
-        return outcome;
-      } finally {
-        if (!isOpen) place.release();
-      }
+      return parsed.outcome === "refused" ? parsed : await open(request, parsed.offer, START_BITRATE_KBPS);
     },
+    async invite({ audio, video, startBitrateKbps, ...target }) {
+      const offer = media().ownOffer(audio, video);
+      return await open(target, offer, Math.min(startBitrateKbps ?? START_BITRATE_KBPS, START_BITRATE_KBPS));
+    },
+    answer(id, answer) {
+      const session = sessions.get(id);
+      if (session === undefined) return NOT_AWAITED;
+      return media().answerWhip(session.clientId, answer);
+    },
+    state(id) {
+      const session = sessions.get(id);
+      if (session === undefined) return null;
+      if (!media().isWhipConnected(session.clientId)) return "connecting";
+      const own = media()
+        .snapshot(session.clientId)
+        ?.upstreams.find(({ source }) => source === "own");
+      return own === undefined || own.state === "sending" || own.lastError === null ? "connected" : "reconnecting";
+    },
+    onEnded(id, ended) {
+      const session = sessions.get(id);
+      if (session === undefined) ended();
+      else publishing.onEnded(session.clientId, ended);
+    },
+    iceServers: (user) => iceServersFor(deps.ice.servers, deps.ice.turnSecret, user, clock.now()),
     has: (session) => sessions.has(session),
     find(id) {
       const session = sessions.get(id);

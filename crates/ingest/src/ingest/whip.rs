@@ -1,4 +1,5 @@
-//! WHIP, seen from the gateway: parse an offer, open a publish with it, and what may be asked of it while it runs.
+//! WHIP, seen from the gateway: parse an offer or make one, open a publish with it, and what may be asked of it while it
+//! runs.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,28 +9,52 @@ use std::time::Instant;
 use bytes::Bytes;
 use headgate_media::transcode::AacBitrate;
 use headgate_whip::sdp::{
-    AnswerSettings, Offer, OfferError, read_fragment, read_offer, write_answer,
+    AnswerSettings, Offer, OfferError, OwnOffer, read_fragment, read_offer, write_answer,
 };
 use headgate_whip::{Credentials, Diagnostics, WhipSession};
 
 use super::Ingest;
 use crate::publish::record::PublishRecord;
 use crate::publish::upstreams::Upstream;
-use crate::publish::whip_record::{IceRestart, WhipPatchError, WhipPatched, WhipRecord};
+use crate::publish::whip_record::{
+    AnswerError, IceRestart, Unanswered, WhipPatchError, WhipPatched, WhipRecord,
+};
 use crate::session::whip_publisher::WhipOrder;
 use crate::switchboard::message::{Message, WhipOpening};
 use crate::transcoding::AUDIO_BITRATE;
 
-/// An offer that was parsed and validated: [`Ingest::open_whip`] takes it.
+/// An offer that was parsed and validated, or one of our own: [`Ingest::open_whip`] takes it.
 #[derive(Clone, Debug)]
-pub struct ParsedOffer(Offer);
+pub struct ParsedOffer(Offered);
+
+#[derive(Clone, Debug)]
+enum Offered {
+    ByClient(Box<Offer>),
+    ByUs(Box<OwnOffer>),
+}
+
+impl Offered {
+    /// What the client sends; of an offer of ours, as far as it is known before the answer.
+    fn client_sends(&self) -> &Offer {
+        match self {
+            Self::ByClient(offer) => offer,
+            Self::ByUs(offer) => offer.expected(),
+        }
+    }
+}
+
+/// An offer of our own, to receive audio, video or both; `None` for neither.
+#[must_use]
+pub fn own_offer(audio: bool, video: bool) -> Option<ParsedOffer> {
+    OwnOffer::new(audio, video).map(|offer| ParsedOffer(Offered::ByUs(Box::new(offer))))
+}
 
 /// Parses and validates an offer without opening anything.
 ///
 /// # Errors
 /// Why it is refused.
 pub fn parse_offer(offer: &str) -> Result<ParsedOffer, OfferError> {
-    read_offer(offer).map(ParsedOffer)
+    read_offer(offer).map(|offer| ParsedOffer(Offered::ByClient(Box::new(offer))))
 }
 
 /// Validates a fragment without looking at any session.
@@ -47,7 +72,7 @@ pub struct WhipPublish {
     pub client_id: u64,
     /// Stream name without arguments.
     pub name: Vec<u8>,
-    /// The client's offer.
+    /// The client's offer, or ours.
     pub offer: ParsedOffer,
     /// Where it is pushed.
     pub upstreams: Vec<Upstream>,
@@ -72,7 +97,8 @@ pub enum WhipError {
 }
 
 impl Ingest {
-    /// Opens a WHIP publish that was allowed, and returns the answer. A [`crate::PublishEnded`] follows in any case,
+    /// Opens a WHIP publish that was allowed, and returns the answer, or our own offer: [`Ingest::answer_whip`] takes what
+    /// the client answers, within the ten seconds that ICE and DTLS have. A [`crate::PublishEnded`] follows in any case,
     /// also after an error.
     ///
     /// # Errors
@@ -80,42 +106,78 @@ impl Ingest {
     pub fn open_whip(&self, publish: WhipPublish) -> Result<String, WhipError> {
         let worker = self.next_whip.fetch_add(1, Ordering::Relaxed) % self.media_ports.len().max(1);
         let now = Instant::now();
-        let WhipPublish { client_id, name, offer: ParsedOffer(offer), upstreams, .. } = publish;
+        let WhipPublish { client_id, name, offer: ParsedOffer(offered), upstreams, .. } = publish;
         self.prepare_tls(&upstreams);
         let port = self.media_ports.get(worker).copied().unwrap_or_default();
         let candidates: Vec<_> =
             self.public_addresses.iter().map(|address| SocketAddr::new(*address, port)).collect();
-        let record = WhipRecord::new(offer.clone(), candidates.clone());
+        let max_bitrate_kbps = publish.max_bitrate_kbps;
+        let credentials = Credentials::generate(&self.identity);
+        let record = match (&offered, &credentials) {
+            (Offered::ByUs(offer), Ok(credentials)) => WhipRecord::with_own_offer(
+                offer,
+                credentials.clone(),
+                max_bitrate_kbps,
+                candidates.clone(),
+            ),
+            (Offered::ByUs(_) | Offered::ByClient(_), _) => {
+                WhipRecord::new(offered.client_sends().clone(), candidates.clone())
+            }
+        };
         // From here on the end is reported whatever happens.
         let guard = self.shared.publishes.open(client_id, worker, Some(record), now);
-        let credentials = Credentials::generate(&self.identity)?;
-        let answer = write_answer(
-            &offer,
-            &AnswerSettings {
-                ufrag: &credentials.ufrag,
-                pwd: &credentials.password,
-                fingerprint: self.identity.fingerprint(),
-                candidates: &candidates,
-                session_id: client_id,
-                start_bitrate_kbps: publish.start_bitrate_kbps,
-                max_bitrate_kbps: publish.max_bitrate_kbps,
-                stereo: publish.stereo,
-                audio_bitrate: None,
-            },
-        );
-        if offer.audio.is_some() {
+        let credentials = credentials?;
+        let settings = AnswerSettings {
+            ufrag: &credentials.ufrag,
+            pwd: &credentials.password,
+            fingerprint: self.identity.fingerprint(),
+            candidates: &candidates,
+            session_id: client_id,
+            start_bitrate_kbps: publish.start_bitrate_kbps,
+            max_bitrate_kbps,
+            stereo: publish.stereo,
+            audio_bitrate: None,
+        };
+        let description = match &offered {
+            Offered::ByClient(offer) => write_answer(offer, &settings),
+            Offered::ByUs(offer) => offer.write(&settings),
+        };
+        let expected = offered.client_sends();
+        if expected.audio.is_some() {
             self.shared.transcoders.warm();
         }
-        let max_bitrate_kbps = publish.max_bitrate_kbps;
         let session =
-            Box::new(WhipSession::new(&self.identity, &offer, &credentials, max_bitrate_kbps, now));
+            WhipSession::new(&self.identity, expected, &credentials, max_bitrate_kbps, now);
         let (audio_bitrate, connect_info) = (
             publish.audio_bitrate.map_or(AUDIO_BITRATE, AacBitrate::Total),
             publish.connect_info.into(),
         );
-        let opening = WhipOpening { session, name, guard, upstreams, audio_bitrate, connect_info };
+        let opening = WhipOpening {
+            session: Box::new(session),
+            awaits_answer: matches!(offered, Offered::ByUs(_)),
+            name,
+            guard,
+            upstreams,
+            audio_bitrate,
+            connect_info,
+        };
         self.shared.tell(worker, Message::OpenWhip(Box::new(opening)));
-        Ok(answer)
+        Ok(description)
+    }
+
+    /// Takes the client's answer to our offer: its publish may connect.
+    ///
+    /// # Errors
+    /// See [`AnswerError`]; after [`AnswerError::Refused`] another answer is still awaited.
+    pub fn answer_whip(&self, client_id: u64, text: &str) -> Result<(), AnswerError> {
+        let record = self.whip_record(client_id).ok_or(AnswerError::NotAwaited)?;
+        let whip = record.whip.as_ref().ok_or(AnswerError::NotAwaited)?;
+        let (answer, Unanswered { credentials, max_bitrate_kbps, .. }) = whip.take_answer(text)?;
+        let now = Instant::now();
+        let session =
+            WhipSession::new(&self.identity, &answer, &credentials, max_bitrate_kbps, now);
+        self.order(&record, WhipOrder::Answer(Box::new(session)));
+        Ok(())
     }
 
     /// Takes a trickled fragment (RFC 9725 4.3): the credentials tell whether it adds candidates or restarts ICE.

@@ -1,11 +1,12 @@
 //! What a WHIP publish adds to its record: the two halves of its ICE session, whether it is connected, diagnostics.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use headgate_whip::sdp::{Fragment, Offer, OfferError, write_fragment};
+use headgate_whip::sdp::{Fragment, Offer, OfferError, OwnOffer, write_fragment};
 use headgate_whip::{Credentials, Diagnostics, Identity};
 
 use super::lock::lock;
@@ -57,8 +58,36 @@ pub(crate) struct WhipRecord {
     offer: Offer,
     candidates: Vec<SocketAddr>,
     client: Mutex<ClientIce>,
+    /// Our own offer, until the client has answered it.
+    unanswered: Mutex<Option<Unanswered>>,
     is_connected: AtomicBool,
     diagnostics: Mutex<Option<Diagnostics>>,
+}
+
+/// An offer of ours that waits for its answer.
+pub(crate) struct Unanswered {
+    pub(crate) offer: OwnOffer,
+    pub(crate) credentials: Credentials,
+    /// What the sender is asked to stay below, kbit/s; 0 is no limit.
+    pub(crate) max_bitrate_kbps: u32,
+}
+
+impl fmt::Debug for Unanswered {
+    /// Without the ICE credentials.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Unanswered").field("offer", &self.offer).finish_non_exhaustive()
+    }
+}
+
+/// Why an answer to our offer led to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// There is no such publish (any more), or its offer was answered.
+    #[error("No offer waits for an answer")]
+    NotAwaited,
+    /// It does not fit the offer; a better one may follow.
+    #[error("The answer does not fit the offer")]
+    Refused(OfferError),
 }
 
 /// The client's half of the running ICE session.
@@ -75,7 +104,33 @@ impl WhipRecord {
         let (ufrag, password) = (offer.ufrag.clone(), offer.pwd.clone());
         let client = Mutex::new(ClientIce { ufrag, password, restarted_at: None });
         let (is_connected, diagnostics) = (AtomicBool::new(false), Mutex::default());
-        Self { offer, candidates, client, is_connected, diagnostics }
+        let unanswered = Mutex::default();
+        Self { offer, candidates, client, unanswered, is_connected, diagnostics }
+    }
+
+    /// The same for an offer of ours: see [`WhipRecord::take_answer`].
+    pub(crate) fn with_own_offer(
+        offer: &OwnOffer,
+        credentials: Credentials,
+        max_bitrate_kbps: u32,
+        candidates: Vec<SocketAddr>,
+    ) -> Self {
+        let unanswered = Unanswered { offer: offer.clone(), credentials, max_bitrate_kbps };
+        let record = Self::new(offer.expected().clone(), candidates);
+        Self { unanswered: Mutex::new(Some(unanswered)), ..record }
+    }
+
+    /// Takes the client's answer to our offer, once: what the client will send, and what we offered.
+    pub(crate) fn take_answer(&self, text: &str) -> Result<(Offer, Unanswered), AnswerError> {
+        let mut unanswered = lock(&self.unanswered);
+        let awaited = unanswered.take().ok_or(AnswerError::NotAwaited)?;
+        match awaited.offer.read_answer(text) {
+            Ok(answer) => Ok((answer, awaited)),
+            Err(error) => {
+                *unanswered = Some(awaited);
+                Err(AnswerError::Refused(error))
+            }
+        }
     }
 
     /// Takes a trickled fragment (RFC 9725 4.3): its credentials tell whether it adds candidates (`None`) or restarts

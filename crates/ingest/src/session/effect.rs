@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use headgate_media::{Codec, Frame, Timestamp};
 use headgate_rtmp::Target;
-use headgate_whip::Path;
+use headgate_whip::{Path, RevokedConsent};
 
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::UpstreamChanged;
@@ -64,6 +64,8 @@ pub(crate) enum Effect {
     Route(Path),
     /// They no longer do.
     Unroute(Path),
+    /// From now on the client's STUN requests are answered by this.
+    Revoke(RevokedConsent),
     /// The session is over; a publish on it ends for this reason.
     Close(EndReason),
 }

@@ -1,5 +1,6 @@
 //! A WHIP publish on its worker: the session of `headgate_whip` with its frames, its metadata and its end.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -15,7 +16,6 @@ use crate::publish::end_reason::EndReason;
 const DIAGNOSTICS_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the gateway orders of a running WHIP session.
-#[derive(Debug)]
 pub(crate) enum WhipOrder {
     /// Answer to these credentials, too.
     RestartIce { ufrag: String, password: String },
@@ -23,6 +23,20 @@ pub(crate) enum WhipOrder {
     SendData(Bytes),
     /// Ask the sender to stay below so many kbit/s; 0 is no limit.
     LimitBitrate(u32),
+    /// The client has answered our offer, and this is its session.
+    Answer(Box<WhipSession>),
+}
+
+impl fmt::Debug for WhipOrder {
+    /// Without credentials and metadata.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::RestartIce { .. } => "RestartIce",
+            Self::SendData(_) => "SendData",
+            Self::LimitBitrate(_) => "LimitBitrate",
+            Self::Answer(_) => "Answer",
+        })
+    }
 }
 
 /// One WHIP publish.
@@ -33,6 +47,10 @@ pub(crate) enum WhipOrder {
 /// until it pushes [`Effect::Close`].
 pub(crate) struct WhipPublisher {
     session: Box<WhipSession>,
+    /// Our offer is not answered yet: the session stands for the time that this may take, and nobody reaches it.
+    awaits_answer: bool,
+    /// Ordered since the start.
+    limit_kbps: Option<u32>,
     publish: PublishSession,
     diagnostics_at: Instant,
     /// The metadata the broadcaster sent last: players get it with the video's size.
@@ -46,14 +64,17 @@ pub(crate) struct WhipPublisher {
 }
 
 impl WhipPublisher {
-    /// An answered offer, allowed at `now`.
+    /// An answered offer, or one of ours that awaits its answer; allowed at `now`.
     pub(crate) const fn new(
         session: Box<WhipSession>,
+        awaits_answer: bool,
         publish: PublishSession,
         now: Instant,
     ) -> Self {
         Self {
             session,
+            awaits_answer,
+            limit_kbps: None,
             publish,
             diagnostics_at: now,
             custom_metadata: None,
@@ -121,6 +142,7 @@ impl WhipPublisher {
         if self.ended.is_none() {
             self.ended = Some(reason);
             self.session.close(now);
+            effects.extend(self.session.revoke().map(Effect::Revoke));
             self.send_datagrams(effects);
             self.finish(effects);
         }
@@ -131,7 +153,19 @@ impl WhipPublisher {
         match order {
             WhipOrder::RestartIce { ufrag, password } => self.session.restart_ice(ufrag, password),
             WhipOrder::SendData(data) => effects.push(Effect::Publish(self.data_frame(data))),
-            WhipOrder::LimitBitrate(kbps) => self.session.limit_bitrate(kbps),
+            WhipOrder::LimitBitrate(kbps) => {
+                self.limit_kbps = Some(kbps);
+                self.session.limit_bitrate(kbps);
+            }
+            WhipOrder::Answer(session) => {
+                if self.awaits_answer && self.ended.is_none() {
+                    self.session = session;
+                    if let Some(kbps) = self.limit_kbps {
+                        self.session.limit_bitrate(kbps);
+                    }
+                    self.awaits_answer = false;
+                }
+            }
         }
     }
 
@@ -142,6 +176,9 @@ impl WhipPublisher {
 
     /// Our halves of the STUN user names that lead here.
     pub(crate) fn ufrags(&self) -> Vec<Vec<u8>> {
+        if self.awaits_answer {
+            return Vec::new();
+        }
         self.session.ufrags().map(|ufrag| ufrag.as_bytes().to_vec()).collect()
     }
 

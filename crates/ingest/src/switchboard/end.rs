@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::message::Message;
+use super::revoked::RevokedSessions;
 use super::routes::Routes;
 use super::source::Source;
 use super::timers::{TimerOwner, Timers};
@@ -151,6 +152,7 @@ impl Switchboard {
         self.by_id.clear();
         self.questions.clear();
         self.routes = Routes::default();
+        self.revoked = RevokedSessions::default();
         self.timers = Timers::default();
         self.woken.readers.clear();
         self.touched.clear();

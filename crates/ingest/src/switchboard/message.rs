@@ -20,6 +20,8 @@ use crate::session::whip_publisher::WhipOrder;
 /// What opens a WHIP publish on its worker.
 pub(crate) struct WhipOpening {
     pub(crate) session: Box<WhipSession>,
+    /// The offer was ours: the session is replaced by the one that the client's answer leads to.
+    pub(crate) awaits_answer: bool,
     pub(crate) name: Vec<u8>,
     pub(crate) guard: PublishGuard,
     pub(crate) upstreams: Vec<Upstream>,

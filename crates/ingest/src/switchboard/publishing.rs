@@ -56,17 +56,26 @@ impl Switchboard {
 
     /// A WHIP publish was allowed and its offer answered: media may come.
     pub(super) fn open_whip(&mut self, opening: WhipOpening) {
-        let WhipOpening { session, name, mut guard, upstreams, audio_bitrate, connect_info } =
-            opening;
+        let WhipOpening {
+            session,
+            awaits_answer,
+            name,
+            mut guard,
+            upstreams,
+            audio_bitrate,
+            connect_info,
+        } = opening;
         if self.is_stopping {
             guard.set_reason(EndReason::Shutdown);
             return;
         }
         let publish = PublishSession::new(guard.record().clone(), self.now);
-        let whip = WhipPublisher::new(session, publish, self.now);
+        let whip = WhipPublisher::new(session, awaits_answer, publish, self.now);
         let ufrags = whip.ufrags();
         let key = self.insert(Session::Whip(Box::new(whip)));
-        self.routes.set_ufrags(key, ufrags);
+        if !ufrags.is_empty() {
+            self.routes.set_ufrags(key, ufrags);
+        }
         self.open_stream(key, Opening { name, guard, upstreams, audio_bitrate, connect_info });
     }
 

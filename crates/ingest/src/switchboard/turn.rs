@@ -135,6 +135,7 @@ impl Switchboard {
                     self.actions.push(Action::ClosePath(path));
                 }
             }
+            Effect::Revoke(consent) => self.revoked.insert(self.now, consent),
             Effect::Close(reason) => self.remove(key, reason),
         }
     }

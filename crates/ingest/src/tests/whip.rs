@@ -48,6 +48,11 @@ impl Broadcaster {
         };
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");
         publisher.handle_answer(Instant::now(), &answer).expect("an acceptable answer");
+        Self::run(publisher, is_tcp)
+    }
+
+    /// A publisher that knows what the core said publishes until it is told to stop.
+    pub(super) fn run(publisher: Publisher, is_tcp: bool) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stops = stop.clone();
         let thread = thread::spawn(move || broadcast(publisher, is_tcp, &stops));

@@ -1,7 +1,7 @@
-//! The answer (RFC 9725 4.2, 4.4; RFC 8829 5.3.1): built from what was read, no line of the offer is copied.
+//! The answer (RFC 9725 4.2, 4.4; RFC 8829 5.3.1): built from what was read, no line of the offer is copied. An offer of
+//! our own has the same lines but for a few.
 
 use std::fmt;
-use std::fmt::Write;
 use std::net::SocketAddr;
 
 use super::offer::{AudioSection, Kind, Offer, Setup, VideoSection};
@@ -47,9 +47,43 @@ impl fmt::Debug for AnswerSettings<'_> {
     }
 }
 
+/// What a description of ours is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Answer,
+    Offer,
+}
+
+impl Role {
+    /// Clients of the deprecated signalling split parameters at `"; "`, and drop those that they cannot split.
+    const fn separator(self) -> &'static str {
+        match self {
+            Self::Answer => ";",
+            Self::Offer => "; ",
+        }
+    }
+
+    const fn setup(self, offered: Setup) -> &'static str {
+        match (self, offered) {
+            (Self::Offer, _) => "actpass",
+            (Self::Answer, Setup::Passive) => "active",
+            (Self::Answer, Setup::Active | Setup::ActPass) => "passive",
+        }
+    }
+}
+
 /// Writes the answer to an accepted offer: CRLF everywhere, one at the end.
 #[must_use]
 pub fn write_answer(offer: &Offer, settings: &AnswerSettings<'_>) -> String {
+    write_description(Role::Answer, offer, settings)
+}
+
+/// Our description of the media in `offer`, which the client sends.
+pub(super) fn write_description(
+    role: Role,
+    offer: &Offer,
+    settings: &AnswerSettings<'_>,
+) -> String {
     let mut sdp = Sdp::new();
     sdp.line("v=0");
     sdp.line(&format!("o=- {} 1 IN IP4 0.0.0.0", settings.session_id & i64::MAX as u64));
@@ -64,12 +98,12 @@ pub fn write_answer(offer: &Offer, settings: &AnswerSettings<'_>) -> String {
         match kind {
             Kind::Audio => {
                 if let Some(audio) = &offer.audio {
-                    write_audio(&mut sdp, offer, audio, settings);
+                    write_audio(&mut sdp, role, offer, audio, settings);
                 }
             }
             Kind::Video => {
                 if let Some(video) = &offer.video {
-                    write_video(&mut sdp, offer, video, settings);
+                    write_video(&mut sdp, role, offer, video, settings);
                 }
             }
         }
@@ -96,22 +130,28 @@ impl Sdp {
     }
 }
 
-fn write_audio(sdp: &mut Sdp, offer: &Offer, audio: &AudioSection, settings: &AnswerSettings<'_>) {
+fn write_audio(
+    sdp: &mut Sdp,
+    role: Role,
+    offer: &Offer,
+    audio: &AudioSection,
+    settings: &AnswerSettings<'_>,
+) {
     let format = audio.payload_type;
     sdp.line(&format!("m=audio 9 {} {format}", audio.protocol));
     sdp.line("c=IN IP4 0.0.0.0");
-    write_transport(sdp, offer, settings, &audio.mid, audio.has_rsize);
+    write_transport(sdp, role.setup(offer.setup), settings, &audio.mid, audio.has_rsize);
     sdp.line(&format!("a=rtpmap:{format} opus/48000/2"));
-    let mut parameters = String::from("minptime=10;useinbandfec=1");
+    let mut parameters = vec!["minptime=10".to_owned(), "useinbandfec=1".to_owned()];
     // Only when asked for: a browser that reads it sends stereo of a mono microphone.
     if audio.stereo || settings.stereo {
-        parameters.push_str(";stereo=1;sprop-stereo=1");
+        parameters.extend(["stereo=1".to_owned(), "sprop-stereo=1".to_owned()]);
     }
     if let Some(bitrate) = settings.audio_bitrate {
         let bitrate = bitrate.clamp(*OPUS_BITRATES.start(), *OPUS_BITRATES.end());
-        let _ = write!(parameters, ";maxaveragebitrate={bitrate}");
+        parameters.push(format!("maxaveragebitrate={bitrate}"));
     }
-    sdp.line(&format!("a=fmtp:{format} {parameters}"));
+    sdp.line(&format!("a=fmtp:{format} {}", parameters.join(role.separator())));
     // Transport-wide feedback needs the packets' numbers: GStreamer offers the one without the other.
     let transport_cc = audio.transport_cc_id.filter(|_| audio.has_transport_cc);
     write_feedback(
@@ -122,20 +162,28 @@ fn write_audio(sdp: &mut Sdp, offer: &Offer, audio: &AudioSection, settings: &An
     write_extensions(sdp, &[(audio.mid_id, SDES_MID), (transport_cc, TRANSPORT_CC)]);
 }
 
-fn write_video(sdp: &mut Sdp, offer: &Offer, video: &VideoSection, settings: &AnswerSettings<'_>) {
+fn write_video(
+    sdp: &mut Sdp,
+    role: Role,
+    offer: &Offer,
+    video: &VideoSection,
+    settings: &AnswerSettings<'_>,
+) {
     let format = video.payload_type;
     let rtx = video.rtx.filter(|_| video.has_nack).map(|rtx| rtx.payload_type);
     let formats = rtx.map_or_else(|| format.to_string(), |rtx| format!("{format} {rtx}"));
     sdp.line(&format!("m=video 9 {} {formats}", video.protocol));
     // RFC 8866 5: `c=` stands before `b=`, both before `a=`.
     sdp.line("c=IN IP4 0.0.0.0");
-    if settings.max_bitrate_kbps > 0 {
+    // Not into an offer: its client puts in a `b=AS` of its own, which `b=TIAS` would beat.
+    if settings.max_bitrate_kbps > 0 && role == Role::Answer {
         sdp.line(&format!("b=AS:{}", settings.max_bitrate_kbps));
         sdp.line(&format!("b=TIAS:{}", u64::from(settings.max_bitrate_kbps) * 1000));
     }
-    write_transport(sdp, offer, settings, &video.mid, video.has_rsize);
+    write_transport(sdp, role.setup(offer.setup), settings, &video.mid, video.has_rsize);
     sdp.line(&format!("a=rtpmap:{format} H264/90000"));
-    sdp.line(&format!("a=fmtp:{format} {}", h264_parameters(video, settings)));
+    let parameters = h264_parameters(video, settings).join(role.separator());
+    sdp.line(&format!("a=fmtp:{format} {parameters}"));
     let transport_cc = video.transport_cc_id.filter(|_| video.has_transport_cc);
     let feedback = [
         (transport_cc.is_some(), "transport-cc"),
@@ -170,21 +218,21 @@ fn write_video(sdp: &mut Sdp, offer: &Offer, video: &VideoSection, settings: &An
 }
 
 /// The offered configuration (RFC 6184 8.2.2), and where a browser's bitrate begins and ends: least ≤ start ≤ most.
-fn h264_parameters(video: &VideoSection, settings: &AnswerSettings<'_>) -> String {
-    let mut parameters = String::from("level-asymmetry-allowed=1");
-    let _ = write!(parameters, ";packetization-mode={}", video.packetization_mode);
+fn h264_parameters(video: &VideoSection, settings: &AnswerSettings<'_>) -> Vec<String> {
+    let mut parameters = vec![
+        "level-asymmetry-allowed=1".to_owned(),
+        format!("packetization-mode={}", video.packetization_mode),
+    ];
     if let Some([profile, constraints, level]) = video.profile_level_id {
-        let _ = write!(parameters, ";profile-level-id={profile:02x}{constraints:02x}{level:02x}");
+        parameters.push(format!("profile-level-id={profile:02x}{constraints:02x}{level:02x}"));
     }
     let max = Some(settings.max_bitrate_kbps).filter(|max| *max > 0);
     let start = settings.start_bitrate_kbps.min(max.unwrap_or(u32::MAX));
     if start > 0 {
-        let _ = write!(parameters, ";x-google-min-bitrate={}", LEAST_BITRATE_KBPS.min(start));
-        let _ = write!(parameters, ";x-google-start-bitrate={start}");
+        parameters.push(format!("x-google-min-bitrate={}", LEAST_BITRATE_KBPS.min(start)));
+        parameters.push(format!("x-google-start-bitrate={start}"));
     }
-    if let Some(max) = max {
-        let _ = write!(parameters, ";x-google-max-bitrate={max}");
-    }
+    parameters.extend(max.map(|max| format!("x-google-max-bitrate={max}")));
     parameters
 }
 
@@ -204,7 +252,7 @@ fn write_extensions(sdp: &mut Sdp, extensions: &[(Option<u8>, &str)]) {
 
 fn write_transport(
     sdp: &mut Sdp,
-    offer: &Offer,
+    setup: &str,
     settings: &AnswerSettings<'_>,
     mid: &str,
     has_rsize: bool,
@@ -214,10 +262,6 @@ fn write_transport(
     sdp.line(&format!("a=ice-pwd:{}", settings.pwd));
     let digits: Vec<_> = settings.fingerprint.iter().map(|byte| format!("{byte:02X}")).collect();
     sdp.line(&format!("a=fingerprint:sha-256 {}", digits.join(":")));
-    let setup = match offer.setup {
-        Setup::Passive => "active",
-        Setup::Active | Setup::ActPass => "passive",
-    };
     sdp.line(&format!("a=setup:{setup}"));
     if !mid.is_empty() {
         sdp.line(&format!("a=mid:{mid}"));

@@ -9,12 +9,14 @@ mod fragment;
 mod h264;
 mod lines;
 mod offer;
+mod own_offer;
 mod section;
 
 pub use answer::{AnswerSettings, write_answer};
 pub use error::OfferError;
 pub use fragment::{Fragment, read_fragment, write_fragment};
 pub use offer::{AudioSection, Offer, Rtx, Setup, VideoSection, is_dtls_client, read_offer};
+pub use own_offer::OwnOffer;
 
 /// An offer may have so many bytes; browsers write 5 to 8 kB.
 pub const OFFER_LIMIT_BYTES: usize = 64 * 1024;
@@ -23,5 +25,7 @@ pub const OFFER_LIMIT_BYTES: usize = 64 * 1024;
 mod golden_tests;
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+mod own_offer_tests;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,11 @@
-//! The end of a session on the wire: our close_notify, and its repetition, for UDP may lose it. Pure.
+//! The end of a session on the wire: our close_notify and its repetition, for UDP may lose it, and what answers the
+//! client's checks afterwards. Pure.
 
 use std::time::{Duration, Instant};
 
+use super::WhipSession;
 use crate::transport::path::Path;
+use crate::transport::revoked::RevokedConsent;
 
 /// Pauses before each repetition: four datagrams within a second outlast a burst of losses, and a second is what a driver
 /// can keep a closed session for. A receiver drops those records that it has (RFC 6347 4.1.2.6).
@@ -38,5 +41,13 @@ impl Closing {
     /// When the next repetition is due; `None` after the last.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         PAUSES.get(self.repeated).map(|pause| self.sent_at + *pause)
+    }
+}
+
+impl WhipSession {
+    /// What answers the client's STUN requests from the end on; `None` when no client ever came.
+    #[must_use]
+    pub fn revoke(&self) -> Option<RevokedConsent> {
+        self.ice.revoke()
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rtc_crypto::RTCCryptoProvider;
-use rtc_stun::attributes::{ATTR_MESSAGE_INTEGRITY, ATTR_USE_CANDIDATE};
-use rtc_stun::fingerprint::{FINGERPRINT, FingerprintAttr};
-use rtc_stun::integrity::MessageIntegrity;
-use rtc_stun::message::{BINDING_REQUEST, BINDING_SUCCESS, Message, Setter};
+use rtc_stun::attributes::ATTR_USE_CANDIDATE;
+use rtc_stun::message::{BINDING_SUCCESS, Message};
 use rtc_stun::xoraddr::XorMappedAddress;
 
+use super::binding::Generation;
 use super::path::Path;
+use super::revoked::RevokedConsent;
 
 /// A binding request has a handful of attributes.
 const REQUEST_LIMIT: usize = 548;
@@ -24,13 +24,6 @@ const MOVED_AFTER: Duration = Duration::from_millis(500);
 const HEADER: usize = 20;
 const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 const USERNAME: u16 = 0x0006;
-
-/// Our half of one ICE session.
-#[derive(Clone, PartialEq, Eq)]
-struct Generation {
-    ufrag: String,
-    password: String,
-}
 
 /// What became of the paths; the driver's table follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +79,15 @@ impl IceLite {
         std::iter::once(&self.current).chain(others).map(|generation| generation.ufrag.as_str())
     }
 
+    /// What is left when the session ends; `None` when no client ever proved itself to it.
+    #[must_use]
+    pub fn revoke(&self) -> Option<RevokedConsent> {
+        self.selected?;
+        let others = self.previous.iter().chain(&self.next);
+        let generations = std::iter::once(&self.current).chain(others).cloned().collect();
+        Some(RevokedConsent::new(self.provider.clone(), generations))
+    }
+
     /// Answers a request that carries our name and a valid integrity; everything else gets no byte.
     pub fn handle_request(
         &mut self,
@@ -97,17 +99,7 @@ impl IceLite {
         let generations = [Some(&self.current), self.next.as_ref(), self.previous.as_ref()];
         let named = generations.into_iter().flatten().find(|own| own.ufrag.as_bytes() == name)?;
         let (named, is_next) = (named.clone(), self.next.as_ref() == Some(named));
-        let crypto = self.provider.crypto();
-        let mut request = Message::new();
-        request.unmarshal_binary(datagram).ok()?;
-        if request.typ != BINDING_REQUEST || !request.contains(ATTR_MESSAGE_INTEGRITY) {
-            return None;
-        }
-        MessageIntegrity::check(&mut request, named.password.as_bytes(), crypto).ok()?;
-        // A sender without a fingerprint is let through (RFC 8445 wants one): integrity says more.
-        if request.contains(rtc_stun::attributes::ATTR_FINGERPRINT) {
-            FingerprintAttr.check(&request).ok()?;
-        }
+        let request = named.authenticate(datagram, &self.provider)?;
         if is_next && let Some(next) = self.next.take() {
             self.previous = Some(std::mem::replace(&mut self.current, next));
         }
@@ -121,7 +113,7 @@ impl IceLite {
         }
         self.last_request = Some(now);
         self.note_heard(now, source);
-        self.answer(&request, &named.password, source.address)
+        self.answer(&request, &named, source.address)
     }
 
     /// The client was heard on a proven path, by a valid request or by media with a valid tag. One that has moved
@@ -178,23 +170,10 @@ impl IceLite {
         self.changes.push_back(PathChange::Proven(source));
     }
 
-    fn answer(&self, request: &Message, password: &str, source: SocketAddr) -> Option<Vec<u8>> {
-        let integrity = MessageIntegrity::new_short_term_integrity_with_provider(
-            password.to_owned(),
-            self.provider.crypto(),
-        );
+    fn answer(&self, request: &Message, named: &Generation, source: SocketAddr) -> Option<Vec<u8>> {
         // A dual-stack socket writes an IPv4 client as IPv4-mapped IPv6: it is answered in its own family.
         let mapped = XorMappedAddress { ip: source.ip().to_canonical(), port: source.port() };
-        let setters: [Box<dyn Setter + '_>; 5] = [
-            Box::new(request.clone()),
-            Box::new(BINDING_SUCCESS),
-            Box::new(mapped),
-            Box::new(integrity),
-            Box::new(FINGERPRINT),
-        ];
-        let mut response = Message::new();
-        response.build(&setters).ok()?;
-        Some(response.raw)
+        named.respond(request, BINDING_SUCCESS, mapped, &self.provider)
     }
 }
 

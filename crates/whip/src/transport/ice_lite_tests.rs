@@ -1,6 +1,9 @@
 use super::*;
 use rtc_stun::attributes::ATTR_USERNAME;
-use rtc_stun::message::TransactionId;
+use rtc_stun::error_code::{CODE_FORBIDDEN, ErrorCodeAttribute};
+use rtc_stun::fingerprint::FINGERPRINT;
+use rtc_stun::integrity::MessageIntegrity;
+use rtc_stun::message::{BINDING_ERROR, BINDING_REQUEST, Getter, Setter, TransactionId};
 use rtc_stun::textattrs::TextAttribute;
 
 const PASSWORD: &str = "0123456789abcdefghijklmn";
@@ -63,7 +66,6 @@ fn a_valid_request_is_answered_and_proves_its_source() {
 
 #[test]
 fn an_ipv4_client_on_a_dual_stack_socket_learns_its_ipv4_address() {
-    use rtc_stun::message::Getter;
     let (mut ice, now) = (ice(), Instant::now());
     let source: SocketAddr = "[::ffff:198.51.100.7]:4000".parse().expect("an address");
     let datagram = request("server:client", PASSWORD, true);
@@ -157,4 +159,53 @@ fn what_does_not_know_the_password_or_is_malformed_gets_no_answer() {
         assert_eq!(ice.handle_request(Instant::now(), address(9), &datagram), None);
         assert!(!ice.is_proven(address(9)));
     }
+}
+
+#[test]
+fn after_the_end_a_valid_request_gets_a_signed_403_that_is_no_longer_than_itself() {
+    let (mut ice, now) = (ice(), Instant::now());
+    let datagram = request("server:client", PASSWORD, true);
+    ice.handle_request(now, address(9), &datagram);
+    let mut revoked = ice.revoke().expect("a client was there");
+    assert_eq!(revoked.ufrags().collect::<Vec<_>>(), ["server"]);
+    let answer = revoked.handle_request(&datagram).expect("answered");
+    assert!(answer.len() <= datagram.len(), "{} for {}", answer.len(), datagram.len());
+    let mut response = Message::new();
+    response.unmarshal_binary(&answer).expect("valid");
+    assert_eq!(response.typ, BINDING_ERROR);
+    assert_eq!(response.transaction_id, TransactionId([7; 12]));
+    let mut error = ErrorCodeAttribute::default();
+    error.get_from(&response).expect("there");
+    assert!(error.code == CODE_FORBIDDEN, "{error}");
+    let provider = provider();
+    MessageIntegrity::check(&mut response, PASSWORD.as_bytes(), provider.crypto()).expect("signed");
+}
+
+#[test]
+fn after_the_end_a_restart_that_was_under_way_is_answered_by_403_too() {
+    const NEW: &str = "abcdefghijklmnopqrstuvwx";
+    let (mut ice, now) = (ice(), Instant::now());
+    ice.handle_request(now, address(9), &request("server:client", PASSWORD, true));
+    ice.restart("renewed".into(), NEW.into());
+    let mut revoked = ice.revoke().expect("a client was there");
+    assert!(revoked.handle_request(&request("server:client", PASSWORD, false)).is_some());
+    assert!(revoked.handle_request(&request("renewed:other", NEW, false)).is_some());
+}
+
+#[test]
+fn after_the_end_strangers_get_nothing_and_one_client_not_more_than_32_answers() {
+    let (mut ice, now) = (ice(), Instant::now());
+    assert!(ice.revoke().is_none(), "nobody was there");
+    let valid = request("server:client", PASSWORD, false);
+    ice.handle_request(now, address(9), &valid);
+    let mut revoked = ice.revoke().expect("a client was there");
+    for datagram in [
+        request("other:client", PASSWORD, false),
+        request("server:client", "wrong wrong wrong wrong", false),
+        valid[..40].to_vec(),
+    ] {
+        assert_eq!(revoked.handle_request(&datagram), None);
+    }
+    let answers = (0..1000).filter(|_| revoked.handle_request(&valid).is_some()).count();
+    assert_eq!(answers, 31, "the one with a wrong password was examined");
 }

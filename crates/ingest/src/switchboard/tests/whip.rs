@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use headgate_peer::{Event, Publisher, Settings};
-use headgate_whip::sdp::{AnswerSettings, read_offer, write_answer};
+use headgate_whip::sdp::{AnswerSettings, OwnOffer, read_offer, write_answer};
 use headgate_whip::{Credentials, Identity, Path, WhipSession};
 
 use super::super::Message;
@@ -53,6 +53,7 @@ impl Client {
         let session = WhipSession::new(&identity, &offer, &credentials, 0, world.now);
         world.switchboard.handle_message(Message::OpenWhip(Box::new(WhipOpening {
             session: Box::new(session),
+            awaits_answer: false,
             name: format!("cam{client_id}").into_bytes(),
             guard,
             upstreams: Vec::new(),
@@ -177,4 +178,68 @@ fn a_kicked_client_is_told_goodbye_more_than_once_and_its_datagrams_are_nobodys_
     let repeated = world.sent.pop().expect("a goodbye");
     client.publisher.handle_datagram(world.now, &repeated.1);
     assert!(std::iter::from_fn(|| client.publisher.poll_event()).any(|e| e == Event::Closed));
+}
+
+/// What a STUN response says: true is a success, false an error.
+fn stun_outcome(datagram: &[u8]) -> Option<bool> {
+    match datagram {
+        [0x01, 0x01, ..] => Some(true),
+        [0x01, 0x11, ..] => Some(false),
+        _ => None,
+    }
+}
+
+#[test]
+fn checks_of_a_kicked_client_are_refused_for_fifteen_seconds_and_forgotten_then() {
+    let mut world = World::new();
+    let mut client = Client::connect(&mut world, 1);
+    client.send_media(&mut world);
+    let stream = world.publishes.find(1).expect("it runs").stream;
+    let (reason, description) = (EndReason::Kicked, String::new());
+    world.switchboard.handle_message(Message::End { stream, reason, description });
+    world.settle();
+    // The goodbye is lost: the client goes on, also from an address that it had not used before.
+    let other = Path::from(address(50_000));
+    for (after, path, refused) in [(5, client.path, true), (5, other, true), (6, other, false)] {
+        world.pass(Duration::from_secs(after));
+        world.sent.clear();
+        client.publisher.handle_timeout(world.now);
+        while let Some((_, mut datagram)) = client.publisher.poll_transmit() {
+            world.switchboard.handle_datagram(path, &mut datagram);
+        }
+        world.settle();
+        let answers: Vec<_> =
+            world.sent.iter().filter_map(|(to, of)| Some((*to, stun_outcome(of)?))).collect();
+        let expected = if refused { vec![(path, false)] } else { vec![] };
+        assert_eq!(answers, expected, "{after} s later");
+    }
+    assert!(world.switchboard.is_empty());
+    assert_eq!(world.switchboard.revoked.len(), 0);
+}
+
+#[test]
+fn an_offer_of_ours_without_an_answer_is_reached_by_nobody_and_ends_after_ten_seconds() {
+    let mut world = World::new();
+    let identity = Identity::generate().expect("randomness");
+    let credentials = Credentials::generate(&identity).expect("randomness");
+    let offer = OwnOffer::new(true, true).expect("two sections");
+    let record = WhipRecord::with_own_offer(&offer, credentials.clone(), 0, Vec::new());
+    let guard = world.publishes.open(1, 0, Some(record), world.now);
+    let session = WhipSession::new(&identity, offer.expected(), &credentials, 0, world.now);
+    world.switchboard.handle_message(Message::OpenWhip(Box::new(WhipOpening {
+        session: Box::new(session),
+        awaits_answer: true,
+        name: b"cam".to_vec(),
+        guard,
+        upstreams: Vec::new(),
+        audio_bitrate: AUDIO_BITRATE,
+        connect_info: Bytes::new(),
+    })));
+    world.settle();
+    assert!(world.switchboard.has_streams() && world.switchboard.routes.len() == 0);
+    world.pass(Duration::from_secs(9));
+    assert!(world.reasons().is_empty());
+    world.pass(Duration::from_secs(2));
+    assert_eq!(world.reasons(), [(1, EndReason::HandshakeFailed)]);
+    assert!(world.switchboard.is_empty());
 }

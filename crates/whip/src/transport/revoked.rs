@@ -1,0 +1,58 @@
+//! What is left of a session's ICE after its end: requests are answered by 403, which revokes the client's consent to
+//! send (RFC 7675 5.2). Pure.
+//!
+//! A browser shows the end of DTLS in its transport only, and the end of ICE in its connection's state: without these
+//! answers as late as its checks have gone unanswered for long enough.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rtc_crypto::RTCCryptoProvider;
+use rtc_stun::error_code::{CODE_FORBIDDEN, ErrorCodeAttribute};
+use rtc_stun::message::BINDING_ERROR;
+
+use super::binding::Generation;
+use super::ice_lite::ufrag_of;
+
+/// Requests that are examined after the end: a client stops at the first answer that it gets, on each of its paths.
+const REQUESTS_LIMIT: u32 = 32;
+
+/// The credentials of a session that has ended, and how often they are answered to yet.
+pub struct RevokedConsent {
+    provider: Arc<dyn RTCCryptoProvider>,
+    generations: Vec<Generation>,
+    requests_left: u32,
+}
+
+impl RevokedConsent {
+    pub(super) const fn new(
+        provider: Arc<dyn RTCCryptoProvider>,
+        generations: Vec<Generation>,
+    ) -> Self {
+        Self { provider, generations, requests_left: REQUESTS_LIMIT }
+    }
+
+    /// Our halves of the user names that are answered to.
+    pub fn ufrags(&self) -> impl Iterator<Item = &str> {
+        self.generations.iter().map(|generation| generation.ufrag.as_str())
+    }
+
+    /// One answer, shorter than the request, to a request that carries our name and a valid integrity; everything else
+    /// gets no byte, and so does a client that goes on asking.
+    pub fn handle_request(&mut self, datagram: &[u8]) -> Option<Vec<u8>> {
+        let name = ufrag_of(datagram)?;
+        let named = self.generations.iter().find(|own| own.ufrag.as_bytes() == name)?;
+        self.requests_left = self.requests_left.checked_sub(1)?;
+        let request = named.authenticate(datagram, &self.provider)?;
+        let reason = b"Forbidden".to_vec();
+        let forbidden = ErrorCodeAttribute { code: CODE_FORBIDDEN, reason };
+        named.respond(&request, BINDING_ERROR, forbidden, &self.provider)
+    }
+}
+
+impl fmt::Debug for RevokedConsent {
+    /// Without the passwords.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("RevokedConsent").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,97 @@
+// The socket of the deprecated v5 signalling on a port of its own, over the WHIP gateway's stage: a real store, a real
+// customer and a media core that only records.
+import { expect } from "vitest";
+import { listen } from "../../ts/listen.ts";
+import { addApiKey } from "../../ts/organisation/api-keys.ts";
+import { until } from "./child.ts";
+import { addStream, STREAM } from "./publishing.ts";
+import type { V5Client } from "./v5-client.ts";
+import { openWhipGateway, type WhipGateway } from "./whip-gateway.ts";
+
+export const OUTPUT = "rtmp://ingest.example/live";
+/** Of another organisation. */
+export const OTHER_STREAM = "Zz9Zz-00001";
+
+export interface V5Stage {
+  readonly gateway: WhipGateway;
+  readonly http: string;
+  readonly apiKey: string;
+  /** A token for `STREAM`, or for what is given. */
+  newToken(subject?: { readonly streamname?: string; readonly exp?: number }): Promise<string>;
+  /** Signs in by a token, starts and takes the offer; `parties` is how the client names the two peers. */
+  started(client: V5Client, more?: object): Promise<{ session: string; clientId: number; parties: Parties }>;
+  /** The media core was told to end it. */
+  isEnded(clientId: number): boolean;
+  /** The media core ends whatever runs. */
+  endAll(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface Parties {
+  readonly sender_peer: unknown;
+  readonly receiver_peer: unknown;
+}
+
+/** What a deployed client says at the start. */
+export const wanted = (session: string, more: object = {}) => ({
+  session_id: session,
+  output: OUTPUT,
+  streamname: STREAM,
+  videowidth: "1280",
+  videoheight: "720",
+  videocodec: "H264",
+  h264passthrough: "1",
+  stream_label: "a",
+  stream_label2: "b",
+  audio: "1",
+  video: "1",
+  ...more,
+});
+
+export async function openV5Stage(): Promise<V5Stage> {
+  const env = {
+    HEADGATE_ICE_SERVERS: "stun:stun.example:3478,turn:turn.example:3478",
+    HEADGATE_ICE_TURN_SECRET: "s3cret",
+    // Each test connects anew from one address.
+    HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND: "0",
+    HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS: "0",
+  };
+  const gateway = await openWhipGateway({ env });
+  const address = { name: "test", host: "127.0.0.1", port: 0 };
+  const port = await listen(gateway.fetch, address, { takesWebSockets: true });
+  const now = gateway.clock.ms;
+  const { key: apiKey } = await addApiKey(gateway.db, { organisationId: "org1", role: "user", now });
+  const other = { id: "org2", hash: "Zz9Zz", name: "Other", plan: "paid", enabled: 1 } as const;
+  await gateway.db
+    .insertInto("organisation")
+    .values({ ...other, webhook: null, created_at: now, updated_at: now })
+    .execute();
+  await addStream(gateway.db, OTHER_STREAM, "created", "org2");
+
+  const stage: V5Stage = {
+    gateway,
+    http: `http://127.0.0.1:${port.port}`,
+    apiKey,
+    async newToken({ streamname = STREAM, exp = null }: { streamname?: string; exp?: number | null } = {}) {
+      return await gateway.tokens.issue({ streamname, ingesturl: OUTPUT, exp, nbf: null, org: "Ab1Cd" });
+    },
+    async started(client, more = {}) {
+      const session = await client.signIn({ jwt: await stage.newToken() });
+      const { peer_id, error } = await client.call("start_broadcast", wanted(session, more));
+      expect(error).toBeUndefined();
+      const { sender_peer } = await client.push("sdp_message");
+      const { clientId } = gateway.openings().at(-1) ?? { clientId: -1 };
+      return { session, clientId, parties: { sender_peer: peer_id, receiver_peer: sender_peer } };
+    },
+    isEnded: (clientId) => gateway.media.told.some((told) => told.told === "end" && told.clientId === clientId),
+    async endAll() {
+      for (const { clientId } of gateway.publishing.running()) gateway.end(clientId);
+      await until("nothing runs", () => gateway.publishing.running().length === 0);
+    },
+    async close() {
+      await port.stop();
+      await gateway.close();
+    },
+  };
+  return stage;
+}

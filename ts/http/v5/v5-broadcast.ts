@@ -1,0 +1,49 @@
+// What start_broadcast asks for, beside who and where to: sections, bitrates, the object for the upstream's connect. Pure.
+import { type Json, readJsonObject } from "../../publish/whip/amf0.ts";
+import { type V5Request, wrong } from "./v5-messages.ts";
+
+/** Bytes of rtmpconnectinfo, as of WHIP's connect_info (P11). */
+const CONNECT_INFO_LIMIT_BYTES = 2_048;
+/** AAC bitrate a client may ask for, bit/s, as at WHIP (P11). */
+const AUDIO_BITRATE = { least: 32_000, most: 320_000 };
+/** Some clients write kbit/s: no bitrate in bit/s is so small. */
+const KILOBITS_BELOW = 10_000;
+/** A browser is not told to begin below, kbit/s. */
+const START_BITRATE_LEAST_KBPS = 100;
+
+export interface V5Wish {
+  readonly audio: boolean;
+  readonly video: boolean;
+  readonly startBitrateKbps: number | null;
+  readonly audioBitrate: number | null;
+  readonly connectInfo: { readonly [key: string]: Json } | null;
+}
+
+/** Throws `V5Fault`. Without `audio` or `video` the section is wanted. */
+export function wishOf(request: Extract<V5Request, { type: "start_broadcast" }>): V5Wish {
+  const { audio, video } = { audio: request.audio ?? true, video: request.video ?? true };
+  if (!audio && !video) throw wrong("video");
+  const start = bitsOf(request.videobitrate);
+  const sound = bitsOf(request.audiobitrate);
+  return {
+    audio,
+    video,
+    startBitrateKbps: start === null ? null : Math.max(START_BITRATE_LEAST_KBPS, Math.round(start / 1_000)),
+    audioBitrate: sound === null ? null : Math.min(Math.max(sound, AUDIO_BITRATE.least), AUDIO_BITRATE.most),
+    connectInfo: connectInfoOf(request.rtmpconnectinfo),
+  };
+}
+
+/** Whole bit/s; null for what is no positive number, as a broadcast never fails for it. */
+function bitsOf(given: string | null): number | null {
+  const number = Number(given ?? "");
+  if (!Number.isFinite(number) || number <= 0) return null;
+  return Math.round(number < KILOBITS_BELOW ? number * 1_000 : number);
+}
+
+function connectInfoOf(given: string | null): V5Wish["connectInfo"] {
+  if (given === null || given === "") return null;
+  const info = Buffer.byteLength(given) <= CONNECT_INFO_LIMIT_BYTES ? readJsonObject(given) : null;
+  if (info === null) throw wrong("rtmpconnectinfo");
+  return info;
+}

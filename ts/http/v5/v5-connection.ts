@@ -1,0 +1,249 @@
+// One client of the deprecated v5 signalling (api §5): requests one after the other, each with its reply, and what is
+// pushed in between. Knows frames, and no socket.
+import { randomUUID } from "node:crypto";
+import type { Logger } from "pino";
+import { isObject, type Json, readJsonObject } from "../../publish/whip/amf0.ts";
+import type { Whip } from "../../publish/whip/whip-publishes.ts";
+import type { TokenBroadcasts } from "../../token/broadcasts.ts";
+import type { V5Access, V5Credential } from "./v5-access.ts";
+import { wishOf } from "./v5-broadcast.ts";
+import { faultOf, faultOfOutcome, V5Fault } from "./v5-faults.ts";
+import { readFrame, type V5Request, wrong } from "./v5-messages.ts";
+import { startV5Pushes, type V5Pushes } from "./v5-pushes.ts";
+
+/** Requests that wait for their turn; a client that sends more than so many ahead is cut off. */
+const WAITING_LIMIT = 200;
+/** What WHIP's metadata may call (P12). */
+const HANDLERS = ["onMetaData", "onCuePoint"];
+
+export interface V5ConnectionDeps {
+  readonly access: V5Access;
+  readonly whip: Pick<
+    Whip,
+    "limit" | "invite" | "answer" | "state" | "onEnded" | "iceServers" | "sendMetadata" | "end"
+  >;
+  /** Told which token opened what, so that its revocation ends it (T7). */
+  readonly tokenBroadcasts?: Pick<TokenBroadcasts, "started">;
+  readonly log: Logger;
+  /** A broadcast of this organisation has begun by the deprecated way. */
+  readonly noteUse: (organisation: string) => void;
+}
+
+/** What the connection is at the other end of. */
+export interface V5Peer {
+  /** Sends a text frame. */
+  send(text: string): void;
+  /** Ends it: there is too much of it. */
+  cutOff(): void;
+  /** IP address of the broadcaster. */
+  readonly address: string;
+  /** Host name the socket was asked for. */
+  readonly requestHost: string;
+}
+
+export interface V5Connection {
+  /** A frame came; null is a binary one. */
+  handleFrame(frame: string | null): void;
+  /** The socket is gone: a broadcast ends with it (S3). */
+  handleClosed(): void;
+  readonly isSignedIn: boolean;
+}
+
+interface Broadcast {
+  /** Of `Whip`. */
+  readonly session: string;
+  readonly pushes: V5Pushes;
+}
+
+type Reply = Readonly<Record<string, unknown>>;
+/** A reply, and what is done when it is out: pushes follow it. */
+type Answer = { readonly reply: Reply; readonly after?: () => void };
+
+export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Connection {
+  const { access, whip, log } = deps;
+  let signedIn: { readonly sessionId: string; readonly credential: V5Credential } | null = null;
+  let broadcast: Broadcast | null = null;
+  let isClosed = false;
+  let waiting = 0;
+  let turn: Promise<void> = Promise.resolve();
+
+  function send(message: Reply): void {
+    if (!isClosed) peer.send(JSON.stringify(message));
+  }
+
+  async function handle(frame: string | null): Promise<void> {
+    if (isClosed) return;
+    const read = readFrame(frame);
+    if (read.outcome === "fault") {
+      send({ message_id: read.id, error: read.fault.toReply() });
+      return;
+    }
+    const { id, request } = read;
+    try {
+      const { reply, after } = await perform(request);
+      send({ message_id: id, ...reply });
+      after?.();
+    } catch (error) {
+      const fault = faultOf(error);
+      if (fault === null) log.error({ err: error, type: request.type }, "v5 request failed");
+      send({ message_id: id, error: (fault ?? new V5Fault(106001)).toReply() });
+    }
+  }
+
+  async function perform(request: V5Request): Promise<Answer> {
+    switch (request.type) {
+      case "sign_in":
+        return await signIn(request);
+      case "start_broadcast":
+        return await start(request);
+      case "signaling_message":
+        return signal(request);
+      case "send_metadata":
+        return sendMetadata(request);
+      case "stop_broadcast":
+        requireSession(request.session_id);
+        endBroadcast(broadcastOf(request));
+        return { reply: {} };
+      case "sign_out":
+        requireSession(request.session_id);
+        if (broadcast !== null) endBroadcast(broadcast);
+        signedIn = null;
+        return { reply: {} };
+      case "status":
+        return { reply: { data: dataOf(request.data) } };
+      case "echo":
+        requireSession(request.session_id);
+        return { reply: { data: request.message ?? null } };
+    }
+  }
+
+  async function signIn(request: Extract<V5Request, { type: "sign_in" }>): Promise<Answer> {
+    if (broadcast !== null) throw new V5Fault(102001, "A broadcast runs: stop it first");
+    const credential = await access.signIn(request);
+    const sessionId = randomUUID();
+    signedIn = { sessionId, credential };
+    const iceServers = whip.iceServers(sessionId);
+    const servers = iceServers.length === 0 ? {} : { ice_servers: iceServers };
+    return { reply: { session_id: sessionId, user_id: decimalId(), ...servers } };
+  }
+
+  async function start(request: Extract<V5Request, { type: "start_broadcast" }>): Promise<Answer> {
+    const { credential } = requireSession(request.session_id);
+    if (broadcast !== null) throw new V5Fault(102001, "A broadcast runs already: stop it first");
+    const wish = wishOf(request);
+    const hit = whip.limit(peer.address, "offer");
+    if (hit !== null) throw faultOfOutcome({ outcome: "limited", ...hit });
+    const target = await access.target(credential, request);
+    const { address, requestHost } = peer;
+    // One codec, one channel count: what WHIP takes in its query the old signalling does not know.
+    const outcome = await whip.invite({ ...target, ...wish, address, requestHost, stereo: false });
+    if (outcome.outcome !== "opened") throw faultOfOutcome(outcome);
+    const { session, clientId, organisation, answer: offer } = outcome;
+    if (isClosed) {
+      // Accepted and ended (W12a).
+      whip.end(session);
+      return { reply: {} };
+    }
+    deps.noteUse(organisation);
+    const pushes = startV5Pushes({ send, state: () => whip.state(session) });
+    const begun: Broadcast = { session, pushes };
+    broadcast = begun;
+    if (target.claims !== null) deps.tokenBroadcasts?.started(target.claims, clientId);
+    return {
+      reply: { peer_id: pushes.peerId },
+      after() {
+        pushes.offer(offer);
+        whip.onEnded(session, () => {
+          if (broadcast !== begun) return;
+          broadcast = null;
+          pushes.end();
+        });
+      },
+    };
+  }
+
+  function signal(request: Extract<V5Request, { type: "signaling_message" }>): Answer {
+    const { session } = broadcastOf(request);
+    const { data } = request;
+    if ("candidate" in data) return { reply: {} };
+    const refusal = whip.answer(session, data.sdp);
+    if (refusal === null) return { reply: {} };
+    // The client does not wait for this reply: a broadcast that cannot come about ends, and that it hears.
+    const fault = new V5Fault(101003, "The answer cannot be used", { parameter: "data.sdp", reason: refusal.code });
+    if (refusal.code !== "answer_not_awaited") whip.end(session);
+    throw fault;
+  }
+
+  function sendMetadata(request: Extract<V5Request, { type: "send_metadata" }>): Answer {
+    const { session } = broadcastOf(request);
+    const { eventName, payload } = request.data;
+    const text = typeof payload === "string" ? payload : JSON.stringify(payload ?? null);
+    // As text, so that it is bounded in depth and members whatever it came as.
+    const values = readJsonObject(text);
+    if (!HANDLERS.includes(eventName)) throw wrong("data.eventName");
+    if (values === null || !isObject(values as Json)) throw wrong("data.payload");
+    if (!whip.sendMetadata(session, eventName, values)) throw new V5Fault(107002, "No broadcast runs");
+    return { reply: {} };
+  }
+
+  function requireSession(sessionId: string | null): NonNullable<typeof signedIn> {
+    if (signedIn === null || sessionId === null) throw new V5Fault(107001);
+    if (sessionId !== signedIn.sessionId) throw new V5Fault(107002);
+    return signedIn;
+  }
+
+  /** The running broadcast; the socket leads to it, and a peer that is named must be one of its two. */
+  function broadcastOf(parties: {
+    readonly sender_peer: string | null;
+    readonly receiver_peer: string | null;
+  }): Broadcast {
+    if (signedIn === null) throw new V5Fault(107001);
+    if (broadcast === null) throw new V5Fault(107002, "No broadcast runs");
+    const { peerId, serverPeer } = broadcast.pushes;
+    const named = [parties.sender_peer, parties.receiver_peer].filter((id) => id !== null);
+    const isOther = named.length > 0 && !named.some((id) => id === peerId || id === serverPeer);
+    if (isOther) throw new V5Fault(107002, "The broadcast of that peer has ended");
+    return broadcast;
+  }
+
+  function endBroadcast({ session, pushes }: Broadcast): void {
+    broadcast = null;
+    pushes.stop();
+    whip.end(session);
+  }
+
+  return {
+    get isSignedIn() {
+      return signedIn !== null;
+    },
+    handleFrame(frame) {
+      if (isClosed) return;
+      if (waiting >= WAITING_LIMIT) {
+        peer.cutOff();
+        return;
+      }
+      waiting += 1;
+      turn = turn
+        .then(() => handle(frame))
+        .catch((err: unknown) => log.error({ err }, "v5 frame failed"))
+        .finally(() => {
+          waiting -= 1;
+        });
+    },
+    handleClosed() {
+      isClosed = true;
+      if (broadcast !== null) endBroadcast(broadcast);
+    },
+  };
+}
+
+/** `status` brings an object, or one as text; what it says is nobody's concern. */
+function dataOf(data: unknown): unknown {
+  return (typeof data === "string" ? readJsonObject(data) : data) ?? null;
+}
+
+/** Clients show it as a number. 53 bits, so that reading it as one loses nothing. */
+function decimalId(): string {
+  const bytes = randomUUID().replaceAll("-", "").slice(0, 13);
+  return String(BigInt(`0x${bytes}`));
+}

@@ -1,0 +1,99 @@
+// Why a request of the deprecated v5 signalling is refused, as its clients read it (api §5 S2): one table from number to
+// words, and one from what WHIP says to a number.
+import { BadApiKey, BadToken, isHttpError, ServiceError } from "../../errors.ts";
+import type { WhipOutcome } from "../../publish/whip/whip-publishes.ts";
+
+const FAULTS = {
+  101001: "Unknown type",
+  101002: "Parameter required",
+  101003: "Wrong data type",
+  102001: "Access denied",
+  103000: "No credentials",
+  103001: "A web token is required",
+  103002: "JWT expired",
+  103003: "JWT authentication failed",
+  103004: "The token is for another stream",
+  104001: "API key required",
+  104002: "API key is not valid",
+  106001: "Internal error",
+  107001: "No session",
+  107002: "Unknown session",
+  109000: "The output cannot be reached",
+} as const;
+
+export type V5Code = keyof typeof FAULTS;
+
+/** By the first three digits. None is a name that `getUserMedia` uses: clients tell the two apart by it. */
+const GROUPS: Readonly<Record<number, string>> = {
+  101: "GeneralError",
+  102: "AccessError",
+  103: "AuthenticationError",
+  104: "BintuError",
+  106: "GeneralError",
+  107: "SessionError",
+  109: "RTMPError",
+};
+
+/** A refusal. `userinfo` is for programs and holds nothing secret. */
+export class V5Fault extends ServiceError {
+  readonly code = "v5_fault";
+  readonly number: V5Code;
+  readonly userinfo: Readonly<Record<string, string | number>>;
+
+  constructor(number: V5Code, message: string | null = null, userinfo: V5Fault["userinfo"] = {}) {
+    super(message ?? FAULTS[number]);
+    this.number = number;
+    this.userinfo = userinfo;
+  }
+
+  /** The `error` member of a reply; deployed clients check the literal type. */
+  toReply(): object {
+    const { number, message, userinfo } = this;
+    return { type: "NanoError", name: GROUPS[Math.floor(number / 1_000)], code: number, message, userinfo };
+  }
+}
+
+/** What a failed check of a token or a key says to the client; null for what nobody foresaw. */
+export function faultOf(error: unknown): V5Fault | null {
+  if (error instanceof V5Fault) return error;
+  if (error instanceof BadToken) return new V5Fault(error.fault === "jwt expired" ? 103002 : 103003);
+  if (error instanceof BadApiKey) return new V5Fault(104002);
+  // A role that may not, an organisation that is not enabled: the message says which.
+  return isHttpError(error) ? new V5Fault(102001, error.message) : null;
+}
+
+/** Why no broadcast began. */
+export function faultOfOutcome(
+  outcome: Exclude<WhipOutcome, { readonly outcome: "opened" } | { readonly outcome: "refused" }>,
+): V5Fault {
+  switch (outcome.outcome) {
+    case "bad_stream_url":
+      return new V5Fault(109000, "output must be rtmp://<an allowed host>/live");
+    case "limited":
+      return new V5Fault(102001, `Try again in ${outcome.retryAfterS} s`, { retry_after: outcome.retryAfterS });
+    case "denied":
+      return denial(outcome.cause, outcome.description);
+  }
+}
+
+function denial(cause: Extract<WhipOutcome, { outcome: "denied" }>["cause"], description: string): V5Fault {
+  switch (cause) {
+    case "malformed_name":
+    case "reserved_field":
+      return new V5Fault(101003, description, { parameter: "streamname", cause });
+    case "token_required":
+      return new V5Fault(103001, description, { cause });
+    case "stopping":
+    case "store_unavailable":
+    case "internal_error":
+      return new V5Fault(106001, description, { cause });
+    case "unknown_stream":
+    case "locked_stream":
+    case "already_live":
+    case "organisation_disabled":
+    case "rejected_by_customer":
+    case "customer_unreachable":
+    case "stopped":
+      return new V5Fault(102001, description, { cause });
+  }
+}

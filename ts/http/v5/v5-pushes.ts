@@ -1,0 +1,82 @@
+// What a client of the deprecated v5 signalling is told of its broadcast without asking (api §5): that the transcoder
+// runs, our offer, our candidates, and how it goes.
+import { randomUUID } from "node:crypto";
+import type { WhipState } from "../../publish/whip/whip-publishes.ts";
+
+/** How often the state is looked at: while it connects, and afterwards, ms. */
+const CONNECTING_PAUSE_MS = 100;
+const RUNNING_PAUSE_MS = 1_000;
+/** The number of an end that the client did not ask for: clients have no words for any, and only tell that it is one. */
+export const BROADCAST_ENDED = 4711;
+
+export interface V5Pushes {
+  /** The client in this broadcast, and we in it: new for each. */
+  readonly peerId: string;
+  readonly serverPeer: string;
+  /** Begins: our offer, and then the states. */
+  offer(sdp: string): void;
+  /** The broadcast has ended, and the client did not end it. */
+  end(): void;
+  /** Nothing more is pushed. */
+  stop(): void;
+}
+
+export function startV5Pushes(deps: {
+  readonly send: (message: Readonly<Record<string, unknown>>) => void;
+  readonly state: () => WhipState | null;
+}): V5Pushes {
+  const { send, state } = deps;
+  const peerId = randomUUID();
+  const serverPeer = randomUUID();
+  let told: WhipState = "connecting";
+  let timer: NodeJS.Timeout | null = null;
+  let isOver = false;
+
+  function push(type: string, content: object): void {
+    send({ type, sender_peer: serverPeer, receiver_peer: peerId, ...content });
+  }
+
+  function look(): void {
+    const now = state();
+    if (now !== null && now !== told) {
+      told = now;
+      push("rtmp_status", { data: { status: "status", message: now } });
+    }
+    lookLater();
+  }
+
+  function lookLater(): void {
+    timer = setTimeout(look, told === "connecting" ? CONNECTING_PAUSE_MS : RUNNING_PAUSE_MS);
+    timer.unref();
+  }
+
+  function stop(): void {
+    isOver = true;
+    if (timer !== null) clearTimeout(timer);
+  }
+
+  return {
+    peerId,
+    serverPeer,
+    offer(sdp) {
+      push("transcoder_message", { state: "started" });
+      push("sdp_message", { data: { sdp: { type: "offer", sdp } } });
+      for (const candidate of candidatesOf(sdp)) push("ice_candidate", { data: { candidate } });
+      if (!isOver) lookLater();
+    },
+    end() {
+      if (isOver) return;
+      stop();
+      push("rtmp_status", { data: { status: "error", number: BROADCAST_ENDED } });
+    },
+    stop,
+  };
+}
+
+/** The candidates of the first section, which all share; browsers pass over what they have already. */
+function candidatesOf(sdp: string): readonly object[] {
+  const [, section = ""] = sdp.split(/^(?=m=)/m);
+  const sdpMid = /^a=mid:(\S+)/m.exec(section)?.[1] ?? "0";
+  const lines = section.matchAll(/^a=(candidate:[^\r\n]+)/gm);
+  return [...lines].map(([, candidate]) => ({ sdpMLineIndex: 0, sdpMid, candidate }));
+}

@@ -1,0 +1,131 @@
+// /p/webrtcws: the deprecated v5 signalling (api §5). The socket and its bounds; what is said on it is in
+// v5-connection.ts.
+import { upgradeWebSocket } from "@hono/node-server";
+import { Hono } from "hono";
+import type { Logger } from "pino";
+import type { WebSocket } from "ws";
+import { TooManyRequests } from "../../errors.ts";
+import type { Authorise } from "../../organisation/callers.ts";
+import type { Whip } from "../../publish/whip/whip-publishes.ts";
+import type { TokenBroadcasts } from "../../token/broadcasts.ts";
+import type { Tokens } from "../../token/tokens.ts";
+import type { Env } from "../openapi.ts";
+import type { ClientAddress } from "../request/request.ts";
+import { createV5Access } from "./v5-access.ts";
+import { createV5Connection } from "./v5-connection.ts";
+import { createV5Limits } from "./v5-limits.ts";
+
+/** Where clients of the old signalling connect. */
+export const V5_PATH = "/p/webrtcws";
+
+/** A client that cannot be reached is found out by this, ms (S3). */
+const PING_PAUSE_MS = 20_000;
+/** How long a client may take to sign in, ms. */
+const SIGN_IN_LIMIT_MS = 10_000;
+/** Bytes that wait for a client that does not read; more, and it is cut off. */
+const UNREAD_LIMIT_BYTES = 1_048_576;
+/** An organisation that still uses this is told of once in so long, ms. */
+const NOTE_PAUSE_MS = 86_400_000;
+/** Close codes of RFC 6455 7.4.1. */
+const POLICY_VIOLATION = 1008;
+/** Seconds that a client is told to wait when there are too many. */
+const RETRY_AFTER_S = 10;
+
+export interface V5SocketDeps {
+  readonly clock: { now(): number };
+  readonly log: Logger;
+  readonly tokens: Tokens;
+  readonly tokenBroadcasts?: TokenBroadcasts;
+  readonly authorise: Authorise;
+  readonly whip: Whip;
+  readonly clientAddress: ClientAddress;
+}
+
+export function v5Routes(deps: V5SocketDeps): Hono<Env> {
+  const { clock, log, whip, clientAddress } = deps;
+  const routes = new Hono<Env>();
+  const access = createV5Access(deps);
+  const admitSocket = createV5Limits(clock);
+  const noteUse = createNoteOfUse(deps);
+
+  routes.get(
+    V5_PATH,
+    upgradeWebSocket((c) => {
+      const address = clientAddress(c);
+      const hit = whip.limit(address, "session");
+      const place = hit === null ? admitSocket(address) : null;
+      if (place === null) throw new TooManyRequests(hit?.retryAfterS ?? RETRY_AFTER_S);
+      const requestHost = new URL(c.req.url).hostname;
+      // A handshake that is never finished leaves nothing behind.
+      c.env.incoming.socket.once("close", place.release);
+      let end = (): void => {};
+      let connection: ReturnType<typeof createV5Connection> | null = null;
+
+      return {
+        onOpen(_, context) {
+          // Made by `ws`, as the server in ts/listen is.
+          const socket = context.raw as unknown as WebSocket;
+          connection = createV5Connection(
+            { ...deps, access, noteUse },
+            {
+              address,
+              requestHost,
+              send(text) {
+                if (socket.bufferedAmount > UNREAD_LIMIT_BYTES) socket.terminate();
+                else context.send(text);
+              },
+              cutOff: () => context.close(POLICY_VIOLATION, "Too many messages"),
+            },
+          );
+          const opened = connection;
+          end = keepAlive(socket, () => {
+            if (!opened.isSignedIn) context.close(POLICY_VIOLATION, "Not signed in");
+          });
+        },
+        onMessage({ data }, context) {
+          if (!place.admit()) return context.close(POLICY_VIOLATION, "Too many messages");
+          connection?.handleFrame(typeof data === "string" ? data : null);
+        },
+        onClose() {
+          end();
+          place.release();
+          connection?.handleClosed();
+        },
+        // A frame that is too long, or is none: `ws` closes the socket itself.
+        onError: () => log.debug({ address }, "v5 socket failed"),
+      };
+    }),
+  );
+  // A request that asks for no socket.
+  routes.get(V5_PATH, (c) => c.json({ error: "This address speaks WebSocket" }, 426, { upgrade: "websocket" }));
+  return routes;
+}
+
+/** Pings, and cuts off a client that has not answered by the next one. Returns what ends it. */
+function keepAlive(socket: WebSocket, handleSignInLimit: () => void): () => void {
+  let isHeard = true;
+  socket.on("pong", () => {
+    isHeard = true;
+  });
+  const pinging = setInterval(() => {
+    if (!isHeard) return socket.terminate();
+    isHeard = false;
+    socket.ping();
+  }, PING_PAUSE_MS);
+  const signingIn = setTimeout(handleSignInLimit, SIGN_IN_LIMIT_MS);
+  return () => {
+    clearInterval(pinging);
+    clearTimeout(signingIn);
+  };
+}
+
+/** One line per organisation a day. */
+function createNoteOfUse({ clock, log }: Pick<V5SocketDeps, "clock" | "log">): (organisation: string) => void {
+  const noted = new Map<string, number>();
+  return (organisation) => {
+    const now = clock.now();
+    if (now < (noted.get(organisation) ?? Number.NEGATIVE_INFINITY) + NOTE_PAUSE_MS) return;
+    noted.set(organisation, now);
+    log.warn({ organisation }, "a broadcast came by the deprecated v5 signalling: WHIP is the way now");
+  };
+}
