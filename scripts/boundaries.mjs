@@ -23,7 +23,7 @@ const FOLDERS = {
   store: [[""], ["tables"]],
 };
 /** What the routes share; they import nothing else of each other. */
-const FOR_ROUTES = /^ts\/http\/(openapi\.ts$|whip\/(whip-problems|problem-page)\.ts$|request\/)/;
+const FOR_ROUTES = /^ts\/http\/((openapi|error-codes)\.ts$|whip\/(whip-problems|problem-page)\.ts$|request\/)/;
 /** What any room may import; they import each other and what is below http. No circle comes of it: that is checked. */
 const FREE = new Set([
   "errors",
