@@ -26,7 +26,8 @@ const FOLDERS = {
 /** Runs in browsers: imports nothing but itself, no package either, and nobody imports it. */
 const ALONE = "webcaster";
 /** What the routes share; they import nothing else of each other. */
-const FOR_ROUTES = /^ts\/http\/(openapi\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|request\/)/;
+const FOR_ROUTES =
+  /^ts\/http\/((openapi|error-codes)\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|request\/)/;
 /** What any room may import; they import each other and what is below http. No circle comes of it: that is checked. */
 const FREE = new Set([
   "errors",

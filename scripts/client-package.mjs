@@ -26,8 +26,8 @@ for await (const { id, state } of everyOf((page) => headgate.GET("/stream", { pa
 const event = await verify(request.headers, await request.arrayBuffer(), "whsec_…");
 \`\`\`
 
-\`answerOf\` throws a \`HeadgateError\` with \`status\`, \`code\`, \`field\`, \`userinfo\` and \`requestId\`. A request that gets no
-answer, or 429 or 503, is sent again twice (\`retries\`); a POST carries an \`Idempotency-Key\`, so that it is done once.
+\`answerOf\` throws a \`HeadgateError\` with \`kind\`, \`status\`, \`code\`, \`field\`, \`userinfo\` and \`requestId\`; ask by
+\`isHeadgateError(error, "unknown_stream")\`. A request that gets no answer, or 429 or 503, is sent again twice (\`retries\`); a POST carries an \`Idempotency-Key\`, so that it is done once.
 `;
 
 /** Makes the package in `folder` and returns the path of its .tgz. */

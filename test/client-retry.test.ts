@@ -1,6 +1,6 @@
 // What the client does beside sending: it asks again where that is safe, reads lists to their end, and names faults.
 import { expect, test } from "vitest";
-import { answerOf, createHeadgateClient, everyOf } from "../ts/client/index.ts";
+import { answerOf, createHeadgateClient, everyOf, HeadgateError, isHeadgateError } from "../ts/client/index.ts";
 import { retryingFetch } from "../ts/client/retry.ts";
 
 const json = (status: number, body: unknown, headers: Record<string, string> = {}) =>
@@ -59,11 +59,30 @@ test("a list is read to its end", async () => {
   expect(asked.map(({ url }) => new URL(url).search)).toEqual(["", "?cursor=c1"]);
 });
 
-test("an error names code, field and status", async () => {
-  const error = { code: 1002, message: "Parameter required", userinfo: { required_parameter: "webhook" } };
-  const { send } = service(json(400, { error }));
-  const client = createHeadgateClient({ baseUrl: "https://headgate.example", apiKey: "k", fetch: send });
-  const call = answerOf(client.PUT("/organisation/webhook", { body: { webhook: null } }));
-  const message = "Parameter required: webhook (HTTP 400, code 1002)";
-  await expect(call).rejects.toMatchObject({ message, code: 1002, field: "webhook", status: 400 });
+test.each(["Parameter required", "Parameter required: webhook"])(
+  "an error names code, field and status: %s",
+  async (told) => {
+    const error = { code: 1002, message: told, userinfo: { required_parameter: "webhook" } };
+    const { send } = service(json(400, { error }));
+    const client = createHeadgateClient({ baseUrl: "https://headgate.example", apiKey: "k", fetch: send });
+    const call = answerOf(client.PUT("/organisation/webhook", { body: { webhook: null } }));
+    const message = "Parameter required: webhook (HTTP 400, code 1002)";
+    await expect(call).rejects.toMatchObject({ message, code: 1002, field: "webhook", status: 400 });
+  },
+);
+
+test("an error is told by its kind, whose code may mean something else in the other service", async () => {
+  const management = { error: { code: 1003, message: "Not unique: email", userinfo: { parameter: "email" } } };
+  const token = { success: false, errorCode: 1003, message: "Wrong data type: exp" };
+  const newer = { error: { code: 9999, message: "New", userinfo: {} } };
+  const kinds = [management, token, newer, "<html>"].map((body) => new HeadgateError(json(400, {}), body).kind);
+  expect(kinds).toEqual(["not_unique", "wrong_data_type", "other", "other"]);
+
+  const error: unknown = new HeadgateError(json(404, {}), { error: { code: 3001, message: "m", userinfo: {} } });
+  expect(isHeadgateError(error)).toBe(true);
+  expect(isHeadgateError(error, "not_unique")).toBe(false);
+  if (!isHeadgateError(error, "unknown_stream", "unknown_user")) throw new Error("it is about an unknown stream");
+  const kind: "unknown_stream" | "unknown_user" = error.kind; // the type is as narrow as the question
+  expect(kind).toBe("unknown_stream");
+  expect(isHeadgateError(new Error("other"), "other")).toBe(false);
 });

@@ -51,23 +51,32 @@ test("a new key is shown once, as documented, and opens what its role may", asyn
 });
 
 test.each<[body: unknown, refusal: object]>([
-  [{}, failure(1002, "Parameter required", { required_parameter: "role" })],
-  [{ role: 1 }, failure(1004, "Wrong Data Type", { parameter: "role", type: "string" })],
+  [{}, failure(1002, "Parameter required: role", { required_parameter: "role" })],
+  [{ role: 1 }, failure(1004, "Wrong Data Type: role", { parameter: "role", type: "string" })],
   [
     { role: "owner" },
-    failure(9002, "Invalid value", { parameter: "role", reason: "must be one of administrator, user, readonly" }),
+    failure(9002, "Invalid value: role must be one of administrator, user, readonly", {
+      parameter: "role",
+      reason: "must be one of administrator, user, readonly",
+    }),
   ],
   [
     { role: "user", expires_at: "tomorrow" },
-    failure(1004, "Wrong Data Type", { parameter: "expires_at", type: "RFC 3339 time" }),
+    failure(1004, "Wrong Data Type: expires_at", { parameter: "expires_at", type: "RFC 3339 time" }),
   ],
   [
     { role: "user", expires_at: START },
-    failure(9002, "Invalid value", { parameter: "expires_at", reason: "must be in the future" }),
+    failure(9002, "Invalid value: expires_at must be in the future", {
+      parameter: "expires_at",
+      reason: "must be in the future",
+    }),
   ],
   [
     { role: "user", label: "x".repeat(101) },
-    failure(9002, "Invalid value", { parameter: "label", reason: "must not be longer than 100 characters" }),
+    failure(9002, "Invalid value: label must not be longer than 100 characters", {
+      parameter: "label",
+      reason: "must not be longer than 100 characters",
+    }),
   ],
 ])("a key like %j is refused", async (body, refusal) => {
   const answer = await gateway.call("POST", "/organisation/key", { body });
@@ -84,13 +93,13 @@ test("a rotated key and its successor live side by side for a day", async () => 
   gateway.clock.ms += DAY_MS;
   expect([await opens(old.key), await opens(next.key)]).toEqual([403, 200]);
   const again = await gateway.call("POST", `/organisation/key/${old.id}/rotate`);
-  expect(again).toMatchObject({ status: 404, body: failure(9004, "Unknown API key") });
+  expect(again).toMatchObject({ status: 404, body: failure(9006, "Unknown API key") });
 });
 
 test("a revoked key opens nothing at once; other organisations' keys are unknown", async () => {
   const mine = await newKey({ role: "user" });
   const key = (await gateway.newOrganisation("Second")).keys.administrator;
-  const unknown = { status: 404, body: failure(9004, "Unknown API key") };
+  const unknown = { status: 404, body: failure(9006, "Unknown API key") };
   for (const id of [mine.id, "none", "%00"]) {
     expect(await gateway.call("DELETE", `/organisation/key/${id}`, { key })).toMatchObject(unknown);
     expect(await gateway.call("POST", `/organisation/key/${id}/rotate`, { key })).toMatchObject(unknown);

@@ -54,7 +54,10 @@ describe("a person", () => {
     expect(added).toStrictEqual({ status: 200, body: ada });
     expect((await gateway.call("GET", "/organisation/user")).body).toStrictEqual([ada]);
 
-    const last = failure(9002, "Invalid value", { parameter: "id", reason: "is of the last administrator" });
+    const last = failure(9002, "Invalid value: id is of the last administrator", {
+      parameter: "id",
+      reason: "is of the last administrator",
+    });
     expect(await gateway.call("DELETE", `/organisation/user/${id}`)).toMatchObject({ status: 400, body: last });
     await addUser({ email: "bob@customer.example", password: PASSWORD, role: "administrator" });
     const changed = await gateway.call("PUT", `/organisation/user/${id}`, { body: { role: "readonly" } });
@@ -64,14 +67,15 @@ describe("a person", () => {
     expect(await login(ADA, PASSWORD)).toMatchObject(WRONG);
   });
 
-  const missing = (name: string) => failure(1002, "Parameter required", { required_parameter: name });
-  const invalid = (parameter: string, reason: string) => failure(9002, "Invalid value", { parameter, reason });
+  const missing = (name: string) => failure(1002, `Parameter required: ${name}`, { required_parameter: name });
+  const invalid = (parameter: string, reason: string) =>
+    failure(9002, `Invalid value: ${parameter} ${reason}`, { parameter, reason });
 
   test.each<[body: object, refusal: object]>([
     [{}, missing("email")],
     [{ email: ADA }, missing("password")],
     [{ email: ADA, password: PASSWORD }, missing("role")],
-    [{ email: 1 }, failure(1004, "Wrong Data Type", { parameter: "email", type: "string" })],
+    [{ email: 1 }, failure(1004, "Wrong Data Type: email", { parameter: "email", type: "string" })],
     [{ email: "ada" }, invalid("email", "must be an e-mail address")],
     [{ email: "a\0@b" }, invalid("email", "must not contain NUL")],
     [{ email: ADA, password: "too short" }, invalid("password", "must have at least 12 characters")],
@@ -84,7 +88,7 @@ describe("a person", () => {
 
   test.each<[given: unknown, refusal: object]>([
     ["root", invalid("role", "must be one of administrator, user, readonly")],
-    [5, failure(1004, "Wrong Data Type", { parameter: "role", type: "string" })],
+    [5, failure(1004, "Wrong Data Type: role", { parameter: "role", type: "string" })],
   ])("never gets the role %j", async (role, refusal) => {
     const { body } = await addUser({ email: ADA, password: PASSWORD, role: "user" });
     const { id } = body as { id: string };
@@ -98,9 +102,9 @@ describe("a person", () => {
     const { body } = await addUser({ email: ADA, password: PASSWORD, role: "user" });
     const { id } = body as { id: string };
     const key = (await gateway.newOrganisation("Second")).keys.administrator;
-    const taken = { status: 400, body: failure(1003, "Not unique", { parameter: "email" }) };
+    const taken = { status: 400, body: failure(1003, "Not unique: email", { parameter: "email" }) };
     expect(await addUser({ email: ADA, password: PASSWORD, role: "user" }, { key })).toStrictEqual(taken);
-    const unknown = { status: 404, body: failure(9004, "Unknown user") };
+    const unknown = { status: 404, body: failure(9005, "Unknown user") };
     for (const other of [id, "none", "%00"]) {
       const path = `/organisation/user/${other}`;
       expect(await gateway.call("PUT", path, { key, body: { role: "readonly" } })).toMatchObject(unknown);

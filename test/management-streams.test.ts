@@ -46,9 +46,12 @@ test("tags are replaced, exactly as given", async () => {
 });
 
 test.each<[body: unknown, refusal: object]>([
-  [{}, failure(1002, "Parameter required", { required_parameter: "tags" })],
-  [{ tags: "a" }, failure(1004, "Wrong Data Type", { parameter: "tags", type: "array of string" })],
-  [{ tags: Array(51).fill("a") }, failure(9002, "Invalid value", { parameter: "tags", reason: "must be at most 50" })],
+  [{}, failure(1002, "Parameter required: tags", { required_parameter: "tags" })],
+  [{ tags: "a" }, failure(1004, "Wrong Data Type: tags", { parameter: "tags", type: "array of string" })],
+  [
+    { tags: Array(51).fill("a") },
+    failure(9002, "Invalid value: tags must be at most 50", { parameter: "tags", reason: "must be at most 50" }),
+  ],
   ["{", failure(9000, "Malformed JSON")],
 ])("tags of %j are refused and the old ones stay", async (body, refusal) => {
   const stream = await newStream(["old"]);
@@ -201,7 +204,7 @@ test("sessions of other organisations are unknown, like those that never were", 
   const other = await gateway.newOrganisation("Second");
   const stream = (await gateway.call("POST", "/stream", { key: other.keys.administrator })).body as Stream;
   gateway.live.live.push(sessionOf(stream, 42, other.organisation.id));
-  const unknown = { status: 404, body: failure(9004, "Unknown session") };
+  const unknown = { status: 404, body: failure(9007, "Unknown session") };
   expect((await gateway.call("GET", "/session")).body).toStrictEqual([]);
   for (const id of ["42", "43", "x", "%00", "9".repeat(40)]) {
     expect(await gateway.call("GET", `/session/${id}`)).toMatchObject(unknown);

@@ -135,9 +135,9 @@ describe("the webhook", () => {
     }
   });
 
-  const MISSING = failure(1002, "Parameter required", { required_parameter: "webhook" });
-  const NO_STRING = failure(1004, "Wrong Data Type", { parameter: "webhook", type: "string" });
-  const NO_OBJECT = failure(1004, "Wrong Data Type", { parameter: "body", type: "object" });
+  const MISSING = failure(1002, "Parameter required: webhook", { required_parameter: "webhook" });
+  const NO_STRING = failure(1004, "Wrong Data Type: webhook", { parameter: "webhook", type: "string" });
+  const NO_OBJECT = failure(1004, "Wrong Data Type: body", { parameter: "body", type: "object" });
   const NO_JSON = failure(9000, "Malformed JSON");
   const badUrl = (reason: string) => failure(9001, "Invalid webhook URL", { reason });
   const inside = (kind: string) => badUrl(`the address must be publicly reachable, but it is ${kind}`);
@@ -259,8 +259,8 @@ describe("a new stream", () => {
     expect((await createStream({ body: { tags: ["a".repeat(100)] } })).tags).toEqual(["a".repeat(100)]);
   });
 
-  const NO_TAGS = failure(1004, "Wrong Data Type", { parameter: "tags", type: "array of string" });
-  const badTags = (reason: string) => failure(9002, "Invalid value", { parameter: "tags", reason });
+  const NO_TAGS = failure(1004, "Wrong Data Type: tags", { parameter: "tags", type: "array of string" });
+  const badTags = (reason: string) => failure(9002, `Invalid value: tags ${reason}`, { parameter: "tags", reason });
 
   test.each<[what: string, tags: unknown, refusal: object]>([
     ["that are a string", "a", NO_TAGS],

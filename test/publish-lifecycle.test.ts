@@ -1,6 +1,6 @@
 // From acceptance to publish_done: specification "Events", decisions W7, W8, W12a, W14–W18.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { EndReason } from "../ts/media/events.ts";
+import type { EndReason } from "../ts/media/codes.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { openStage, STREAM, type Stage, type StageOptions, until } from "./support/publishing.ts";
 

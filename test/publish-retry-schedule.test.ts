@@ -1,7 +1,7 @@
 // When publish_done is tried again: decision W17.
 import { describe, expect, test } from "vitest";
 import type { WebhookAnswer } from "../ts/publish/webhook/answer.ts";
-import { judgeDelivery } from "../ts/publish/webhook/retry-schedule.ts";
+import { verdictOf } from "../ts/publish/webhook/retry-schedule.ts";
 
 const NOW = 1_767_225_600_000;
 const HOUR = 3_600_000;
@@ -13,7 +13,7 @@ const answered = (status: number, retryAfter: string | null = null): WebhookAnsw
 });
 const timeout: WebhookAnswer = { outcome: "unreachable", cause: "deadline", detail: "no answer in time" };
 const judge = (answer: WebhookAnswer, attempts = 1, age = 0, random = 0.5) =>
-  judgeDelivery(answer, { attempts, createdAt: NOW - age }, NOW, random);
+  verdictOf(answer, { attempts, createdAt: NOW - age }, NOW, random);
 const delay = (...args: Parameters<typeof judge>) => {
   const verdict = judge(...args);
   return verdict.next === "retry" ? verdict.at - NOW : verdict.next;

@@ -7,11 +7,8 @@ import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import {
   AnswerPending,
-  answerOf,
-  type ErrorFamily,
   type HttpError,
   InternalError,
-  isHttpError,
   MethodNotAllowed,
   TooManyRequests,
   UnknownAddress,
@@ -19,6 +16,8 @@ import {
 import { auditRoutes } from "./http/audit.ts";
 import { docsRoutes } from "./http/docs.ts";
 import { describeTheRest, documentOf } from "./http/document.ts";
+import { answerOf, isHttpError } from "./http/error-answers.ts";
+import type { ErrorFamily } from "./http/error-codes.ts";
 import { jwksRoutes } from "./http/jwks.ts";
 import { keyRoutes } from "./http/keys.ts";
 import { loginRoutes } from "./http/login.ts";

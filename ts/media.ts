@@ -10,7 +10,8 @@ import {
   WhipOffer,
   type WhipReport,
 } from "#native";
-import { type EndRequest, type MediaEvent, readEvent, type UpstreamSource } from "./media/events.ts";
+import type { EndRequest, UpstreamSource, UpstreamState } from "./media/codes.ts";
+import { type MediaEvent, readEvent } from "./media/events.ts";
 import { reasonOf } from "./reason.ts";
 
 /** How to start the media core. */
@@ -72,7 +73,7 @@ export interface UpstreamStatus {
   readonly url: string;
   readonly source: UpstreamSource;
   /** `waiting`: for the next try after a loss; `refused`: the same after a refusal, slowly. */
-  readonly state: "connecting" | "sending" | "waiting" | "refused";
+  readonly state: UpstreamState;
   /** When it came into that state, epoch ms. */
   readonly since: number;
   /** Why it last stopped, in words; null when it never did. */

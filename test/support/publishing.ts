@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { pino } from "pino";
 import { type Config, loadConfig } from "../../ts/config.ts";
-import type { EndReason } from "../../ts/media/events.ts";
+import type { EndReason } from "../../ts/media/codes.ts";
 import type { Metrics } from "../../ts/metrics.ts";
 import { changeSettings, type OrganisationSettings } from "../../ts/organisation/settings.ts";
 import type { StreamUpstreams } from "../../ts/organisation/upstreams.ts";

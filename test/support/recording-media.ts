@@ -1,5 +1,5 @@
 // A media core that only records what it was told.
-import type { EndRequest } from "../../ts/media/events.ts";
+import type { EndRequest } from "../../ts/media/codes.ts";
 import type {
   Media,
   ParsedOffer,

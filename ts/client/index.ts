@@ -1,8 +1,11 @@
 // A client of the management API for TypeScript: every call, parameter and answer is typed by what the routes say of
 // themselves. It stands on fetch alone, so it runs in Node, in browsers and in workers.
 import createClient, { type Client } from "openapi-fetch";
+import { HeadgateError } from "./error.ts";
 import type { components, paths } from "./paths.d.ts";
 import { type Fetch, RETRIES_DEFAULT, retryingFetch } from "./retry.ts";
+
+export { type ErrorKind, HeadgateError, isHeadgateError } from "./error.ts";
 
 /** Records of the API by their names, e.g. `Records["Stream"]`. */
 export type Records = components["schemas"];
@@ -29,29 +32,6 @@ export function createHeadgateClient({ baseUrl, apiKey, fetch, retries }: Headga
     headers: { "x-service-apikey": apiKey },
     fetch: retryingFetch(send, retries ?? RETRIES_DEFAULT),
   });
-}
-
-/** A call that was refused. `code` is stable (1002, 2001, 3001, …); `userinfo` says what it is about. */
-export class HeadgateError extends Error {
-  readonly status: number;
-  readonly code: number;
-  /** The parameter that is at fault, or null. */
-  readonly field: string | null;
-  readonly userinfo: Readonly<Record<string, string | number>>;
-  /** Tell it to the operator: the log knows the request by it. */
-  readonly requestId: string | null;
-
-  constructor(response: Response, body: unknown) {
-    const { code, message, userinfo } = readError(body);
-    const field = userinfo["required_parameter"] ?? userinfo["parameter"];
-    super(`${message}${field === undefined ? "" : `: ${field}`} (HTTP ${response.status}, code ${code})`);
-    this.name = "HeadgateError";
-    this.status = response.status;
-    this.code = code;
-    this.field = field === undefined ? null : String(field);
-    this.userinfo = userinfo;
-    this.requestId = response.headers.get("x-request-id");
-  }
 }
 
 /** The answer of a call, or a `HeadgateError`: `const stream = await answerOf(client.POST("/stream"))`. */
@@ -81,17 +61,4 @@ export async function* everyOf<T>(
     const cursor: string | null = call.response.headers.get("x-next-cursor");
     page = cursor === null ? null : { cursor };
   }
-}
-
-type ErrorRecord = Records["ManagementError"]["error"];
-
-/** Both families of error: the management API's, and the token service's flat one. */
-function readError(body: unknown): ErrorRecord {
-  if (typeof body === "object" && body !== null) {
-    if ("error" in body) return body.error as ErrorRecord;
-    if ("errorCode" in body && "message" in body) {
-      return { code: Number(body.errorCode), message: String(body.message), userinfo: {} };
-    }
-  }
-  return { code: 0, message: "the answer is no error of this API", userinfo: {} };
 }

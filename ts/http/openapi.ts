@@ -2,12 +2,12 @@
 // row of roles.ts, its query and body read by the schemas that describe them. Every http file may import this one.
 import { OpenAPIHono, type RouteConfig, z } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { codesOf } from "../errors.ts";
 import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import type { KeptAnswers } from "../organisation/kept-answers.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
 import { ROLES } from "../store/schema.ts";
+import { codesInWords } from "./error-codes.ts";
 import { loggedCaller, type notedForLog, noteForLog } from "./request/caller.ts";
 import { answeredOnce, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_LIMIT } from "./request/once.ts";
 import { credentialsOf } from "./request/request.ts";
@@ -234,7 +234,7 @@ export const ErrorBody = z
   .object({
     error: z.object({
       code: z.int().openapi({
-        description: codesOf("management").join("; "),
+        description: codesInWords("management"),
         example: 2001,
       }),
       message: z.string().openapi({ example: "Access denied" }),
@@ -249,7 +249,7 @@ export const ErrorBody = z
 export const TokenErrorBody = z
   .object({
     success: z.literal(false),
-    errorCode: z.int().openapi({ description: codesOf("token").join("; "), example: 1000 }),
+    errorCode: z.int().openapi({ description: codesInWords("token"), example: 1000 }),
     message: z.string().openapi({ example: "Parameter required: streamname" }),
   })
   .openapi("TokenError");

@@ -1,6 +1,7 @@
 // /session: publishes that run now, in this process: list, show, kick, upstreams for as long as they run.
 import type { Kysely } from "kysely";
 import { InvalidValue, OperatorsUpstream, UnknownRecord, UnknownUpstream } from "../errors.ts";
+import { UPSTREAM_SOURCES, UPSTREAM_STATES } from "../media/codes.ts";
 import type { PlayerStatus } from "../media.ts";
 import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
@@ -28,8 +29,8 @@ const Upstream = z
     label: z.string().nullable().openapi({ description: "As it was given; null for none" }),
     url: z.string().openapi({ description: "Without credentials, stream key and arguments" }),
     masked_key: z.string().openapi({ description: "The beginning of its stream key", example: "ab…" }),
-    source: z.enum(["deployment", "stream", "session", "own"]),
-    state: z.enum(["connecting", "sending", "waiting", "refused"]),
+    source: z.enum(UPSTREAM_SOURCES),
+    state: z.enum(UPSTREAM_STATES),
     since: Time,
     last_error: z.string().nullable().openapi({ description: "Why it last stopped; null when it never did" }),
     bytes_out: z.int(),

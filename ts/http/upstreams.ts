@@ -1,6 +1,7 @@
 // /stream/{id}/upstream: where a stream is always pushed to. A running publish of it follows at once.
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
+import { UPSTREAM_STATES } from "../media/codes.ts";
 import { type Change, changed } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import { findStream } from "../organisation/streams.ts";
@@ -40,7 +41,7 @@ const Upstream = z
       example: "ab…",
     }),
     state: z
-      .enum(["connecting", "sending", "waiting", "refused"])
+      .enum(UPSTREAM_STATES)
       .nullable()
       .openapi({ description: "While a publish of the stream is pushed there; null otherwise" }),
     last_error: z

@@ -1,6 +1,7 @@
 // What the media core reports to the gateway, and how that is read from its mailbox. Shapes and names mirror
 // crates/ingest/src/publish/mailbox.rs; `null` is "none".
 import type { MailboxItem } from "#native";
+import type { EndReason, UpstreamSource } from "./codes.ts";
 
 /** A broadcaster reached `publish` and waits. Answer with `allow` or `deny`; no answer in 12 s is a denial. */
 export interface PublishRequested {
@@ -16,25 +17,6 @@ export interface PublishRequested {
   /** IP address of the broadcaster. */
   readonly address: string;
 }
-
-/** Why a publish session ended: the stable codes of `EndReason` in crates/ingest/src/publish/end_reason.rs. */
-export type EndReason =
-  | "unpublished"
-  | "broadcaster_left"
-  | "silent"
-  | "protocol_error"
-  | "limit_exceeded"
-  | "replaced"
-  | "rejected_by_customer"
-  | "kicked"
-  | "shutdown"
-  | "handshake_failed"
-  | "no_media"
-  | "upstream_refused"
-  | "internal_error";
-
-/** Why the gateway ends a publish. */
-export type EndRequest = "rejected_by_customer" | "kicked" | "replaced" | "unpublished";
 
 /** Exactly one comes for every `allow`, whatever happened to the session. */
 export interface PublishEnded {
@@ -114,10 +96,6 @@ export type MediaEvent =
   | ConnectionRefused
   | AddressWanted
   | UpstreamChanged;
-
-/** Who wants an upstream: the operator for every publish, the stream, someone for this publish alone, or the publish's
- *  own stream_url. */
-export type UpstreamSource = "deployment" | "stream" | "session" | "own";
 
 /** An item of the core's mailbox. */
 export function readEvent(item: MailboxItem): MediaEvent {

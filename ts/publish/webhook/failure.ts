@@ -6,10 +6,12 @@ import type { UnreachableCause } from "./answer.ts";
 
 /** Longest words that are kept, characters. */
 const DETAIL_LIMIT = 200;
-/** OpenSSL's words for a certificate that does not hold; Node has one of its own. */
+/** Node's codes for a certificate that does not hold: most are the names of OpenSSL's X509_V_ERR_ constants. */
 const CERTIFICATE =
   /^(CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_|CRL_|.*_CERT(_|$))/;
 const TLS = /^(EPROTO|ERR_SSL_|ERR_TLS_)/;
+/** Node ends a handshake that the peer breaks off with ECONNRESET and these words: no code of its own tells it from a
+ *  connection that broke later. */
 const BEFORE_TLS = /before secure TLS connection/;
 
 /** An error of a connection, or of a connection attempt. */

@@ -9,7 +9,7 @@ import type { OutboxTable, Schema } from "../../store/schema.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import type { Webhook } from "./call.ts";
 import { PROBE_EVERY_MS } from "./customer-gate.ts";
-import { judgeDelivery, wasTried } from "./retry-schedule.ts";
+import { verdictOf, wasTried } from "./retry-schedule.ts";
 
 /** Events that are counted for the metrics; of more it is said that there are so many. */
 const COUNTED_LIMIT = 10_000;
@@ -283,7 +283,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   async function settle(row: Row, attempts: number, answer: WebhookAnswer): Promise<void> {
     const now = clock.now();
     const clientId = Number(row.client_id);
-    const verdict = judgeDelivery(answer, { attempts, createdAt: Number(row.created_at) }, now, Math.random());
+    const verdict = verdictOf(answer, { attempts, createdAt: Number(row.created_at) }, now, Math.random());
     const last_status = answer.outcome === "answered" ? answer.status : null;
     if (verdict.next !== "delivered") {
       const why = answer.outcome === "answered" ? {} : { cause: answer.cause, detail: answer.detail };

@@ -30,7 +30,7 @@ export function wasTried(answer: WebhookAnswer): boolean {
 }
 
 /** `attempts`: made so far, this one included. `createdAt` and `now` in epoch ms; `random` in [0, 1). */
-export function judgeDelivery(
+export function verdictOf(
   answer: WebhookAnswer,
   event: { readonly attempts: number; readonly createdAt: number },
   now: number,

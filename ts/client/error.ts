@@ -1,0 +1,75 @@
+// What a refused call throws: one error whose `kind` says what happened, whichever service refused.
+import { MANAGEMENT_ERRORS, TOKEN_ERRORS } from "./error-codes.ts";
+
+type Known =
+  | (typeof MANAGEMENT_ERRORS)[keyof typeof MANAGEMENT_ERRORS]
+  | (typeof TOKEN_ERRORS)[keyof typeof TOKEN_ERRORS];
+
+/** What an error says, by name. `other`: a code of a newer gateway than this client, or an answer that is none of the
+ *  API, for example a proxy's. */
+export type ErrorKind = Known | "other";
+
+/** A call that was refused. The message names code, status and, where one is at fault, the field. */
+export class HeadgateError extends Error {
+  /** Stable, and the same in both services: "unknown_stream", "invalid_value", … */
+  readonly kind: ErrorKind;
+  readonly status: number;
+  /** As it was sent. Stable; 1002 and 1003 mean one thing in the management API and another in the token service. */
+  readonly code: number;
+  /** The parameter that is at fault, or null; the token service names it in the message alone. */
+  readonly field: string | null;
+  readonly userinfo: Readonly<Record<string, string | number>>;
+  /** Tell it to the operator: the log knows the request by it. */
+  readonly requestId: string | null;
+
+  constructor(response: Response, body: unknown) {
+    const { kind, code, message, userinfo } = readError(body);
+    const given = userinfo["required_parameter"] ?? userinfo["parameter"];
+    const field = given === undefined ? null : String(given);
+    // Gateways before this client did not name it in the message.
+    const named = field === null || message.includes(field) ? message : `${message}: ${field}`;
+    super(`${named} (HTTP ${response.status}, code ${code})`);
+    this.name = "HeadgateError";
+    this.kind = kind;
+    this.status = response.status;
+    this.code = code;
+    this.field = field;
+    this.userinfo = userinfo;
+    this.requestId = response.headers.get("x-request-id");
+  }
+}
+
+/** Whether a call was refused, and for one of these reasons when some are given:
+ *  `if (isHeadgateError(error, "unknown_stream")) return null`. */
+export function isHeadgateError<Kind extends ErrorKind = ErrorKind>(
+  error: unknown,
+  ...kinds: readonly Kind[]
+): error is HeadgateError & { readonly kind: Kind } {
+  return error instanceof HeadgateError && (kinds.length === 0 || kinds.some((kind) => kind === error.kind));
+}
+
+interface Refusal {
+  readonly kind: ErrorKind;
+  readonly code: number;
+  readonly message: string;
+  readonly userinfo: Readonly<Record<string, string | number>>;
+}
+
+/** Both shapes of error: the management API's, and the token service's flat one. */
+function readError(body: unknown): Refusal {
+  if (typeof body === "object" && body !== null) {
+    if ("error" in body && typeof body.error === "object" && body.error !== null) {
+      const { code, message, userinfo } = body.error as Omit<Refusal, "kind">;
+      return { kind: kindIn(MANAGEMENT_ERRORS, code), code, message, userinfo };
+    }
+    if ("errorCode" in body && "message" in body) {
+      const code = Number(body.errorCode);
+      return { kind: kindIn(TOKEN_ERRORS, code), code, message: String(body.message), userinfo: {} };
+    }
+  }
+  return { kind: "other", code: 0, message: "the answer is no error of this API", userinfo: {} };
+}
+
+function kindIn(codes: Readonly<Record<number, Known>>, code: number): ErrorKind {
+  return codes[code] ?? "other";
+}
