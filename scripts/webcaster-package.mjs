@@ -25,7 +25,7 @@ import { Webcaster } from "${NAME}";
 
 const webcaster = new Webcaster({
   serverUrl: "https://headgate.example",
-  auth: { token: await (await fetch("/my-backend/web-token")).text() },
+  auth: { token: async () => (await fetch("/my-backend/web-token")).text() },
   reconnect: true,
 });
 webcaster.onStateChange = (state) => console.log(state);

@@ -1,7 +1,7 @@
 // One broadcast from `startBroadcast` to its end: connected, watched, resumed by ICE restart, made anew when it was lost.
 // Media belongs to media-input.ts, the public face is webcaster.ts.
 
-import { pause } from "./pause.ts";
+import { firstOf, pause } from "./pause.ts";
 import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
 import { Heartbeat } from "./pure/heartbeat.ts";
 import { type Metrics, metricsOf, type Reading, readingOf, receivedCount, type Stats } from "./pure/metrics.ts";
@@ -202,7 +202,7 @@ export class Broadcast {
       if (delaySec === null) {
         return this.#giveUp(new WebcasterError("reconnect_failed", { detail: error.message, cause: error }));
       }
-      await pause(delaySec * 1_000, AbortSignal.any([this.#over.signal, this.#awake.signal]));
+      await pause(delaySec * 1_000, firstOf(this.#over.signal, this.#awake.signal));
       if (this.#over.signal.aborted) return;
       try {
         await this.#connect();

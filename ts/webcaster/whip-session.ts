@@ -1,5 +1,6 @@
 // WHIP as the client speaks it (RFC 9725): offer, ICE restart, metadata, end. Every request has a time limit; what the
 // service refuses becomes an error with the service's own words.
+import { firstOf } from "./pause.ts";
 import { WebcasterError } from "./pure/errors.ts";
 import { refusal } from "./pure/problem.ts";
 import { type IceServer, iceServersOf } from "./pure/sdp.ts";
@@ -33,7 +34,7 @@ export class WhipSession {
       method: "POST",
       headers: { "content-type": "application/sdp", ...(token === null ? {} : { authorization: `Bearer ${token}` }) },
       body: offer,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(OFFER_LIMIT_MS)]),
+      signal: firstOf(signal, AbortSignal.timeout(OFFER_LIMIT_MS)),
     });
     const location = response.headers.get("location");
     if (response.status !== 201 || location === null) {
