@@ -95,6 +95,7 @@ function manifest() {
       [`./${SCRIPT}`]: `./${SCRIPT}`,
       "./package.json": "./package.json",
     },
+    main: `./${MODULE}`,
     types: "./types/index.d.ts",
     jsdelivr: `./${SCRIPT}`,
     files: ["*.js", "*.mjs", "types"],

@@ -40,13 +40,17 @@ test("with a web token a page of another site broadcasts, shares its screen, cha
   const selectData = ["-select_streams", "s", "-show_packets", "-show_data", "-of", "json"];
   const data = run("ffprobe", ["-v", "error", ...selectData, `${stage.headgate().rtmp}/${name}`]);
 
+  // Again and again: ffprobe shows the streams that it found while it opened, and metadata makes one when it comes.
+  await page.run("webcaster.sendMetadata('onCuePoint', { title: 'Finale', at: { seconds: 12 } })");
+  await page.run(
+    "void setInterval(() => webcaster.sendMetadata('onCuePoint', { title: 'Finale' }).catch(() => {}), 400)",
+  );
   const full = await rateBecomes(recording, (kbps) => kbps >= 1_800, 15_000);
   const fullAfterMs = Math.round(performance.now() - clicked) - liveMs;
   await page.run("webcaster.startScreenShare()");
   await page.run("webcaster.setUpstreamQuality({ maxVideoBitrateBps: 600_000 })");
   expect(await page.run("webcaster.isScreenShared")).toBe(true);
   const low = await rateBecomes(recording, (kbps) => kbps > 0 && kbps <= 700, 15_000);
-  await page.run("webcaster.sendMetadata('onCuePoint', { title: 'Finale', at: { seconds: 12 } })");
   await page.run("webcaster.stopScreenShare()");
   const camera = await rateBecomes(recording, (kbps) => kbps > 350 && kbps <= 720, 15_000);
   await page.run("webcaster.setUpstreamQuality({ maxVideoBitrateBps: 2_000_000 })");
@@ -79,7 +83,7 @@ test("with a web token a page of another site broadcasts, shares its screen, cha
   ]);
   expect([...new Set(probe.stdout().match(/\d+,\d+/g))]).toEqual(["1280,720"]);
   // ffmpeg remarks on the metadata's own stream.
-  expect((await complaints).replace(/^.*New subtitle stream.*\n/m, "")).toBe("");
+  expect((await complaints).replaceAll(/^.*New subtitle stream.*\n/gm, "")).toBe("");
   expect(await decodeComplaints(recording)).toBe("");
   expect((await data).stdout().replaceAll(/[^!-~]/g, "")).toContain("Finale");
   expect(stage.upstream.log().split(`publish: name='${name}'`)).toHaveLength(2);
@@ -209,10 +213,10 @@ describe.concurrent("at the same time", () => {
       const { name, page } = await stage.liveOn(stage.network);
       await stage.recordingOf(name);
       const left = performance.now();
-      if (leave === "close") await page.page.close();
-      else await page.page.goto(`${stage.site.origin}/empty`);
+      const gone = leave === "close" ? page.page.close() : page.page.goto(`${stage.site.origin}/empty`);
       await stage.doneOf(name);
       const ms = Math.round(performance.now() - left);
+      await gone;
       console.log(`webcaster: publish_done ${ms} ms after ${leave}`);
       expect(ms).toBeLessThan(4_000);
       if (leave === "navigate") await page.page.close();
@@ -275,6 +279,15 @@ describe.concurrent("at the same time", () => {
     const recording = await stage.recordingOf(name);
     await rateBecomes(recording, (kbps) => kbps > 30, 20_000);
     expect(stage.calls("publish", name)).toHaveLength(1);
+    await page.page.close();
+  }, 60_000);
+
+  test("audio alone is broadcast, and a service that hears little is still heard", async () => {
+    const { page } = await stage.liveOn(stage.network, { inputCfg: { mediaStreamCfg: { audioVideoOnly: "audio" } } });
+    await until("some seconds", async () => ((await page.said()).metrics.at(-1)?.liveSec ?? 0) >= 7);
+    const { states, metrics } = await page.said();
+    expect([states.at(-1), states.includes("recovering"), metrics.at(-1)?.video]).toEqual(["live", false, null]);
+    expect(await page.run("webcaster.getMediaStreamSettings().video")).toBeNull();
     await page.page.close();
   }, 60_000);
 

@@ -11,7 +11,7 @@ import { Upstream, type UpstreamOptions, type UpstreamQuality } from "./upstream
 
 const METRICS_EVERY_MS = 1_000;
 /** How long the same session is being resumed before a new one is made, milliseconds. */
-const RECOVERY_LIMIT_MS = 10_000;
+const RECOVERY_LIMIT_MS = 12_000;
 /** Between two looks whether it is back. */
 const RECOVERY_STEP_MS = 250;
 /** Between two ICE restarts; the service takes one in 2 s. */
@@ -111,9 +111,11 @@ export class Broadcast {
       reconnects: this.#reconnects,
       isHidden: document.hidden,
     };
-    this.#host.onMetrics(metricsOf(this.#reading, reading, about));
+    const metrics = metricsOf(this.#reading, reading, about);
     this.#reading = reading;
-    if (this.#heartbeat.isSilent(Date.now())) this.#interrupted(upstream);
+    this.#host.onMetrics(metrics);
+    const isSending = (metrics.video?.bitrateBps ?? 0) + (metrics.audio?.bitrateBps ?? 0) > 0;
+    if (this.#heartbeat.isSilent(Date.now(), isSending)) this.#interrupted(upstream);
   }
 
   /** The statistics now, or null when this is not the connection any more. */
