@@ -282,6 +282,43 @@ describe.concurrent("at the same time", () => {
     await page.page.close();
   }, 60_000);
 
+  test("a camera that only one may use makes room for the chosen one", async () => {
+    const { page } = await stage.liveOn(stage.network);
+    await page.run(`(() => {
+      const devices = navigator.mediaDevices;
+      const open = devices.getUserMedia.bind(devices);
+      window.first = webcaster.getMediaStream().getVideoTracks()[0];
+      devices.getUserMedia = async (constraints) => {
+        if (first.readyState === "live") throw new DOMException("in use", "NotReadableError");
+        return await open(constraints);
+      };
+    })()`);
+    await page.run("webcaster.setDevice('video')");
+    expect(
+      await page.run("webcaster.getMediaStream().getVideoTracks().map((track) => [track === first, track.readyState])"),
+    ).toEqual([[false, "live"]]);
+    expect((await page.said()).errors).toEqual([]);
+    await page.page.close();
+  }, 60_000);
+
+  test("a start that is stopped at once is no error of the page, and leaves nothing live", async () => {
+    const { name, page } = await stage.liveOn(stage.network);
+    await page.run("webcaster.stopBroadcast()");
+    const started = refusal(page, "webcaster.startBroadcast()");
+    await until(
+      "it connects",
+      async () => (await page.said()).states.filter((state) => state === "connecting").length === 2,
+    );
+    await page.run("webcaster.stopBroadcast()");
+    // Whoever stopped it waited until the service knew. The connection may have been faster.
+    expect([undefined, 1006]).toContain((await started)?.code);
+    expect([await page.state(), (await page.said()).errors]).toEqual(["ready", []]);
+    await until("every publish has ended", () => {
+      return stage.calls("publish_done", name).length === stage.calls("publish", name).length;
+    });
+    await page.page.close();
+  }, 60_000);
+
   test("audio alone is broadcast, and a service that hears little is still heard", async () => {
     const { page } = await stage.liveOn(stage.network, { inputCfg: { mediaStreamCfg: { audioVideoOnly: "audio" } } });
     await until("some seconds", async () => ((await page.said()).metrics.at(-1)?.liveSec ?? 0) >= 7);

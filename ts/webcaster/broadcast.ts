@@ -43,6 +43,8 @@ export class Broadcast {
   /** Aborted to try again before the pause is over. */
   #awake = new AbortController();
   #upstream: Upstream | null = null;
+  /** The newest attempt to connect. */
+  #connecting: Promise<void> | null = null;
   #heartbeat = new Heartbeat();
   /** Whether the newest reading had something new of the service. */
   #isHeard = false;
@@ -78,10 +80,10 @@ export class Broadcast {
 
   /** Ends it; resolves when the service knows, or cannot be reached. */
   async stop(): Promise<void> {
+    const upstream = this.#end();
+    await this.#connecting?.catch(() => {});
     // A service that cannot be reached now notices the closed connection.
-    await this.#end()
-      ?.close()
-      .catch(() => {});
+    await upstream?.close().catch(() => {});
   }
 
   /** Ends it at once, for a page that is being left. */
@@ -127,7 +129,12 @@ export class Broadcast {
     return reading;
   }
 
-  async #connect(): Promise<void> {
+  #connect(): Promise<void> {
+    this.#connecting = this.#open();
+    return this.#connecting;
+  }
+
+  async #open(): Promise<void> {
     const { signal } = this.#over;
     const upstream = await Upstream.open(
       { ...this.#host.options(), signal },
@@ -138,12 +145,12 @@ export class Broadcast {
         onEnded: () => this.#lost(new WebcasterError("ended_by_service")),
       },
     );
+    // What the page changed meanwhile.
+    if (!signal.aborted) await upstream.refresh(this.#host.options()).catch(() => {});
     if (signal.aborted) {
-      upstream.drop();
+      await upstream.close().catch(() => {});
       throw new WebcasterError("stopped");
     }
-    // What the page changed meanwhile.
-    await upstream.refresh(this.#host.options());
     this.#upstream = upstream;
     this.#heartbeat = new Heartbeat();
     this.#reading = null;

@@ -59,7 +59,9 @@ export class Upstream {
       await upstream.#open(options);
       return upstream;
     } catch (error) {
-      upstream.drop();
+      // Whoever stopped it waits until the service knows.
+      if (options.signal.aborted) await upstream.close().catch(() => {});
+      else upstream.drop();
       throw asWebcasterError(error, "connection_refused");
     }
   }
@@ -83,8 +85,9 @@ export class Upstream {
     const offer = await connection.createOffer();
     checkCodecs(offer.sdp ?? "", this.#senders);
     // Posted before it is applied: the ICE servers of the answer count from the first candidate on.
-    const { session, answer, iceServers } = await WhipSession.open(endpoint, token, offer.sdp ?? "", signal);
+    const { session, answer, iceServers } = await WhipSession.open(endpoint, token, offer.sdp ?? "");
     this.#session = session;
+    if (signal.aborted) throw new WebcasterError("stopped");
     if (iceServers.length > 0)
       connection.setConfiguration({ ...connection.getConfiguration(), iceServers: [...iceServers] });
     await connection.setLocalDescription(offer);
