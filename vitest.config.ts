@@ -33,9 +33,16 @@ const stores = [
   "webhook-{management,settings,url}",
   "whip-{denials,token}",
 ];
-const browsers = ["whip-publish", "whip-clients-browser", "whip-switch", "webcaster-live", "webcaster-docs"].map(
-  (name) => `test/${name}.test.ts`,
-);
+const browsers = [
+  "whip-publish",
+  "whip-clients-browser",
+  "whip-switch",
+  "whip-end",
+  "webcaster-live",
+  "webcaster-docs",
+  "v5-rtc-user",
+  "v5-load",
+].map((name) => `test/${name}.test.ts`);
 
 export default defineConfig({
   test: {

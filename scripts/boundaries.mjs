@@ -21,7 +21,7 @@ const FOLDERS = {
   publish: [["whip"], ["", "upstreams"], ["webhook"], ["addresses"]],
   http: [["", "whip", "v5"], ["request"]],
   store: [[""], ["tables"]],
-  webcaster: [[""], ["pure"]],
+  webcaster: [["v5"], [""], ["pure"]],
 };
 /** Runs in browsers: imports nothing but itself, no package either, and nobody imports it. */
 const ALONE = "webcaster";

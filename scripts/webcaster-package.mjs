@@ -16,6 +16,10 @@ const TARGET = "es2022";
 /** Names of the two bundles: a module, and a script for pages without modules. */
 const MODULE = "webcaster.mjs";
 const SCRIPT = "webcaster.js";
+/** The v5 API, for pages that still call it. */
+const V5_MODULE = "rtcuser.mjs";
+const V5_SCRIPT = "rtcuser.js";
+const V5_GLOBAL = "HeadgateRtcUser";
 const README = `# ${NAME}
 
 Broadcast from a browser to Headgate: preview, devices, screen, mute, quality, reconnect, metrics. No dependencies.
@@ -44,9 +48,9 @@ export async function bundleWebcaster(folder) {
   const { build } = await import("rolldown");
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const legal = `/*! ${NAME} ${version}, Apache-2.0 */`;
-  const bundle = (file, output) =>
+  const bundle = (file, output, source = "index.ts") =>
     build({
-      input: join(root, "ts", "webcaster", "index.ts"),
+      input: join(root, "ts", "webcaster", source),
       platform: "browser",
       transform: { target: TARGET, define: { PACKAGE_VERSION: JSON.stringify(version) } },
       logLevel: "warn",
@@ -58,6 +62,9 @@ export async function bundleWebcaster(folder) {
     name: GLOBAL,
     footer: `globalThis.${FORMER_GLOBAL}??=${GLOBAL};`,
   });
+  const v5 = join("v5", "rtc-user.ts");
+  await bundle(V5_MODULE, { format: "esm" }, v5);
+  await bundle(V5_SCRIPT, { format: "iife", name: V5_GLOBAL }, v5);
 }
 
 /** Makes the package in `folder` and returns the path of its .tgz. */
@@ -93,6 +100,8 @@ function manifest() {
     exports: {
       ".": { types: "./types/index.d.ts", default: `./${MODULE}` },
       [`./${SCRIPT}`]: `./${SCRIPT}`,
+      "./rtcuser": { types: "./types/v5/rtc-user.d.ts", default: `./${V5_MODULE}` },
+      [`./${V5_SCRIPT}`]: `./${V5_SCRIPT}`,
       "./package.json": "./package.json",
     },
     main: `./${MODULE}`,

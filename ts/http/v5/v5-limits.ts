@@ -1,10 +1,12 @@
-// How much one client, one address and all together may ask of the v5 socket. It decides; it answers nobody.
+// Where the v5 socket is, and how much one client, one address and all together may ask of the v5 socket. It decides; it answers nobody.
 import { networkOf } from "../../network.ts";
 
+/** Where clients of the old signalling connect. */
+export const V5_PATH = "/p/webrtcws";
 /** Sockets of one address: a studio behind one router has a few dozen. */
-export const SOCKETS_PER_ADDRESS_LIMIT = 100;
+const SOCKETS_PER_ADDRESS_LIMIT = 100;
 /** Sockets in all; each is a file descriptor and some 30 kB. */
-export const SOCKETS_LIMIT = 5_000;
+const SOCKETS_LIMIT = 5_000;
 /** Messages of one socket: so many at once (a browser trickles its candidates), and then so many a second. */
 const MESSAGES_BURST = 100;
 const MESSAGES_PER_SECOND = 20;

@@ -13,10 +13,7 @@ import type { Env } from "../openapi.ts";
 import type { ClientAddress } from "../request/request.ts";
 import { createV5Access } from "./v5-access.ts";
 import { createV5Connection } from "./v5-connection.ts";
-import { createV5Limits } from "./v5-limits.ts";
-
-/** Where clients of the old signalling connect. */
-export const V5_PATH = "/p/webrtcws";
+import { createV5Limits, V5_PATH } from "./v5-limits.ts";
 
 /** A client that cannot be reached is found out by this, ms (S3). */
 const PING_PAUSE_MS = 20_000;
@@ -97,7 +94,7 @@ export function v5Routes(deps: V5SocketDeps): Hono<Env> {
     }),
   );
   // A request that asks for no socket.
-  routes.get(V5_PATH, (c) => c.json({ error: "This address speaks WebSocket" }, 426, { upgrade: "websocket" }));
+  routes.get(V5_PATH, (c) => c.body(null, 426, { upgrade: "websocket" }));
   return routes;
 }
 

@@ -1,0 +1,177 @@
+// RtcUser, the v5 API for pages that still call it, in Chromium against the real service: by token to the upstream,
+// each numbered refusal, and an end by the service.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { until } from "./support/child.ts";
+import { type Chromium, startChromium } from "./support/chromium.ts";
+import { type Customer, startCustomer } from "./support/customer.ts";
+import { decodeComplaints, packetsOf } from "./support/ffmpeg.ts";
+import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { isMonotonic, ofTrack, startsAtKeyframe } from "./support/judge.ts";
+import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
+
+const LIMIT_MS = 30_000;
+const EVENTS = [
+  "SignInSuccess",
+  "SignInError",
+  "StartBroadcastSuccess",
+  "StartBroadcastError",
+  "BroadcastStatus",
+  "BroadcastError",
+  "StopBroadcastSuccess",
+  "StopBroadcastError",
+];
+
+interface Said {
+  readonly name: string;
+  readonly data: { readonly code?: number; readonly status?: string } | null;
+}
+
+interface UserPage {
+  /** Runs an expression, which may await; `user` is there. */
+  run<T = unknown>(expression: string): Promise<T>;
+  said(): Promise<readonly Said[]>;
+  /** Waits for the first event of this name. */
+  heard(name: string, limitMs?: number): Promise<Said>;
+  close(): Promise<void>;
+}
+
+let customer: Customer;
+let upstream: NginxRtmp;
+let headgate: Headgate;
+let chromium: Chromium;
+
+beforeAll(async () => {
+  customer = await startCustomer();
+  upstream = await startNginxRtmp();
+  headgate = await startHeadgate({ customer, env: { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}` } });
+  chromium = await startChromium();
+}, 120_000);
+beforeEach(() => customer.answer({ status: 200 }));
+afterAll(async () => {
+  await chromium?.close();
+  await headgate?.stop();
+  await upstream?.stop();
+  await customer?.close();
+});
+
+/** A page of another site with a RtcUser of small pictures, and what it says. */
+async function openUser(): Promise<UserPage> {
+  const { page } = await chromium.open("unused");
+  const run = <T>(expression: string) => page.evaluate(`(async () => (${expression}))()`) as Promise<T>;
+  await page.evaluate(`(async () => {
+    const { RtcUser } = await import("${headgate.http}/sdk/rtcuser.mjs");
+    const user = new RtcUser();
+    user.setConfig({ width: 640, height: 360, framerate: 15, videoBitrate: 500_000 });
+    const said = [];
+    for (const name of ${JSON.stringify(EVENTS)}) user.on(name, (event) => said.push(event));
+    Object.assign(window, { user, said });
+  })()`);
+  const said = () => run<readonly Said[]>("said");
+  return {
+    run,
+    said,
+    heard: (name, limitMs = LIMIT_MS) =>
+      until(`a ${name}`, async () => (await said()).find((event) => event.name === name), limitMs),
+    close: () => page.close(),
+  };
+}
+
+async function tokenOf(streamname: string, exp?: number): Promise<string> {
+  const issued = await headgate.call("POST", "/webcaster", { streamname, ingesturl: headgate.rtmp, exp });
+  return (issued.data as { token: string }).token;
+}
+
+const statuses = async (page: UserPage) =>
+  (await page.said()).filter(({ name }) => name === "BroadcastStatus").map(({ data }) => data?.status);
+const isBroadcasting = (page: UserPage) =>
+  until("it broadcasts", async () => (await statuses(page)).includes("broadcasting"), LIMIT_MS);
+const text = (value: unknown) => JSON.stringify(value);
+
+test("by a token the page is on the air, muted and not, and stops: one publish that decodes without a complaint", async () => {
+  const name = await headgate.newStream();
+  const page = await openUser();
+  expect(await page.run("user.checkSupport()")).toBe(true);
+  const devices = await page.run<{ audio: unknown[]; video: unknown[] }>("user.getDevices()");
+  expect([devices.audio.length, devices.video.length].every((count) => count > 0)).toBe(true);
+  await page.run(`user.startPreview("preview")`);
+  const token = await tokenOf(name);
+  expect(await page.run(`user.signIn({ server: ${text(headgate.http)}, jwt: ${text(token)} })`)).toBe(true);
+  expect(await page.run(`user.startBroadcast({ jwt: ${text(token)} })`)).toBe(true);
+  await isBroadcasting(page);
+  const recording = await until("the recording", () => upstream.recording(name), LIMIT_MS);
+  const isSilent = () => page.run(`document.querySelector("#preview").srcObject.getAudioTracks()[0].enabled`);
+  await page.run("user.muteAudio()");
+  expect(await isSilent()).toBe(false);
+  await page.run("user.muteAudio(false)");
+  await until("some seconds", async () => ofTrack(await packetsOf(recording), "audio").length > 150, LIMIT_MS);
+  expect(await page.run("user.stopBroadcast()")).toBe(true);
+  const doneOf = () => customer.calls("publish_done").filter(({ body }) => body.includes(`name=${name}`));
+  await until("publish_done", () => doneOf().length > 0, LIMIT_MS);
+  await page.run("user.signOut()");
+  expect((await page.said()).map(({ name: event }) => event)).toStrictEqual([
+    "SignInSuccess",
+    "BroadcastStatus",
+    "StartBroadcastSuccess",
+    "BroadcastStatus",
+    "BroadcastStatus",
+    "StopBroadcastSuccess",
+  ]);
+  expect(await statuses(page)).toStrictEqual(["signalling", "connected", "broadcasting"]);
+  const packets = await packetsOf(recording);
+  expect([startsAtKeyframe(packets), isMonotonic(packets)]).toStrictEqual([true, true]);
+  expect(await decodeComplaints(recording)).toBe("");
+  expect(doneOf()).toHaveLength(1);
+  await page.close();
+}, 180_000);
+
+describe("a refusal has its number", () => {
+  test("when the token is no token, an API key, or has expired", async () => {
+    const page = await openUser();
+    const name = await headgate.newStream();
+    const expired = await tokenOf(name, Math.floor(Date.now() / 1_000) + 2);
+    await until("it has expired", () => Number(JSON.parse(atob(expired.split(".")[1] ?? "")).exp) * 1_000 < Date.now());
+    for (const [jwt, code] of [
+      ["no.token.at-all", 103003],
+      [headgate.apiKey, 103003],
+      [expired, 103002],
+    ] as const) {
+      expect(await page.run(`user.signIn({ server: ${text(headgate.http)}, jwt: ${text(jwt)} })`)).toBe(false);
+      expect((await page.said()).at(-1)).toMatchObject({ name: "SignInError", data: { code } });
+    }
+    await page.close();
+  }, 60_000);
+
+  test("when the token is of another stream, nobody signed in, or the customer says no", async () => {
+    const page = await openUser();
+    const [name, other] = [await headgate.newStream(), await headgate.newStream()];
+    const token = await tokenOf(name);
+    const start = (options: object) => page.run(`user.startBroadcast(${text(options)})`);
+    expect(await start({ jwt: token })).toBe(false);
+    expect((await page.said()).at(-1)).toMatchObject({ name: "StartBroadcastError", data: { code: 107001 } });
+    expect(await page.run(`user.signIn({ server: ${text(headgate.http)}, jwt: ${text(token)} })`)).toBe(true);
+    expect(await start({ jwt: token, transcodingTargets: { streamname: other } })).toBe(false);
+    expect((await page.said()).at(-1)).toMatchObject({ name: "StartBroadcastError", data: { code: 103004 } });
+    customer.answer({ status: 403, body: "Your plan is over\n", headers: { "content-type": "text/plain" } });
+    expect(await start({ jwt: token })).toBe(false);
+    const data = { code: 102001, message: "Your plan is over" };
+    expect((await page.said()).at(-1)).toMatchObject({ name: "StartBroadcastError", data });
+    await page.close();
+  }, 60_000);
+});
+
+test("an end by the service is a BroadcastError at once, and the page may start again", async () => {
+  const page = await openUser();
+  const stream = (await headgate.call("POST", "/stream")) as {
+    id: string;
+    ingest: { rtmp: { streamname: string } };
+  };
+  const token = await tokenOf(stream.ingest.rtmp.streamname);
+  await page.run(`user.signIn({ server: ${text(headgate.http)}, jwt: ${text(token)} })`);
+  expect(await page.run("user.startBroadcast({})")).toBe(true);
+  await isBroadcasting(page);
+  await headgate.call("PUT", `/stream/${stream.id}/stop`);
+  expect(await page.heard("BroadcastError", 5_000)).toMatchObject({ data: { code: expect.any(Number) } });
+  await headgate.call("PUT", `/stream/${stream.id}/unlock`);
+  expect(await page.run("user.startBroadcast({})")).toBe(true);
+  await page.close();
+}, 120_000);

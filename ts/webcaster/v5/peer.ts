@@ -1,0 +1,106 @@
+// The WebRTC side of a v5 broadcast: the service's offer is answered with the page's tracks.
+import type { TrackKind } from "../config.ts";
+import { type Push, RtcUserError, type Signalling } from "./signalling.ts";
+
+/** No SDP came, or no connection. */
+export const PEER_FAILED = 7001;
+
+export interface PeerHost {
+  readonly signalling: Signalling;
+  readonly iceServers: readonly RTCIceServer[];
+  readonly stream: MediaStream;
+  /** Bits per second; null leaves it to the browser. */
+  readonly maxVideoBitrateBps: number | null;
+  /** ICE and DTLS are done. */
+  onConnected(): void;
+  /** The service closed it, or the network is gone. */
+  onLost(): void;
+}
+
+export class Peer {
+  readonly #host: PeerHost;
+  readonly #peerId: string;
+  #serverPeer: string | null = null;
+  #connection: RTCPeerConnection | null = null;
+  /** Candidates that came before the offer. */
+  #early: RTCIceCandidateInit[] = [];
+
+  constructor(host: PeerHost, peerId: string) {
+    this.#host = host;
+    this.#peerId = peerId;
+  }
+
+  /** How the service is told which broadcast is meant; null before its offer. */
+  get parties(): { readonly sender_peer: string; readonly receiver_peer: string } | null {
+    return this.#serverPeer === null ? null : { sender_peer: this.#peerId, receiver_peer: this.#serverPeer };
+  }
+
+  owns(push: Push): boolean {
+    return push.receiver_peer === this.#peerId;
+  }
+
+  /** Answers the offer; resolves when the service has taken the answer. */
+  async answer({ sender_peer = "", data }: Push): Promise<void> {
+    const { sdp } = data as { readonly sdp: RTCSessionDescriptionInit };
+    const connection = new RTCPeerConnection({ iceServers: [...this.#host.iceServers] });
+    this.#connection = connection;
+    this.#serverPeer = sender_peer;
+    connection.onconnectionstatechange = () => {
+      if (connection.connectionState === "connected") this.#host.onConnected();
+      if (connection.connectionState === "failed") this.#host.onLost();
+    };
+    await connection.setRemoteDescription(sdp);
+    for (const candidate of this.#early.splice(0)) await this.addCandidate(candidate);
+    for (const transceiver of connection.getTransceivers()) await this.#send(transceiver);
+    await connection.setLocalDescription(await connection.createAnswer());
+    const dtls = connection.getSenders()[0]?.transport;
+    // An end by the service shows here at once, and in the connection's state at the next ICE check.
+    dtls?.addEventListener("statechange", () => {
+      if (dtls.state === "closed" && this.#connection === connection) this.#host.onLost();
+    });
+    connection.onicecandidate = ({ candidate }) => {
+      if (candidate === null || candidate.candidate === "") return;
+      const { sdpMLineIndex, sdpMid, candidate: text } = candidate;
+      void this.#signal({ sdpMLineIndex, sdpMid, candidate: text }).catch(() => {});
+    };
+    await this.#signal({ type: "answer", sdp: connection.localDescription?.sdp ?? "" });
+  }
+
+  async addCandidate(candidate: RTCIceCandidateInit): Promise<void> {
+    if (this.#connection?.remoteDescription) await this.#connection.addIceCandidate(candidate).catch(() => {});
+    else this.#early.push(candidate);
+  }
+
+  /** Sends another track of the kind, or none. */
+  async replace(kind: TrackKind, track: MediaStreamTrack | null): Promise<void> {
+    const transceivers = this.#connection?.getTransceivers() ?? [];
+    await transceivers.find((of) => kindOf(of) === kind)?.sender.replaceTrack(track);
+  }
+
+  close(): void {
+    const connection = this.#connection;
+    this.#connection = null;
+    connection?.close();
+  }
+
+  async #send(transceiver: RTCRtpTransceiver): Promise<void> {
+    const { stream, maxVideoBitrateBps } = this.#host;
+    const kind = kindOf(transceiver);
+    const [track] = kind === "video" ? stream.getVideoTracks() : stream.getAudioTracks();
+    if (track === undefined) throw new RtcUserError(PEER_FAILED, `There is no ${kind} to send`, "GeneralError");
+    transceiver.direction = "sendonly";
+    await transceiver.sender.replaceTrack(track);
+    if (kind === "audio" || maxVideoBitrateBps === null) return;
+    const parameters = transceiver.sender.getParameters();
+    for (const encoding of parameters.encodings) encoding.maxBitrate = maxVideoBitrateBps;
+    if (parameters.encodings.length > 0) await transceiver.sender.setParameters(parameters);
+  }
+
+  async #signal(data: object): Promise<void> {
+    await this.#host.signalling.call("signaling_message", { ...this.parties, data });
+  }
+}
+
+function kindOf({ receiver }: RTCRtpTransceiver): TrackKind {
+  return receiver.track.kind === "audio" ? "audio" : "video";
+}

@@ -1,0 +1,340 @@
+// RtcUser: the calls and events of the v5 API for pages that still use them, over the media of the current client and
+// the deprecated signalling. New pages use Webcaster.
+import type { MutedConfig, ResultConfig, TrackKind } from "../config.ts";
+import { DeviceUtils } from "../device-utils.ts";
+import { MediaInput } from "../media-input.ts";
+import { WebcasterError } from "../pure/errors.ts";
+import { Emitter, type RtcUserEvent, type RtcUserEventName, type RtcUserFault } from "./events.ts";
+import { PEER_FAILED, Peer } from "./peer.ts";
+import { type Push, RtcUserError, Signalling } from "./signalling.ts";
+
+/** How long the offer of the service may take from the click on, ms: devices are asked for and the customer is. */
+const OFFER_LIMIT_MS = 60_000;
+/** The client's own faults, beside those of the service. */
+const NOT_SIGNED_IN = 107001;
+const BROADCAST_RUNS = 102001;
+const UNFORESEEN = 101000;
+
+/** What is captured and sent. Sizes in pixels, rates in frames and bits per second. */
+export interface RtcUserConfig {
+  readonly width?: number;
+  readonly height?: number;
+  readonly framerate?: number;
+  readonly videoBitrate?: number;
+  /** `deviceId`; `false` for no audio, or no video. */
+  readonly audioDevice?: string | false;
+  readonly videoDevice?: string | false;
+}
+
+export interface TranscodingTargets {
+  /** With a token both come from it. */
+  readonly output?: string;
+  readonly streamname?: string;
+  readonly videobitrate?: number | string;
+  readonly audiobitrate?: number | string;
+  readonly framerate?: number | string;
+  readonly rtmpconnectinfo?: object | string;
+}
+
+/** @deprecated Use `Webcaster`: it broadcasts by WHIP, reconnects and measures. */
+export class RtcUser {
+  readonly #events = new Emitter();
+  #config: RtcUserConfig = {};
+  #muted: Required<MutedConfig> = { audio: false, video: false };
+  #input: MediaInput | null = null;
+  #preview: HTMLVideoElement | null = null;
+  #signalling: Signalling | null = null;
+  #session: { readonly id: string; readonly iceServers: readonly RTCIceServer[] } | null = null;
+  #peer: Peer | null = null;
+  #onOffer: ((push: Push) => void) | null = null;
+
+  on<Name extends RtcUserEventName>(name: Name, handler: (event: RtcUserEvent<Name>) => void): this {
+    this.#events.on(name, handler);
+    return this;
+  }
+
+  off<Name extends RtcUserEventName>(name: Name, handler: (event: RtcUserEvent<Name>) => void): this {
+    this.#events.off(name, handler);
+    return this;
+  }
+
+  /** Whether this browser can broadcast at all. */
+  async checkSupport(): Promise<boolean> {
+    const codecs = globalThis.RTCRtpSender?.getCapabilities?.("video")?.codecs ?? [];
+    const hasVideo = codecs.some(({ mimeType }) => mimeType.toLowerCase() === "video/h264");
+    return hasVideo && globalThis.isSecureContext && DeviceUtils.isSupported("getUserMedia");
+  }
+
+  /** Every camera and microphone. */
+  async getDevices(): Promise<{ readonly audio: MediaDeviceInfo[]; readonly video: MediaDeviceInfo[] }> {
+    const devices = await DeviceUtils.getAvailableMediaDevices();
+    return {
+      audio: devices.filter(({ kind }) => kind === "audioinput"),
+      video: devices.filter(({ kind }) => kind === "videoinput"),
+    };
+  }
+
+  /** For what is captured from the next `startPreview` or `startBroadcast` on. */
+  setConfig(config: RtcUserConfig): void {
+    this.#config = { ...this.#config, ...config };
+  }
+
+  /** Shows camera and microphone in a `<video>`, given or by its id. */
+  async startPreview(element: HTMLVideoElement | string): Promise<void> {
+    const video = typeof element === "string" ? document.getElementById(element) : element;
+    if (!(video instanceof HTMLVideoElement)) throw new WebcasterError("preview_missing", { detail: String(element) });
+    const { stream } = await this.#open();
+    Object.assign(video, { muted: true, playsInline: true, autoplay: true, srcObject: stream });
+    void video.play().catch(() => {});
+    this.#preview = video;
+  }
+
+  /** Shows nothing any more; without a broadcast the devices are let go. */
+  stopPreview(): void {
+    if (this.#preview !== null) this.#preview.srcObject = null;
+    this.#preview = null;
+    if (this.#peer === null) this.#closeInput();
+  }
+
+  muteAudio(isMuted = true): void {
+    this.#mute({ ...this.#muted, audio: isMuted });
+  }
+
+  muteVideo(isMuted = true): void {
+    this.#mute({ ...this.#muted, video: isMuted });
+  }
+
+  /** `server`: the service, `https://host` or `wss://host/p/webrtcws`; `jwt`: a web token. Says SignInSuccess or
+   *  SignInError, and resolves to which of them. */
+  async signIn({ server, jwt }: { readonly server: string; readonly jwt: string }): Promise<boolean> {
+    return await this.#saying("SignInError", async () => {
+      this.#close();
+      const signalling = await Signalling.open(server);
+      signalling.onPush = (push) => this.#handlePush(push);
+      signalling.onLost = () => this.#handleLost();
+      this.#signalling = signalling;
+      try {
+        const reply = await signalling.call("sign_in", { jwt, api_version: "5" });
+        const iceServers = (reply.ice_servers ?? []) as readonly RTCIceServer[];
+        this.#session = { id: String(reply.session_id), iceServers };
+        this.#events.emit("SignInSuccess", { userId: String(reply.user_id) });
+      } catch (error) {
+        this.#close();
+        throw error;
+      }
+    });
+  }
+
+  /** Ends a broadcast as well. */
+  async signOut(): Promise<void> {
+    const { id } = this.#session ?? {};
+    if (id !== undefined) await this.#signalling?.call("sign_out", { session_id: id }).catch(() => {});
+    this.#close();
+  }
+
+  /** Goes live to where the token says. Says StartBroadcastSuccess when the service has the answer to its offer, or
+   *  StartBroadcastError, and resolves to which of them; BroadcastStatus tells the rest. */
+  async startBroadcast(options: {
+    readonly jwt?: string;
+    readonly transcodingTargets?: TranscodingTargets;
+  }): Promise<boolean> {
+    return await this.#saying("StartBroadcastError", async () => {
+      const [signalling, session] = [this.#signalling, this.#session];
+      if (signalling === null || session === null)
+        throw new RtcUserError(NOT_SIGNED_IN, "Sign in first", "SessionError");
+      if (this.#peer !== null || this.#onOffer !== null)
+        throw new RtcUserError(BROADCAST_RUNS, "A broadcast runs already");
+      const offered = this.#offer();
+      try {
+        const { stream } = await this.#open();
+        this.#say("signalling");
+        const reply = await signalling.call("start_broadcast", startOf(session.id, stream, options, this.#config));
+        const maxVideoBitrateBps = this.#config.videoBitrate ?? null;
+        const { iceServers } = session;
+        const peer: Peer = new Peer(
+          {
+            ...{ signalling, iceServers, stream, maxVideoBitrateBps },
+            onConnected: () => this.#say("connected"),
+            onLost: () => this.#fail(peer, new RtcUserError(PEER_FAILED, "The connection to the service is lost")),
+          },
+          String(reply.peer_id),
+        );
+        this.#peer = peer;
+        await peer.answer(await offered);
+        this.#events.emit("StartBroadcastSuccess", null);
+      } catch (error) {
+        this.#end();
+        throw error;
+      } finally {
+        this.#onOffer = null;
+      }
+    });
+  }
+
+  /** Says StopBroadcastSuccess or StopBroadcastError, and resolves to which of them. */
+  async stopBroadcast(): Promise<boolean> {
+    return await this.#saying("StopBroadcastError", async () => {
+      const parties = this.#peer?.parties ?? null;
+      this.#end();
+      if (parties !== null)
+        await this.#signalling?.call("stop_broadcast", { session_id: this.#session?.id, ...parties });
+      this.#events.emit("StopBroadcastSuccess", null);
+    });
+  }
+
+  /** Runs a call; a fault is said by the event and never thrown, as pages of the v5 API await nothing. */
+  async #saying(
+    error: "SignInError" | "StartBroadcastError" | "StopBroadcastError",
+    act: () => Promise<void>,
+  ): Promise<boolean> {
+    try {
+      await act();
+      return true;
+    } catch (reason) {
+      this.#events.emit(error, faultOf(reason));
+      return false;
+    }
+  }
+
+  #handlePush(push: Push): void {
+    const peer = this.#peer;
+    if (push.type === "sdp_message") this.#onOffer?.(push);
+    if (peer === null || !peer.owns(push)) return;
+    if (push.type === "ice_candidate") {
+      void peer.addCandidate((push.data as { readonly candidate: RTCIceCandidateInit }).candidate);
+    } else if (push.type === "rtmp_status") {
+      this.#handleStatus(peer, push.data as { status: string; message?: string; number?: number });
+    }
+  }
+
+  #handleStatus(peer: Peer, { status, message, number }: { status: string; message?: string; number?: number }): void {
+    if (status === "error") this.#fail(peer, new RtcUserError(number ?? UNFORESEEN, "Unknown reason", "RTMPError"));
+    else this.#say(message === "reconnecting" ? "reconnecting" : "broadcasting");
+  }
+
+  #handleLost(): void {
+    const peer = this.#peer;
+    const fault = new RtcUserError(7000, "The connection to the service is lost");
+    if (peer !== null) this.#fail(peer, fault);
+    this.#signalling = null;
+    this.#session = null;
+  }
+
+  /** The broadcast is over, and nobody here ended it. */
+  #fail(peer: Peer, error: RtcUserError): void {
+    if (this.#peer !== peer) return;
+    this.#end();
+    this.#events.emit("BroadcastError", faultOf(error));
+  }
+
+  #say(status: "signalling" | "connected" | "broadcasting" | "reconnecting"): void {
+    this.#events.emit("BroadcastStatus", { status });
+  }
+
+  /** The next offer: it may come before the reply has been looked at. */
+  #offer(): Promise<Push> {
+    const offered = new Promise<Push>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new RtcUserError(PEER_FAILED, "No offer came")), OFFER_LIMIT_MS);
+      this.#onOffer = (push) => {
+        clearTimeout(timer);
+        resolve(push);
+      };
+    });
+    offered.catch(() => {});
+    return offered;
+  }
+
+  async #open(): Promise<MediaInput> {
+    if (this.#input !== null) return this.#input;
+    const host = {
+      send: async (kind: TrackKind, track: MediaStreamTrack | null) => this.#peer?.replace(kind, track),
+      reportError: (error: WebcasterError) => this.#events.emit("BroadcastError", faultOf(error)),
+    };
+    const input = new MediaInput(host, inputOf(this.#config, this.#muted), this.#muted);
+    this.#input = input;
+    try {
+      await input.open();
+    } catch (error) {
+      this.#input = null;
+      throw error;
+    }
+    return input;
+  }
+
+  #mute(muted: Required<MutedConfig>): void {
+    this.#muted = muted;
+    this.#input?.setMuted(muted);
+  }
+
+  #end(): void {
+    const peer = this.#peer;
+    this.#peer = null;
+    peer?.close();
+    if (this.#preview === null) this.#closeInput();
+  }
+
+  #closeInput(): void {
+    this.#input?.dispose(false);
+    this.#input = null;
+  }
+
+  #close(): void {
+    this.#end();
+    this.#signalling?.close();
+    this.#signalling = null;
+    this.#session = null;
+  }
+}
+
+/** The service takes every value as text. */
+function startOf(
+  sessionId: string,
+  stream: MediaStream,
+  { jwt, transcodingTargets = {} }: { readonly jwt?: string; readonly transcodingTargets?: TranscodingTargets },
+  { width = 1280, height = 720, framerate = 25, videoBitrate }: RtcUserConfig,
+): object {
+  const { output, streamname, rtmpconnectinfo, ...rates } = transcodingTargets;
+  const text = (value: unknown) => (value === undefined ? undefined : String(value));
+  return {
+    session_id: sessionId,
+    jwt,
+    output,
+    streamname,
+    videowidth: text(width),
+    videoheight: text(height),
+    videobitrate: text(rates.videobitrate ?? videoBitrate),
+    framerate: text(rates.framerate ?? framerate),
+    audiobitrate: text(rates.audiobitrate),
+    rtmpconnectinfo: typeof rtmpconnectinfo === "object" ? JSON.stringify(rtmpconnectinfo) : rtmpconnectinfo,
+    videocodec: "H264",
+    h264passthrough: "1",
+    audio: stream.getAudioTracks().length > 0 ? "1" : "0",
+    video: stream.getVideoTracks().length > 0 ? "1" : "0",
+  };
+}
+
+function inputOf(
+  { width = 1280, height = 720, framerate = 25, videoBitrate = 2_000_000, ...devices }: RtcUserConfig,
+  muted: Required<MutedConfig>,
+): ResultConfig["inputCfg"] {
+  const { audioDevice, videoDevice } = devices;
+  const alone: TrackKind | null = videoDevice === false ? "audio" : audioDevice === false ? "video" : null;
+  return {
+    mediaStream: null,
+    mediaStreamCfg: {
+      resolution: [width, height],
+      maxFramerate: framerate,
+      ...(alone === null ? {} : { audioVideoOnly: alone }),
+      ...(audioDevice ? { audioDeviceId: audioDevice } : {}),
+      ...(videoDevice ? { videoDeviceId: videoDevice } : {}),
+    },
+    muted,
+    broadcastCfg: { maxVideoBitrateBps: videoBitrate, maxEncodingFramerate: framerate },
+  };
+}
+
+function faultOf(error: unknown): RtcUserFault {
+  const code = error instanceof RtcUserError || error instanceof WebcasterError ? error.code : UNFORESEEN;
+  const message = error instanceof Error ? error.message : String(error);
+  return { code, text: message, message };
+}

@@ -1,0 +1,120 @@
+// The socket of the deprecated v5 signalling, from the page's side: requests with their replies, and what is pushed.
+
+/** How long a reply is waited for, ms: the customer may be asked meanwhile, who has 5 s. */
+const REPLY_LIMIT_MS = 15_000;
+/** Where the service answers. */
+const PATH = "/p/webrtcws";
+
+/** A fault by its number: those of the service from 101001 on, 7000 for a lost connection, and the client's own. */
+export class RtcUserError extends Error {
+  readonly code: number;
+  readonly userinfo: Readonly<Record<string, unknown>>;
+
+  constructor(code: number, message: string, name = "ServerError", userinfo: RtcUserError["userinfo"] = {}) {
+    super(message);
+    this.name = name;
+    this.code = code;
+    this.userinfo = userinfo;
+  }
+}
+
+/** The connection to the service is lost. */
+export const CONNECTION_LOST = 7000;
+
+/** What the service sends: replies have a `message_id`, pushes a `type`. */
+export interface Push {
+  readonly type: string;
+  readonly sender_peer?: string;
+  readonly receiver_peer?: string;
+  readonly data?: unknown;
+}
+
+type Reply = Readonly<Record<string, unknown>>;
+
+/** Counts per page load: a second socket goes on where the first was. */
+let nextId = 0;
+
+export class Signalling {
+  readonly #socket: WebSocket;
+  readonly #pending = new Map<number, { resolve(reply: Reply): void; reject(error: RtcUserError): void }>();
+  #isClosing = false;
+  /** What comes unasked. */
+  onPush: (push: Push) => void = () => {};
+  /** The service closed it, or it broke. */
+  onLost: () => void = () => {};
+
+  private constructor(socket: WebSocket) {
+    this.#socket = socket;
+    socket.onmessage = ({ data }) => this.#handle(String(data));
+    socket.onclose = () => this.#handleClosed();
+  }
+
+  /** `server`: `wss://host/p/webrtcws`, or the service's `https://host`. */
+  static async open(server: string): Promise<Signalling> {
+    const socket = new WebSocket(socketUrl(server));
+    await new Promise<void>((resolve, reject) => {
+      socket.onopen = () => resolve();
+      socket.onclose = () => reject(new RtcUserError(CONNECTION_LOST, "The service cannot be reached"));
+    });
+    return new Signalling(socket);
+  }
+
+  /** The reply, without its id. Rejects with `RtcUserError`. */
+  async call(type: string, message: object): Promise<Reply> {
+    const id = nextId;
+    nextId += 1;
+    if (this.#socket.readyState !== WebSocket.OPEN) throw lost();
+    this.#socket.send(JSON.stringify({ type, message, message_id: id }));
+    return await new Promise<Reply>((resolve, reject) => {
+      const timer = setTimeout(() => this.#settle(id)?.reject(lost()), REPLY_LIMIT_MS);
+      const settled = <T>(settle: (value: T) => void) => {
+        return (value: T) => {
+          clearTimeout(timer);
+          settle(value);
+        };
+      };
+      this.#pending.set(id, { resolve: settled(resolve), reject: settled(reject) });
+    });
+  }
+
+  close(): void {
+    this.#isClosing = true;
+    this.#socket.close();
+  }
+
+  #handle(text: string): void {
+    const { message_id: id, error, ...rest } = JSON.parse(text) as Reply;
+    if (id === undefined) {
+      if (typeof rest.type === "string") this.onPush(rest as unknown as Push);
+      return;
+    }
+    const pending = this.#settle(Number(id));
+    if (error) pending?.reject(readError(error as Reply));
+    else pending?.resolve(rest);
+  }
+
+  #settle(id: number) {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    return pending;
+  }
+
+  #handleClosed(): void {
+    for (const id of [...this.#pending.keys()]) this.#settle(id)?.reject(lost());
+    if (!this.#isClosing) this.onLost();
+  }
+}
+
+function lost(): RtcUserError {
+  return new RtcUserError(CONNECTION_LOST, "The connection to the service is lost");
+}
+
+function readError({ code, message, name, userinfo }: Reply): RtcUserError {
+  return new RtcUserError(Number(code), String(message), String(name), (userinfo ?? {}) as RtcUserError["userinfo"]);
+}
+
+function socketUrl(server: string): string {
+  const url = new URL(server.replace(/^http/i, "ws"));
+  if (url.pathname === "/") url.pathname = PATH;
+  return url.href;
+}
