@@ -127,3 +127,15 @@ test("the delivery log takes few of the calls that a customer's open breaker did
   expect(kept.filter(({ outcome }) => outcome === "breaker_open")).toHaveLength(10);
   expect(kept.filter(({ outcome }) => outcome === "answered")).toHaveLength(100);
 });
+
+test("a log that is stopped while it makes room writes nothing more afterwards", async () => {
+  await write(openLog(NEVER_TOO_MUCH), 0, 200);
+  const deliveries = openLog(25_000);
+  let isOver = false;
+  const pruned = deliveries.prune().then(() => {
+    isOver = true;
+  });
+  await deliveries.stop();
+  expect(isOver).toBe(true);
+  await pruned;
+});

@@ -87,3 +87,13 @@ test("an event that its publish holds back goes out at the release, and keeps no
   await customer.received("publish_done", 2);
   expect(asked()).toEqual([2_000, held]);
 });
+
+test("places that become free are taken at once, and a stop sends what is due to its end", async () => {
+  await addEvents(Array.from({ length: EVENTS }, (_, at) => ({ clientId: 1 + at, dueMs: 0 })));
+  await stage.publishing.recover();
+  await until("all have gone", () => asked().length === EVENTS);
+  await addEvents(Array.from({ length: EVENTS }, (_, at) => ({ clientId: 1_001 + at, dueMs: 0 })));
+  await stage.publishing.stop();
+  expect(new Set(asked()).size).toBe(2 * EVENTS);
+  expect(asked()).toHaveLength(2 * EVENTS);
+});

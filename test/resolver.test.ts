@@ -35,6 +35,13 @@ const codeOf = (looking: Promise<unknown>) =>
     ({ code }) => code,
   );
 
+test("an address is its own, and a name without one is an error that says which", async () => {
+  expect(await resolve("192.0.2.1")).toEqual(["192.0.2.1"]);
+  expect(await resolve("2001:db8::1")).toEqual(["2001:db8::1"]);
+  expect(server.asked).toEqual([]);
+  await expect(resolve("missing.example")).rejects.toMatchObject({ code: "ENOTFOUND", hostname: "missing.example" });
+});
+
 describe("a name whose server keeps silent", () => {
   test("holds nobody up but the organisation that brought it", async () => {
     const silent = Array.from({ length: 36 }, (_, n) => codeOf(resolve(`silent${n}.example`, "attacker")));
@@ -126,5 +133,11 @@ describe("the machine's files", () => {
     expect(server.asked.slice(2)).toEqual(["a.b.example"]);
     expect(await codeOf(resolve("up.example."))).toBe("ENOTFOUND");
     expect(server.asked.slice(3)).toEqual(["up.example"]);
+  });
+
+  test("a server that fails for one of them says more than that the others do not exist", async () => {
+    writeFileSync(join(folder, "resolv.conf"), "search failing.internal\n");
+    say = (name) => (name.endsWith("failing.internal") ? "failing" : "missing");
+    expect(await codeOf(resolve("up"))).toBe("ESERVFAIL");
   });
 });

@@ -6,6 +6,8 @@ const alive = new Set<ChildProcess>();
 process.on("exit", () => {
   for (const child of alive) child.kill("SIGKILL");
 });
+// So vitest ends a test process, and by itself that would be without the event above.
+process.once("SIGTERM", () => process.exit(143));
 
 export interface Child {
   readonly pid: number;

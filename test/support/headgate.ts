@@ -7,7 +7,7 @@ import { type Child, start, until } from "./child.ts";
 import type { Customer } from "./customer.ts";
 import { databaseUrlOf } from "./stores.ts";
 
-const READY_LIMIT_MS = 30_000;
+const READY_LIMIT_MS = 60_000;
 
 export interface Headgate {
   /** `http://127.0.0.1:…` */
@@ -58,7 +58,10 @@ export async function startHeadgate(
     },
   });
   process_.exit.finally(() => rmSync(dataDir, { recursive: true, force: true }));
-  const line = await until("the ready line", () => readyLine(process_), READY_LIMIT_MS);
+  const line = await until("the ready line", () => readyLine(process_), READY_LIMIT_MS).catch((error: Error) => {
+    process_.kill("SIGKILL");
+    throw new Error(`${error.message}; it said ${process_.stderr().slice(-2_000)}`);
+  });
   const { http, rtmp, rtmps } = JSON.parse(line) as { http: string; rtmp: string; rtmps: string | null };
 
   async function call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {

@@ -1,0 +1,45 @@
+// What the system's files say of names: /etc/hosts and /etc/resolv.conf, read again when they change.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createHostFiles } from "../ts/publish/addresses/host-files.ts";
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "headgate-hosts-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+function filesWith({ hosts = "", resolvConf = "" }) {
+  const paths = { hosts: join(folder, "hosts"), resolvConf: join(folder, "resolv.conf") };
+  writeFileSync(paths.hosts, hosts);
+  writeFileSync(paths.resolvConf, resolvConf);
+  return createHostFiles(paths);
+}
+
+test("of the search domains of the last line six are tried, in their order, behind a name with few dots", async () => {
+  const domains = Array.from({ length: 7 }, (_, at) => `d${at}.example`);
+  const files = filesWith({ resolvConf: `search other.example\nsearch ${domains.join(" ")}. # ours\n` });
+  const searched = domains.slice(0, 6).map((domain) => `customer.${domain}`);
+  expect(await files.candidates("customer")).toEqual([...searched, "customer"]);
+  expect(await files.candidates("www.customer.example")).toEqual([
+    "www.customer.example",
+    ...domains.slice(0, 6).map((domain) => `www.customer.example.${domain}`),
+  ]);
+  expect(await files.candidates("customer.")).toEqual(["customer"]);
+});
+
+test("with ndots a name of more dots is tried as it is first", async () => {
+  const files = filesWith({ resolvConf: "search a.example\noptions ndots:2\n" });
+  expect(await files.candidates("x.y")).toEqual(["x.y.a.example", "x.y"]);
+  expect(await files.candidates("x.y.z")).toEqual(["x.y.z", "x.y.z.a.example"]);
+});
+
+test("names of the hosts file and localhost have their addresses without a server", async () => {
+  const files = filesWith({ hosts: "192.0.2.1 customer.example www # ours\n2001:db8::1 customer.example\n" });
+  expect(await files.addresses("customer.example")).toEqual(["192.0.2.1", "2001:db8::1"]);
+  expect(await files.addresses("www.")).toEqual(["192.0.2.1"]);
+  expect(await files.addresses("a.localhost")).toEqual(["127.0.0.1", "::1"]);
+  expect(await files.addresses("other.example")).toEqual([]);
+});

@@ -1,0 +1,51 @@
+// When the outbox looks into the store: what comes while it looks is seen by another look, not by that of the next minute.
+import { pino } from "pino";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { WebhookAnswer } from "../ts/publish/webhook/answer.ts";
+import { createOutbox } from "../ts/publish/webhook/outbox.ts";
+import { openStage, type Stage, until } from "./support/publishing.ts";
+
+const ANSWER: WebhookAnswer = { outcome: "answered", status: 200, reason: null, retryAfter: null };
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await openStage({ webhook: null, ca: null });
+});
+afterEach(() => stage.close());
+
+test("an event that is recorded during a look is delivered by the next one, at once", async () => {
+  const { db, clock } = stage;
+  const delivered: number[] = [];
+  const event = {
+    ...{ id: "msg_1", organisation_id: "org1", client_id: 7, url: "https://a.example/", body: "call=publish_done" },
+    ...{ next_attempt_at: clock.ms, created_at: clock.ms },
+  };
+  let looks = 0;
+  const outbox = createOutbox({
+    db,
+    customers: stage.service.customers,
+    clock: { now: () => clock.ms },
+    log: pino({ level: "silent" }),
+    deadlineMs: 1_000,
+    webhook: {
+      // Asked in the midst of a look, when it has read which organisations wait. The embedded store answers in turn: the
+      // event is there before the look is over.
+      load() {
+        looks += 1;
+        if (looks === 1) {
+          const recorded = db.insertInto("outbox").values(event).execute();
+          void recorded.then(() => outbox.wake());
+        }
+        return { inFlight: 0, waiting: 0, open: [], slow: [] };
+      },
+      async post(call) {
+        delivered.push(call.event.clientId);
+        return ANSWER;
+      },
+    },
+  });
+  outbox.wake();
+  await until(() => delivered.length > 0);
+  expect(delivered).toEqual([7]);
+  await outbox.stop(1_000);
+});

@@ -1,0 +1,77 @@
+// What the publishing does before it stops: a drain waits for running publishes and for nothing else.
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { startCustomer } from "./support/customer.ts";
+import { openStage, STREAM, type Stage } from "./support/publishing.ts";
+
+/** Longer than the test may take: a drain that waits for it fails. */
+const FOREVER_MS = 600_000;
+/** Counters of running publishes are written so often. */
+const PERSIST_EVERY_MS = 10_000;
+/** So short that it is over while a publish runs. */
+const SHORT_MS = 20;
+
+let stage: Stage;
+beforeEach(async () => {
+  stage = await openStage({ webhook: null, ca: null });
+});
+afterEach(() => stage.close());
+
+test("without a running publish a drain is over at once", async () => {
+  await stage.publishing.drain(FOREVER_MS);
+});
+
+test("a drain is over when the last running publish has ended, and not before", async () => {
+  const clientId = await stage.allowed(STREAM);
+  let isOver = false;
+  const drained = stage.publishing.drain(FOREVER_MS).then(() => {
+    isOver = true;
+  });
+  expect(await stage.request("Ab1Cd-9XyZ0")).toMatchObject({ told: "deny" });
+  expect(isOver).toBe(false);
+  stage.end(clientId);
+  await drained;
+  expect(stage.publishing.running()).toEqual([]);
+});
+
+test("a drain ends by its limit although a publish still runs", async () => {
+  const clientId = await stage.allowed(STREAM);
+  await stage.publishing.drain(SHORT_MS);
+  expect(stage.publishing.running()).toHaveLength(1);
+  stage.end(clientId);
+});
+
+test("counters are written no more once the publishing has stopped", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  try {
+    await stage.close();
+    stage = await openStage({ webhook: null, ca: null });
+    await stage.allowed(STREAM);
+    const read = vi.spyOn(stage.media, "snapshot");
+    vi.advanceTimersByTime(PERSIST_EVERY_MS);
+    expect(read).toHaveBeenCalled();
+    await stage.publishing.stop();
+    read.mockClear();
+    vi.advanceTimersByTime(2 * PERSIST_EVERY_MS);
+    expect(read).not.toHaveBeenCalled();
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("a publish that is stopped while its customer is asked is told as denied, and has ended", async () => {
+  const customer = await startCustomer();
+  await stage.close();
+  stage = await openStage({ webhook: customer.url, ca: customer.ca });
+  customer.answer(async ({ call }) => {
+    if (call === "publish") stage.service.sessions.kickStream("org1", `stream ${STREAM}`, "Stopped");
+    return { status: 200 };
+  });
+  expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });
+  await customer.received("publish_done");
+  const told = stage
+    .log()
+    .split("\n")
+    .filter((line) => line.includes('"publish denied"'));
+  expect(told.map((line) => JSON.parse(line))).toMatchObject([{ cause: "stopped", stream: `stream ${STREAM}` }]);
+  await customer.close();
+});

@@ -1,0 +1,23 @@
+// The limits of WHIP per address remember ten thousand addresses: those that were heard of last.
+import { expect, test } from "vitest";
+import { createWhipLimits } from "../ts/publish/whip/whip-limits.ts";
+
+const REMEMBERED = 10_000;
+/** What an address may ask for at once, at one request a second. */
+const BURST = 3;
+
+const settings = { requestsPerSecond: 1, offersPerSecond: 0, halfOpenPerAddress: 0, halfOpen: 0 };
+const other = (at: number) => `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`;
+
+test("an address that is heard of again and again is not forgotten for others", () => {
+  const limits = createWhipLimits({ settings, clock: { now: () => 0 }, isConnected: () => false });
+  const ask = (address: string) => limits.request(address, "session");
+  for (let at = 0; at < BURST; at += 1) expect(ask("203.0.113.7")).toBeNull();
+  for (let at = 0; at < REMEMBERED; at += 1) {
+    ask(other(at));
+    if (at % 1_000 === 0) expect(ask("203.0.113.7")).toMatchObject({ of: "address" });
+  }
+  expect(ask("203.0.113.7")).toMatchObject({ of: "address" });
+  // The first of the others is: it begins anew.
+  for (let at = 0; at < BURST; at += 1) expect(ask(other(0))).toBeNull();
+});
