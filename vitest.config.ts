@@ -33,7 +33,9 @@ const stores = [
   "webhook-{management,settings,url}",
   "whip-{denials,token}",
 ];
-const browsers = ["test/whip-publish.test.ts", "test/whip-clients-browser.test.ts", "test/whip-switch.test.ts"];
+const browsers = ["whip-publish", "whip-clients-browser", "whip-switch", "webcaster-live", "webcaster-docs"].map(
+  (name) => `test/${name}.test.ts`,
+);
 
 export default defineConfig({
   test: {

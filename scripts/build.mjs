@@ -32,6 +32,7 @@ export function build() {
     installPackages();
     buildAddon();
     buildGateway();
+    buildWebcaster();
   });
 }
 
@@ -59,19 +60,31 @@ function buildAddon() {
   });
 }
 
-/** The TypeScript of the gateway, as JavaScript in dist. */
+/** The TypeScript of the gateway, as JavaScript in dist, beside the browser client's. */
 export function buildGateway() {
   const inputs = hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", "ts"], isGatewayInput);
   const stamp = join(root, ".build", "gateway-stamp");
-  if (!existsSync(join(root, "dist"))) rmSync(stamp, { force: true });
+  const dist = join(root, "dist");
+  if (!existsSync(join(dist, "main.js"))) rmSync(stamp, { force: true });
   step("gateway", stamp, inputs, () => {
-    rmSync(join(root, "dist"), { recursive: true, force: true });
+    for (const name of existsSync(dist) ? readdirSync(dist) : []) {
+      if (name !== "sdk") rmSync(join(dist, name), { recursive: true, force: true });
+    }
     run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "-p", "tsconfig.build.json"]);
   });
 }
 
+/** The browser client's bundles in dist/sdk, which /sdk/ serves. */
+export function buildWebcaster() {
+  const script = join("scripts", "webcaster-package.mjs");
+  const inputs = hashOf(["package.json", "package-lock.json", "ts/webcaster", script]);
+  const stamp = join(root, ".build", "webcaster-stamp");
+  if (!existsSync(join(root, "dist", "sdk"))) rmSync(stamp, { force: true });
+  step("browser client", stamp, inputs, () => run(process.execPath, [script, "--bundles", join(root, "dist", "sdk")]));
+}
+
 const isRustInput = (path) => /\.(rs|toml|lock)$/.test(path) && !/crates\/(fuzz|bench)\//.test(path);
-const isGatewayInput = (path) => !path.includes("ts/native/") && /\.(ts|mjs|json)$/.test(path);
+const isGatewayInput = (path) => !/ts\/(native|webcaster)\//.test(path) && /\.(ts|mjs|json)$/.test(path);
 
 function targetFolder() {
   return process.env.CARGO_TARGET_DIR ?? join(root, "target");

@@ -27,6 +27,7 @@ import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts
 import { envelope } from "./http/request/envelope.ts";
 import { rateLimit } from "./http/request/rate-limit.ts";
 import { boundedBody, clientAddresses, hasLeft, readApiKey } from "./http/request/request.ts";
+import { sdkRoutes } from "./http/sdk.ts";
 import { sessionRoutes } from "./http/sessions.ts";
 import { streamRoutes } from "./http/stream.ts";
 import { tokenRoutes } from "./http/tokens.ts";
@@ -116,6 +117,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", jwksRoutes({ ...deps, ...access }));
   app.route("/", whipRoutes({ ...deps, clientAddress }));
   app.route("/", whipSessionRoutes({ ...deps, clientAddress }));
+  app.route("/", sdkRoutes({ ...deps, ...access }));
   describeTheRest(app.openAPIRegistry);
   describeWhip(app.openAPIRegistry);
   let document: object | null = null;

@@ -1,6 +1,6 @@
 // Headless Chromium as a WebRTC broadcaster: fake devices, a moving noise clip as camera, the plain page as its site.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -36,10 +36,15 @@ export interface Chromium {
       readonly client?: string;
     },
   ): Promise<Broadcaster>;
+  /** Pages for whatever else a test does in this browser. */
+  readonly context: BrowserContext;
+  /** Stops every process of it, as a laptop's sleep does; the returned function wakes it. */
+  sleep(): () => void;
   close(): Promise<void>;
 }
 
-export async function startChromium(): Promise<Chromium> {
+/** `switches` are added to the command line. */
+export async function startChromium(switches: readonly string[] = []): Promise<Chromium> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-chromium-"));
   const clip = makeClip();
   const site = createServer((_, response) => {
@@ -62,9 +67,16 @@ export async function startChromium(): Promise<Chromium> {
       "--disable-component-update",
       "--disable-sync",
       "--no-first-run",
+      ...switches,
     ],
   });
   return {
+    context,
+    sleep() {
+      const group = -processGroupOf(folder);
+      process.kill(group, "SIGSTOP");
+      return () => process.kill(group, "SIGCONT");
+    },
     async open(whip, { keep, stereo, site: other, client } = {}) {
       const page = await context.newPage();
       const query = new URLSearchParams({
@@ -93,6 +105,22 @@ export async function startChromium(): Promise<Chromium> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Of the browser whose command line names the folder. */
+function processGroupOf(folder: string): number {
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+      if (!words.includes(`--user-data-dir=${folder}`) || words.some((word) => word.startsWith("--type="))) continue;
+      // proc(5): the fifth field, behind the name in parentheses.
+      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+      return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]);
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+  throw new Error("no such browser");
 }
 
 /** Made once per machine: the same clip for every test. */

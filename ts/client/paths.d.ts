@@ -1351,6 +1351,45 @@ export interface paths {
       };
     };
   };
+  "/sdk/manifest.json": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "application/json": {
+          /** Of the package */
+          version: string;
+          files: Record<string, {
+            /** Its address for ever */
+            url: string;
+            /** For the attribute of that name */
+            integrity: string;
+          }>;
+        } } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
+        429: { content: { "application/json": components["schemas"]["Error"] } };
+        500: { content: { "application/json": components["schemas"]["Error"] } };
+        503: { content: { "application/json": components["schemas"]["Error"] } };
+      };
+    };
+  };
+  "/sdk/{file}": {
+    get: {
+      parameters: {
+        path: {
+          /** Name of a file */
+          file: string;
+        };
+      };
+      responses: {
+        200: { content: { "text/javascript": string } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
+        404: { content: { "application/json": components["schemas"]["Error"] } };
+        429: { content: { "application/json": components["schemas"]["Error"] } };
+        500: { content: { "application/json": components["schemas"]["Error"] } };
+        503: { content: { "application/json": components["schemas"]["Error"] } };
+      };
+    };
+  };
   "/p/webrtc": {
     post: {
       parameters: {

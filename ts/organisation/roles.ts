@@ -92,6 +92,8 @@ export const ROUTES = {
   "GET /openapi.json": "anyone",
   "GET /docs": "anyone",
   "GET /docs/{file}": "anyone",
+  "GET /sdk/manifest.json": "anyone",
+  "GET /sdk/{file}": "anyone",
 } as const satisfies Readonly<Record<string, Action | "anyone">>;
 
 /** A method and a path as OpenAPI writes them. */

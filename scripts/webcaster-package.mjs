@@ -1,0 +1,108 @@
+// `node scripts/webcaster-package.mjs [FOLDER]`: the browser client as an npm package, headgate-webcaster: bundles,
+// declarations, README. Prints the .tgz that it made in FOLDER (default: .build). With `--bundles FOLDER` only the
+// bundles, as the build puts them into dist/sdk, from where /sdk/ serves them.
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { root, run } from "./build.mjs";
+import { pack } from "./client-package.mjs";
+
+const NAME = "headgate-webcaster";
+/** What the script makes of itself on `window`, and the name that pages of deployed v6 clients read. */
+const GLOBAL = "HeadgateWebcaster";
+const FORMER_GLOBAL = "WebcasterApiV6";
+/** Browsers of 2022 and later. */
+const TARGET = "es2022";
+/** Names of the two bundles: a module, and a script for pages without modules. */
+const MODULE = "webcaster.mjs";
+const SCRIPT = "webcaster.js";
+const README = `# ${NAME}
+
+Broadcast from a browser to Headgate: preview, devices, screen, mute, quality, reconnect, metrics. No dependencies.
+
+\`\`\`ts
+import { Webcaster } from "${NAME}";
+
+const webcaster = new Webcaster({
+  serverUrl: "https://headgate.example",
+  auth: { token: await (await fetch("/my-backend/web-token")).text() },
+  reconnect: true,
+});
+webcaster.onStateChange = (state) => console.log(state);
+webcaster.onError = (error) => console.log(error.code, error.message);
+await webcaster.setup();
+webcaster.startPreview("preview");
+await webcaster.startBroadcast();
+\`\`\`
+
+Without a bundler: \`<script src="https://headgate.example/sdk/${SCRIPT}"></script>\` and \`${GLOBAL}.Webcaster\`.
+Settings, states, errors and the web token: docs/broadcasting.md of Headgate.
+`;
+
+/** Writes both bundles, minified, into `folder`. */
+export async function bundleWebcaster(folder) {
+  const { build } = await import("rolldown");
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const legal = `/*! ${NAME} ${version}, Apache-2.0 */`;
+  const bundle = (file, output) =>
+    build({
+      input: join(root, "ts", "webcaster", "index.ts"),
+      platform: "browser",
+      transform: { target: TARGET, define: { PACKAGE_VERSION: JSON.stringify(version) } },
+      logLevel: "warn",
+      output: { file: join(folder, file), minify: true, banner: legal, ...output },
+    });
+  await bundle(MODULE, { format: "esm" });
+  await bundle(SCRIPT, {
+    format: "iife",
+    name: GLOBAL,
+    footer: `globalThis.${FORMER_GLOBAL}??=${GLOBAL};`,
+  });
+}
+
+/** Makes the package in `folder` and returns the path of its .tgz. */
+export async function packWebcaster(folder) {
+  const sources = join(root, "ts", "webcaster");
+  const built = join(folder, NAME);
+  rmSync(built, { recursive: true, force: true });
+  mkdirSync(built, { recursive: true });
+  await bundleWebcaster(built);
+  const declarations = [
+    "--declaration",
+    "--emitDeclarationOnly",
+    "--noEmit",
+    "false",
+    "--outDir",
+    join(built, "types"),
+  ];
+  run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "-p", sources, ...declarations]);
+  writeFileSync(join(built, "README.md"), README);
+  writeFileSync(join(built, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
+  return pack([built], folder)[0];
+}
+
+function manifest() {
+  const { version, license } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  return {
+    name: NAME,
+    version,
+    description: "Broadcast from a browser to Headgate by WebRTC (WHIP)",
+    license,
+    type: "module",
+    sideEffects: false,
+    exports: {
+      ".": { types: "./types/index.d.ts", default: `./${MODULE}` },
+      [`./${SCRIPT}`]: `./${SCRIPT}`,
+      "./package.json": "./package.json",
+    },
+    types: "./types/index.d.ts",
+    jsdelivr: `./${SCRIPT}`,
+    files: ["*.js", "*.mjs", "types"],
+  };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [option, folder] = process.argv.slice(2);
+  if (option === "--bundles") await bundleWebcaster(resolve(folder));
+  else console.log(await packWebcaster(resolve(option ?? join(root, ".build"))));
+}

@@ -1,0 +1,90 @@
+// A site of its own, by HTTPS, whose page loads the browser client from the service and is driven by the test.
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import type { Page } from "playwright-core";
+import type { Chromium } from "./chromium.ts";
+import { testCertificates } from "./customer.ts";
+
+/** What the page's Webcaster said so far. */
+export interface Said {
+  readonly states: readonly string[];
+  readonly reconnections: readonly string[];
+  readonly errors: readonly { readonly code: number; readonly message: string; readonly detail: string | null }[];
+  readonly metrics: readonly {
+    readonly liveSec: number;
+    readonly reconnects: number;
+    readonly isHidden: boolean;
+    readonly video: { readonly bitrateBps: number; readonly framesPerSecond: number; readonly height: number } | null;
+  }[];
+}
+
+export interface WebcasterPage {
+  readonly page: Page;
+  /** Runs an expression in the page, which may await; `webcaster`, `sdk` and `said` are there. */
+  run<T = unknown>(expression: string): Promise<T>;
+  said(): Promise<Said>;
+  state(): Promise<string>;
+}
+
+export interface WebcasterSite {
+  /** Opens a page with a Webcaster of this configuration. `prepared` runs before anything of the page. */
+  open(
+    service: string,
+    config: Readonly<Record<string, unknown>>,
+    options?: { readonly prepared?: string; readonly path?: string },
+  ): Promise<WebcasterPage>;
+  readonly origin: string;
+  close(): Promise<void>;
+}
+
+/** Addresses of the site: `/` is the page, `/no-camera` one that may not use the camera, all others are empty. */
+export async function serveWebcasterSite(chromium: Chromium): Promise<WebcasterSite> {
+  const { key, cert } = testCertificates();
+  const server = createServer({ key, cert }, (request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? "/", "https://site");
+    response.setHeader("content-type", "text/html; charset=utf-8");
+    if (pathname === "/no-camera") response.setHeader("permissions-policy", "camera=(), microphone=()");
+    response.end(pathname === "/empty" ? "<title>Empty</title>" : pageOf(searchParams.get("service") ?? ""));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const origin = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    origin,
+    async open(service, config, { prepared, path = "/" } = {}) {
+      const page = await chromium.context.newPage();
+      if (prepared !== undefined) await page.addInitScript(prepared);
+      await page.goto(`${origin}${path}?service=${encodeURIComponent(service)}`);
+      const run = <T>(expression: string) => page.evaluate(`(async () => (${expression}))()`) as Promise<T>;
+      await run(`begin(${JSON.stringify({ serverUrl: service, previewVideoElId: "preview", ...config })})`);
+      return {
+        page,
+        run,
+        said: () => run<Said>("said"),
+        state: () => run<string>("webcaster.state"),
+      };
+    },
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const pageOf = (service: string) => `<!doctype html>
+<meta charset="utf-8">
+<title>Broadcast</title>
+<video id="preview"></video>
+<script type="module">
+  const loading = import("${service}/sdk/webcaster.mjs");
+  window.said = { states: [], reconnections: [], errors: [], metrics: [] };
+  window.begin = async (config) => {
+    window.sdk = await loading;
+    const webcaster = new sdk.Webcaster(config);
+    webcaster.onStateChange = (state) => said.states.at(-1) === state || said.states.push(state);
+    webcaster.onReconnectionStateChange = (state) => said.reconnections.push(state);
+    webcaster.onMetrics = (metrics) => said.metrics.push(metrics);
+    webcaster.onError = ({ code, message, detail }) => said.errors.push({ code, message, detail });
+    window.webcaster = webcaster;
+  };
+</script>
+`;

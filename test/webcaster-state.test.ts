@@ -1,0 +1,127 @@
+// The pure parts of the browser client that decide: states, when it tries again, when the service counts as silent.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { ERRORS, WebcasterError } from "../ts/webcaster/pure/errors.ts";
+import { Heartbeat, SILENCE_LIMIT_MS } from "../ts/webcaster/pure/heartbeat.ts";
+import { HelperUtils } from "../ts/webcaster/pure/helper-utils.ts";
+import { delayBefore, RECONNECT_DEFAULT } from "../ts/webcaster/pure/reconnect.ts";
+import { isBroadcasting, next, type StateEvent, type WebcasterState } from "../ts/webcaster/pure/state.ts";
+
+describe("states", () => {
+  /** Where a row of events leads to; null as soon as one has no place. */
+  const walk = (...events: StateEvent[]) =>
+    events.reduce<WebcasterState | null>((state, event) => (state === null ? null : next(state, event)), "idle");
+
+  test.each<[story: string, events: StateEvent[], ends: WebcasterState | null]>([
+    ["a broadcast and its end", ["setup", "media_opened", "start", "connected", "stop", "stopped"], "ready"],
+    ["no camera", ["setup", "media_refused"], "idle"],
+    ["a refusal, and another try", ["setup", "media_opened", "start", "gave_up", "start", "connected"], "live"],
+    ["a short interruption", ["setup", "media_opened", "start", "connected", "interrupted", "connected"], "live"],
+    ["a loss", ["setup", "media_opened", "start", "connected", "interrupted", "lost", "connected"], "live"],
+    ["an end by the service", ["setup", "media_opened", "start", "connected", "lost", "gave_up"], "failed"],
+    ["a start without media", ["start"], null],
+    ["a start while it prepares", ["setup", "start"], null],
+    ["a second start", ["setup", "media_opened", "start", "start"], null],
+    ["a stop while nothing runs", ["setup", "media_opened", "stop"], null],
+    ["a stop while it reconnects", ["setup", "media_opened", "start", "connected", "lost", "stop", "stopped"], "ready"],
+  ])("%s", (_, events, ends) => expect(walk(...events)).toBe(ends));
+
+  const states: readonly WebcasterState[] = [
+    "idle",
+    "preparing",
+    "ready",
+    "connecting",
+    "live",
+    "recovering",
+    "reconnecting",
+    "stopping",
+    "failed",
+  ];
+  test.each(states)("from %s everything can be disposed of", (state) => expect(next(state, "dispose")).toBe("idle"));
+
+  test.each(states)("%s can be stopped if and only if it broadcasts and is not being stopped", (state) => {
+    expect(next(state, "stop") !== null).toBe(isBroadcasting(state) && state !== "stopping");
+  });
+});
+
+describe("trying again", () => {
+  test("begins after 2 s, grows to 15 s and ends after 10 tries", () => {
+    const delays = Array.from({ length: 11 }, (_, at) => delayBefore(at + 1, RECONNECT_DEFAULT));
+    expect(delays.slice(0, 5)).toEqual([2, 3, 4.5, 6.75, 10.125]);
+    expect(delays.slice(5)).toEqual([15, 15, 15, 15, 15, null]);
+  });
+
+  test("waits as long as the service asks", () => {
+    expect(delayBefore(1, RECONNECT_DEFAULT, 5)).toBe(5);
+    expect(delayBefore(1, RECONNECT_DEFAULT, 1)).toBe(2);
+  });
+
+  test("never waits less than the least or more than the most, whatever is configured", () => {
+    const seconds = fc.double({ min: 1, max: 3_600, noNaN: true });
+    fc.assert(
+      fc.property(seconds, seconds, fc.integer({ min: 1, max: 100 }), (minDelaySec, maxDelaySec, attempt) => {
+        const delay = delayBefore(attempt, { minDelaySec, maxDelaySec, maxRetries: 100 });
+        expect(delay).toBeGreaterThanOrEqual(minDelaySec);
+        expect(delay).toBeLessThanOrEqual(Math.max(minDelaySec, maxDelaySec));
+      }),
+    );
+  });
+});
+
+describe("the service's silence", () => {
+  test("counts from the last thing that was heard", () => {
+    const heartbeat = new Heartbeat();
+    expect(heartbeat.isSilent(1_000_000)).toBe(false);
+    expect(heartbeat.hear(100, 0)).toBe(true);
+    expect(heartbeat.hear(200, 1_000)).toBe(true);
+    expect(heartbeat.hear(200, 2_000)).toBe(false);
+    expect(heartbeat.isSilent(1_000 + SILENCE_LIMIT_MS)).toBe(false);
+    expect(heartbeat.isSilent(1_001 + SILENCE_LIMIT_MS)).toBe(true);
+  });
+
+  test("is over with a smaller count as well: another network path counts from 0", () => {
+    const heartbeat = new Heartbeat();
+    heartbeat.hear(5_000, 0);
+    expect(heartbeat.hear(0, 10_000)).toBe(false);
+    expect(heartbeat.hear(40, 10_500)).toBe(true);
+    expect(heartbeat.isSilent(11_000)).toBe(false);
+  });
+
+  test("is none after a sleep in which something was heard", () => {
+    const heartbeat = new Heartbeat();
+    heartbeat.hear(100, 0);
+    heartbeat.hear(160, 3_600_000);
+    expect(heartbeat.isSilent(3_600_000)).toBe(false);
+  });
+});
+
+describe("errors", () => {
+  test("have one number each, of the group that their first digit says", () => {
+    const codes = Object.values(ERRORS).map(([code]) => code);
+    expect(new Set(codes).size).toBe(codes.length);
+    expect(codes).toEqual([...codes].sort());
+    for (const code of codes) expect([1, 2, 3, 4, 5]).toContain(Math.floor(code / 1_000));
+  });
+
+  test("say in words what is known, and whether it helps to try again", () => {
+    const denied = new WebcasterError("denied", { detail: "Your subscription is over", status: 403 });
+    expect(String(denied)).toBe("WebcasterError 4001: The broadcast was not allowed: Your subscription is over");
+    expect(denied).toMatchObject({ reason: "denied", code: 4001, status: 403, isTransient: false });
+    expect(new WebcasterError("unreachable")).toMatchObject({ isTransient: true, detail: null });
+  });
+});
+
+test("units and lists are what their names say", () => {
+  expect([HelperUtils.kbps(128), HelperUtils.mbps(2), HelperUtils.msToSecs(1_500)]).toEqual([128_000, 2_000_000, 1.5]);
+  const people = [{ age: 3 }, { age: 1 }, { age: 2 }];
+  const age = (person: { age: number }) => person.age;
+  expect(HelperUtils.minBy(people, age)).toBe(people[1]);
+  expect(HelperUtils.maxBy(people, age)).toBe(people[0]);
+  expect(HelperUtils.meanBy(people, age)).toBe(2);
+  expect(HelperUtils.minBy([], age)).toBeUndefined();
+  expect([HelperUtils.orNull(undefined), HelperUtils.orZero(Number.NaN), HelperUtils.isEmpty({})]).toEqual([
+    null,
+    0,
+    true,
+  ]);
+});

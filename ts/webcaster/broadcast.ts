@@ -1,0 +1,242 @@
+// One broadcast from `startBroadcast` to its end: connected, watched, resumed by ICE restart, made anew when it was lost.
+// Media belongs to media-input.ts, the public face is webcaster.ts.
+
+import { pause } from "./pause.ts";
+import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
+import { Heartbeat } from "./pure/heartbeat.ts";
+import { type Metrics, metricsOf, type Reading, readingOf, receivedCount, type Stats } from "./pure/metrics.ts";
+import { delayBefore, type ReconnectConfig } from "./pure/reconnect.ts";
+import type { StateEvent, WebcasterState } from "./pure/state.ts";
+import { Upstream, type UpstreamOptions, type UpstreamQuality } from "./upstream.ts";
+
+const METRICS_EVERY_MS = 1_000;
+/** How long the same session is being resumed before a new one is made, milliseconds. */
+const RECOVERY_LIMIT_MS = 10_000;
+/** Between two looks whether it is back. */
+const RECOVERY_STEP_MS = 250;
+/** Between two ICE restarts; the service takes one in 2 s. */
+const RESTART_PAUSE_MS = 3_000;
+/** After a restart that did not reach the service. */
+const RESTART_RETRY_MS = 750;
+
+/** `reconnecting` while a lost broadcast is tried again, `failed` when that was given up. */
+export type ReconnectionState = "idle" | "reconnecting" | "failed";
+
+/** What a broadcast needs of the Webcaster. */
+export interface BroadcastHost {
+  readonly state: WebcasterState;
+  /** Everything to connect with, as it is now. */
+  options(): Omit<UpstreamOptions, "signal">;
+  go(event: StateEvent): void;
+  onConnectionState(state: RTCPeerConnectionState): void;
+  onChange(): void;
+  onReconnectionState(state: ReconnectionState): void;
+  onMetrics(metrics: Metrics): void;
+  onError(error: WebcasterError): void;
+}
+
+export class Broadcast {
+  readonly #host: BroadcastHost;
+  readonly #reconnect: Required<ReconnectConfig> | null;
+  /** Aborted at the end, whatever the reason. */
+  readonly #over = new AbortController();
+  /** Aborted to try again before the pause is over. */
+  #awake = new AbortController();
+  #upstream: Upstream | null = null;
+  #heartbeat = new Heartbeat();
+  /** Whether the newest reading had something new of the service. */
+  #isHeard = false;
+  /** What the next metrics are compared with. */
+  #reading: Reading | null = null;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #liveSinceMs = 0;
+  #reconnects = 0;
+
+  constructor(host: BroadcastHost, reconnect: Required<ReconnectConfig> | null) {
+    this.#host = host;
+    this.#reconnect = reconnect;
+  }
+
+  get upstream(): Upstream | null {
+    return this.#upstream;
+  }
+
+  /** Connects for the first time; a failure is final. */
+  async start(): Promise<void> {
+    try {
+      await this.#connect();
+    } catch (error) {
+      if (this.#over.signal.aborted) throw new WebcasterError("stopped", { cause: error });
+      this.drop();
+      this.#host.go("gave_up");
+      throw error;
+    }
+    this.#liveSinceMs = Date.now();
+    this.#timer = setInterval(() => void this.look(), METRICS_EVERY_MS);
+    this.#host.go("connected");
+  }
+
+  /** Ends it; resolves when the service knows, or cannot be reached. */
+  async stop(): Promise<void> {
+    // A service that cannot be reached now notices the closed connection.
+    await this.#end()
+      ?.close()
+      .catch(() => {});
+  }
+
+  /** Ends it at once, for a page that is being left. */
+  drop(): void {
+    this.#end()?.drop();
+  }
+
+  setQuality(quality: UpstreamQuality): Promise<void> {
+    return this.#upstream?.setQuality(quality) ?? Promise.resolve();
+  }
+
+  /** The network is back: what waits tries now. */
+  wake(): void {
+    this.#awake.abort();
+    this.#awake = new AbortController();
+    void this.look();
+  }
+
+  /** Reads the statistics: reports metrics, and notices when the service is not heard any more. */
+  async look(): Promise<void> {
+    const upstream = this.#upstream;
+    const reading = upstream && (await this.#read(upstream));
+    if (reading === null) return;
+    const about = {
+      state: this.#host.state,
+      liveSec: Math.round((Date.now() - this.#liveSinceMs) / 1_000),
+      reconnects: this.#reconnects,
+      isHidden: document.hidden,
+    };
+    this.#host.onMetrics(metricsOf(this.#reading, reading, about));
+    this.#reading = reading;
+    if (this.#heartbeat.isSilent(Date.now())) this.#interrupted(upstream);
+  }
+
+  /** The statistics now, or null when this is not the connection any more. */
+  async #read(upstream: Upstream): Promise<Reading | null> {
+    const report = await upstream.connection.getStats().catch(() => null);
+    if (report === null || upstream !== this.#upstream) return null;
+    const reading = readingOf(report.values() as Iterable<Stats>);
+    this.#isHeard = this.#heartbeat.hear(receivedCount(reading), Date.now());
+    return reading;
+  }
+
+  async #connect(): Promise<void> {
+    const { signal } = this.#over;
+    const upstream = await Upstream.open(
+      { ...this.#host.options(), signal },
+      {
+        onConnectionState: (state) => this.#host.onConnectionState(state),
+        onChange: () => this.#host.onChange(),
+        onInterrupted: () => this.#interrupted(this.#upstream),
+        onEnded: () => this.#lost(new WebcasterError("ended_by_service")),
+      },
+    );
+    if (signal.aborted) {
+      upstream.drop();
+      throw new WebcasterError("stopped");
+    }
+    // What the page changed meanwhile.
+    await upstream.refresh(this.#host.options());
+    this.#upstream = upstream;
+    this.#heartbeat = new Heartbeat();
+    this.#reading = null;
+    void this.#read(upstream).then((reading) => {
+      this.#reading ??= reading;
+    });
+  }
+
+  #interrupted(upstream: Upstream | null): void {
+    if (upstream === null || upstream !== this.#upstream || this.#host.state !== "live") return;
+    this.#host.go("interrupted");
+    void this.#recover(upstream);
+  }
+
+  /** Resumes the same session: it comes back by itself, or by an ICE restart over another network path. */
+  async #recover(upstream: Upstream): Promise<void> {
+    const untilMs = Date.now() + RECOVERY_LIMIT_MS;
+    let restartAtMs = 0;
+    const isOurs = () => upstream === this.#upstream && this.#host.state === "recovering";
+    while (isOurs()) {
+      if ((await this.#read(upstream)) !== null && this.#isHeard && upstream.hasPath) break;
+      if (Date.now() > untilMs) return this.#lost(new WebcasterError("connection_lost"));
+      if (Date.now() >= restartAtMs) {
+        restartAtMs = Date.now() + RESTART_PAUSE_MS;
+        try {
+          await upstream.restartIce();
+        } catch (error) {
+          if (!isOurs()) return;
+          // The service runs and does not know the session: it has ended there.
+          if (statusOf(error) === 404) return this.#lost(new WebcasterError("ended_by_service"));
+          restartAtMs = Date.now() + RESTART_RETRY_MS;
+        }
+      }
+      await pause(RECOVERY_STEP_MS, this.#over.signal);
+    }
+    if (isOurs()) this.#host.go("connected");
+  }
+
+  /** This session is over. */
+  #lost(error: WebcasterError): void {
+    const upstream = this.#upstream;
+    if (upstream === null) return;
+    this.#upstream = null;
+    upstream.drop();
+    if (this.#reconnect === null) {
+      this.#giveUp(error);
+      return;
+    }
+    this.#host.go("lost");
+    this.#host.onReconnectionState("reconnecting");
+    void this.#tryAgain(this.#reconnect, error);
+  }
+
+  async #tryAgain(config: Required<ReconnectConfig>, first: WebcasterError): Promise<void> {
+    let error = first;
+    for (let attempt = 1; ; attempt += 1) {
+      const delaySec = delayBefore(attempt, config, error.retryAfterSec);
+      if (delaySec === null) {
+        return this.#giveUp(new WebcasterError("reconnect_failed", { detail: error.message, cause: error }));
+      }
+      await pause(delaySec * 1_000, AbortSignal.any([this.#over.signal, this.#awake.signal]));
+      if (this.#over.signal.aborted) return;
+      try {
+        await this.#connect();
+        break;
+      } catch (thrown) {
+        if (this.#over.signal.aborted) return;
+        error = asWebcasterError(thrown, "connection_refused");
+        // Nobody helps by asking again what was refused.
+        if (!error.isTransient) return this.#giveUp(error);
+      }
+    }
+    this.#reconnects += 1;
+    this.#host.go("connected");
+    this.#host.onReconnectionState("idle");
+  }
+
+  #giveUp(error: WebcasterError): void {
+    const wasReconnecting = this.#host.state === "reconnecting";
+    this.drop();
+    this.#host.go("gave_up");
+    if (wasReconnecting) this.#host.onReconnectionState("failed");
+    this.#host.onError(error);
+  }
+
+  /** Nothing happens any more; gives the connection that is left to close. */
+  #end(): Upstream | null {
+    this.#over.abort();
+    clearInterval(this.#timer);
+    const upstream = this.#upstream;
+    this.#upstream = null;
+    return upstream;
+  }
+}
+
+function statusOf(error: unknown): number | null {
+  return error instanceof WebcasterError ? error.status : null;
+}

@@ -1,0 +1,200 @@
+// The media of a Webcaster: which tracks are sent and shown, who made them, muted or not, and what takes the place of
+// one that ends. Not the connection: who sends is told by `send`.
+import { constraintsOf, openDevices, openScreen } from "./capture.ts";
+import type { MutedConfig, ResultConfig, TrackKind } from "./config.ts";
+import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
+
+export interface MediaInputHost {
+  /** Has another track sent from now on; null sends nothing. */
+  send(kind: TrackKind, track: MediaStreamTrack | null): Promise<void>;
+  reportError(error: WebcasterError): void;
+}
+
+export class MediaInput {
+  /** What is sent, and shown in previews: its tracks are exchanged, the stream stays. */
+  readonly stream = new MediaStream();
+  readonly #host: MediaInputHost;
+  readonly #config: ResultConfig["inputCfg"];
+  #muted: Required<MutedConfig>;
+  /** Tracks that were opened here, and are stopped here. */
+  readonly #ours = new Set<MediaStreamTrack>();
+  readonly #current: Record<TrackKind, MediaStreamTrack | null> = { audio: null, video: null };
+  /** What was sent before the screen, running on so that it is back at once. */
+  #behindScreen: MediaStreamTrack | null = null;
+  #screen: MediaStreamTrack | null = null;
+  /** Kinds whose device is gone; the next device that is connected takes its place. */
+  readonly #missing = new Set<TrackKind>();
+  #isDisposed = false;
+
+  constructor(host: MediaInputHost, config: ResultConfig["inputCfg"], muted: Required<MutedConfig>) {
+    this.#host = host;
+    this.#config = config;
+    this.#muted = muted;
+  }
+
+  /** Opens what is configured, or takes the page's own stream. */
+  async open(): Promise<void> {
+    const given = this.#config.mediaStream;
+    const media = given ?? (await openDevices(constraintsOf(this.#config.mediaStreamCfg)));
+    if (this.#isDisposed) {
+      if (given === null) for (const track of media.getTracks()) track.stop();
+      return;
+    }
+    for (const track of [media.getAudioTracks()[0], media.getVideoTracks()[0]]) {
+      if (track !== undefined) await this.#use(track, given === null);
+    }
+    navigator.mediaDevices?.addEventListener("devicechange", this.#onDeviceChange);
+  }
+
+  track(kind: TrackKind): MediaStreamTrack | null {
+    return this.#current[kind];
+  }
+
+  isMuted(): Required<MutedConfig> {
+    return this.#muted;
+  }
+
+  setMuted(muted: Required<MutedConfig>): void {
+    this.#muted = muted;
+    for (const track of this.stream.getTracks()) track.enabled = !muted[kindOf(track)];
+  }
+
+  /** Sends a track of the page's own from now on; it stays the page's to stop. */
+  async setTrack(track: MediaStreamTrack): Promise<void> {
+    const shared = kindOf(track) === "video" ? this.#screen : null;
+    await this.#use(track, false);
+    if (shared !== null) this.#forgetScreen();
+  }
+
+  /** Sends another camera or microphone from now on. */
+  async setDevice(kind: TrackKind, deviceId: string | null): Promise<void> {
+    const { audio, video } = constraintsOf({
+      ...this.#config.mediaStreamCfg,
+      audioVideoOnly: kind,
+      ...(deviceId === null ? {} : { [`${kind}DeviceId`]: deviceId }),
+    });
+    const media = await openDevices(kind === "audio" ? { audio: audio ?? true } : { video: video ?? true });
+    const [track] = media.getTracks();
+    if (track === undefined) throw new WebcasterError("device_missing");
+    if (this.#isDisposed) {
+      track.stop();
+      return;
+    }
+    if (kind === "video" && this.#screen !== null) {
+      // It waits behind the screen.
+      this.#release(this.#behindScreen);
+      this.#ours.add(track);
+      this.#behindScreen = track;
+    } else {
+      await this.#use(track, true);
+    }
+    this.#missing.delete(kind);
+  }
+
+  get isScreenShared(): boolean {
+    return this.#screen !== null;
+  }
+
+  /** Sends the screen from now on. The camera runs on, and is sent again when the sharing ends, by whomever. */
+  async startScreenShare(options: DisplayMediaStreamOptions): Promise<void> {
+    const media = await openScreen({ ...options, audio: false });
+    const [track] = media.getVideoTracks();
+    if (track === undefined) throw new WebcasterError("screen_denied");
+    const camera = this.#screen === null ? this.#current.video : this.#behindScreen;
+    const former = this.#screen;
+    this.#behindScreen = camera;
+    this.#screen = track;
+    try {
+      await this.#use(track, true);
+    } catch (error) {
+      this.#screen = former;
+      this.#release(track);
+      throw error;
+    }
+    this.#release(former);
+  }
+
+  async stopScreenShare(): Promise<void> {
+    if (this.#screen === null) return;
+    const camera = this.#behindScreen;
+    const screen = this.#screen;
+    this.#screen = null;
+    this.#behindScreen = null;
+    if (camera?.readyState === "live") await this.#use(camera, this.#ours.has(camera));
+    else await this.setDevice("video", null);
+    this.#release(screen);
+  }
+
+  /** Stops the tracks that were opened here, and with `isWhole` the page's own too. */
+  dispose(isWhole: boolean): void {
+    this.#isDisposed = true;
+    navigator.mediaDevices?.removeEventListener("devicechange", this.#onDeviceChange);
+    const tracks = [...this.#ours, ...(isWhole ? this.stream.getTracks() : [])];
+    for (const track of this.stream.getTracks()) {
+      track.onended = null;
+      this.stream.removeTrack(track);
+    }
+    for (const track of tracks) track.stop();
+    this.#ours.clear();
+  }
+
+  async #use(track: MediaStreamTrack, isOurs: boolean): Promise<void> {
+    const kind = kindOf(track);
+    const former = this.#current[kind];
+    track.enabled = !this.#muted[kind];
+    await this.#host.send(kind, track);
+    if (isOurs) this.#ours.add(track);
+    this.#current[kind] = track;
+    track.onended = () => void this.#onEnded(track).catch(() => {});
+    if (former === track) return;
+    if (former !== null) this.stream.removeTrack(former);
+    this.stream.addTrack(track);
+    if (former !== this.#behindScreen) this.#release(former);
+  }
+
+  #release(track: MediaStreamTrack | null): void {
+    if (track === null || track === this.#current[kindOf(track)]) return;
+    track.onended = null;
+    if (this.#ours.delete(track)) track.stop();
+  }
+
+  #forgetScreen(): void {
+    const [screen, camera] = [this.#screen, this.#behindScreen];
+    this.#screen = null;
+    this.#behindScreen = null;
+    this.#release(screen);
+    this.#release(camera);
+  }
+
+  /** The browser ended a track: the sharing was stopped in the browser's bar, or a device is gone. */
+  async #onEnded(track: MediaStreamTrack): Promise<void> {
+    if (this.#isDisposed) return;
+    if (track === this.#screen) return await this.#orReport(() => this.stopScreenShare());
+    const kind = kindOf(track);
+    if (track !== this.#current[kind]) return;
+    const isOurs = this.#ours.has(track);
+    this.#host.reportError(new WebcasterError("device_lost", { detail: track.label || kind }));
+    if (!isOurs) return;
+    this.#missing.add(kind);
+    await this.#replaceMissing();
+  }
+
+  readonly #onDeviceChange = () => void this.#replaceMissing();
+
+  /** Another device of the kind takes the place of one that is gone; if there is none, the next that is connected. */
+  async #replaceMissing(): Promise<void> {
+    for (const kind of [...this.#missing]) await this.setDevice(kind, null).catch(() => {});
+  }
+
+  async #orReport(act: () => Promise<void>): Promise<void> {
+    try {
+      await act();
+    } catch (error) {
+      this.#host.reportError(asWebcasterError(error, "device_lost"));
+    }
+  }
+}
+
+function kindOf(track: MediaStreamTrack): TrackKind {
+  return track.kind === "audio" ? "audio" : "video";
+}

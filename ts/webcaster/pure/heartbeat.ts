@@ -1,0 +1,24 @@
+// Whether the service is still heard. A browser takes up to 15 s to say that a connection failed; the service answers
+// several times a second while media flows, so that its silence shows sooner. Pure.
+
+/** Silence after which a connection counts as interrupted, milliseconds. */
+export const SILENCE_LIMIT_MS = 2_500;
+
+export class Heartbeat {
+  #count: number | null = null;
+  #heardAtMs = 0;
+
+  /** Takes a reading (`receivedCount`) at a time in milliseconds; true when something new was heard. A smaller count is
+   *  that of another network path, which counts from 0. */
+  hear(count: number, nowMs: number): boolean {
+    const isNew = this.#count === null || (count !== this.#count && count > 0);
+    if (isNew) this.#heardAtMs = nowMs;
+    this.#count = count;
+    return isNew;
+  }
+
+  /** Whether nothing has been heard for too long. */
+  isSilent(nowMs: number): boolean {
+    return this.#count !== null && nowMs - this.#heardAtMs > SILENCE_LIMIT_MS;
+  }
+}

@@ -1,0 +1,39 @@
+// The service's refusals (RFC 9457 problem documents, docs/whip.md) as errors of this package. Pure.
+import { type ErrorName, WebcasterError } from "./errors.ts";
+
+/** By HTTP status; other 4xx are `request_refused`, other 5xx `service_failed`. */
+const BY_STATUS: Readonly<Record<number, ErrorName>> = {
+  401: "token_refused",
+  403: "denied",
+  404: "stream_unknown",
+  409: "stream_taken",
+  429: "too_many_requests",
+  503: "service_busy",
+  504: "customer_silent",
+};
+
+/** What a status means that is no success, with the document's own words when the body is one.
+ *  `retryAfter` is the header's value: seconds or null. */
+export function refusal(status: number, body: string, retryAfter: string | null): WebcasterError {
+  const document = documentOf(body);
+  const seconds = Number(retryAfter ?? Number.NaN);
+  return new WebcasterError(BY_STATUS[status] ?? (status < 500 ? "request_refused" : "service_failed"), {
+    status,
+    detail: textOf(document.detail) ?? textOf(document.title) ?? `HTTP status ${status}`,
+    problem: textOf(document.code),
+    retryAfterSec: Number.isFinite(seconds) ? seconds : null,
+  });
+}
+
+function documentOf(body: string): Readonly<Record<string, unknown>> {
+  try {
+    const document: unknown = JSON.parse(body);
+    return typeof document === "object" && document !== null ? { ...document } : {};
+  } catch {
+    return {};
+  }
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === "string" && value !== "" ? value : null;
+}

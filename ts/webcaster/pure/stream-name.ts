@@ -1,0 +1,49 @@
+// Stream names with custom arguments, and the URL that an offer is posted to. Pure.
+
+/** What the customer's webhook is told, as `key=value`. */
+export type CustomArguments = Readonly<Record<string, string | number | boolean>>;
+
+/**
+ * A stream name with custom arguments (`Ab1Cd-9XyZ0?passcode=s3cret`), escaped as a whole for `Config.streamName`.
+ *
+ * Why this is the page's to call: the stream name is itself one parameter of the WHIP URL, so an unescaped `?`, `&` or
+ * `=` in it would start parameters of that URL instead, and the customer's webhook would never see them. The package
+ * passes `streamName` on unchanged: it cannot know whether a `%3F` in it was escaped by you or belongs to the name.
+ *
+ * Arguments given as an object are escaped as form fields first, so that any value arrives as it was.
+ */
+export function encodeStreamName(name: string, customArguments: CustomArguments = {}): string {
+  const fields = Object.entries(customArguments).map(
+    ([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`,
+  );
+  const joint = name.includes("?") ? "&" : "?";
+  return encodeURIComponent(fields.length === 0 ? name : `${name}${joint}${fields.join("&")}`);
+}
+
+/** Where the WHIP endpoint of a service is. */
+const WHIP_PATH = "/p/webrtc";
+
+export interface EndpointParts {
+  /** `https://host` or the endpoint itself; may carry a query, as a stream record's `ingest.whip.url` does. */
+  readonly serverUrl: string;
+  readonly streamName: string | null;
+  readonly ingestUrl: string | null;
+  /** Bits per second. */
+  readonly transcodeAudioBitrateBps: number | null;
+  readonly isStereo: boolean;
+}
+
+/** The URL that offers are posted to. The stream name goes in as it is. */
+export function endpointUrl(parts: EndpointParts): string {
+  const [base = "", query = ""] = parts.serverUrl.split(/\?(.*)/s);
+  const whole = new URL(base).pathname === "/" ? `${base.replace(/\/$/, "")}${WHIP_PATH}` : base;
+  const { streamName, ingestUrl, transcodeAudioBitrateBps: bitrate, isStereo } = parts;
+  const parameters = [
+    query,
+    streamName === null ? "" : `stream_name=${streamName}`,
+    ingestUrl === null ? "" : `stream_url=${encodeURIComponent(ingestUrl)}`,
+    bitrate === null ? "" : `audio_bitrate=${Math.round(bitrate)}`,
+    isStereo ? "stereo=1" : "",
+  ].filter((part) => part !== "");
+  return parameters.length === 0 ? whole : `${whole}?${parameters.join("&")}`;
+}

@@ -1,0 +1,251 @@
+// One connection to the service: a WHIP session and its RTCPeerConnection, which sends one audio and one video track at
+// most. It reports what happens to it and decides nothing: what follows is broadcast.ts.
+import type { TrackKind } from "./config.ts";
+import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
+import { hasCodec, renewedAnswer, restartFragment } from "./pure/sdp.ts";
+import { WhipSession } from "./whip-session.ts";
+
+/** From the answer to the first media, milliseconds: the service gives up after 10 s. */
+const CONNECT_LIMIT_MS = 12_000;
+
+/** What is sent at most; whatever is changed while live applies at once. */
+export interface UpstreamQuality {
+  /** Bits per second. */
+  readonly maxVideoBitrateBps: number;
+  /** Frames per second. */
+  readonly maxEncodingFramerate: number;
+  /** 2 halves width and height; 1 sends the camera's own size. */
+  readonly scaleResolutionDownBy: number;
+  /** Bits per second; null leaves it to the browser. */
+  readonly maxAudioBitrateBps: number | null;
+}
+
+export interface UpstreamOptions {
+  readonly endpoint: string;
+  readonly token: string | null;
+  readonly stream: MediaStream;
+  readonly quality: UpstreamQuality;
+  /** Gives the attempt up. */
+  readonly signal: AbortSignal;
+}
+
+export interface UpstreamEvents {
+  onConnectionState(state: RTCPeerConnectionState): void;
+  /** Anything else of the connection changed. */
+  onChange(): void;
+  /** The network path does not work; it may come back, or an ICE restart finds another. */
+  onInterrupted(): void;
+  /** The service closed the connection. */
+  onEnded(): void;
+}
+
+export class Upstream {
+  readonly connection: RTCPeerConnection;
+  readonly #events: UpstreamEvents;
+  readonly #senders: Partial<Record<TrackKind, RTCRtpSender>> = {};
+  #session: WhipSession | null = null;
+  #isConnected = false;
+  #isClosed = false;
+
+  private constructor(events: UpstreamEvents) {
+    this.connection = newConnection();
+    this.#events = events;
+  }
+
+  /** Connects, or throws a WebcasterError and leaves nothing behind. */
+  static async open(options: UpstreamOptions, events: UpstreamEvents): Promise<Upstream> {
+    const upstream = new Upstream(events);
+    try {
+      await upstream.#open(options);
+      return upstream;
+    } catch (error) {
+      upstream.drop();
+      throw asWebcasterError(error, "connection_refused");
+    }
+  }
+
+  async #open({ endpoint, token, stream, quality, signal }: UpstreamOptions): Promise<void> {
+    const { connection } = this;
+    connection.onconnectionstatechange = () => this.#onConnectionState();
+    connection.oniceconnectionstatechange = () => this.#events.onChange();
+    connection.onicegatheringstatechange = () => this.#events.onChange();
+    for (const track of stream.getTracks()) {
+      const transceiver = connection.addTransceiver(track, {
+        direction: "sendonly",
+        streams: [stream],
+        sendEncodings: [encodingOf(track.kind as TrackKind, quality)],
+      });
+      this.#senders[track.kind as TrackKind] = transceiver.sender;
+      preferOurCodec(transceiver, track.kind);
+    }
+    await keepResolution(this.#senders.video);
+    const offer = await connection.createOffer();
+    checkCodecs(offer.sdp ?? "", this.#senders);
+    // Posted before it is applied: the ICE servers of the answer count from the first candidate on.
+    const { session, answer, iceServers } = await WhipSession.open(endpoint, token, offer.sdp ?? "", signal);
+    this.#session = session;
+    if (iceServers.length > 0)
+      connection.setConfiguration({ ...connection.getConfiguration(), iceServers: [...iceServers] });
+    await connection.setLocalDescription(offer);
+    await connection.setRemoteDescription({ type: "answer", sdp: answer });
+    this.#watchTransport();
+    await this.#connected(signal);
+    this.#isConnected = true;
+  }
+
+  /** `https://…/p/webrtc/…`; whoever has it can end the broadcast. */
+  get session(): WhipSession | null {
+    return this.#session;
+  }
+
+  /** Whether ICE has a path now. */
+  get hasPath(): boolean {
+    return ["connected", "completed"].includes(this.connection.iceConnectionState);
+  }
+
+  /** Looks for another network path within the same session (RFC 9725 4.3.3). */
+  async restartIce(): Promise<void> {
+    const { connection } = this;
+    const answer = connection.remoteDescription?.sdp ?? "";
+    await connection.setLocalDescription(await connection.createOffer({ iceRestart: true }));
+    try {
+      const fragment = await this.#session?.restart(restartFragment(connection.localDescription?.sdp ?? ""));
+      await connection.setRemoteDescription({ type: "answer", sdp: renewedAnswer(answer, fragment ?? "") });
+    } catch (error) {
+      // What was agreed before goes on.
+      if (!this.#isClosed) await connection.setLocalDescription({ type: "rollback" }).catch(() => {});
+      throw asWebcasterError(error, "connection_refused");
+    }
+  }
+
+  async setQuality(quality: UpstreamQuality): Promise<void> {
+    for (const kind of ["audio", "video"] as const) {
+      const sender = this.#senders[kind];
+      if (sender === undefined) continue;
+      const parameters = sender.getParameters();
+      const [encoding] = parameters.encodings;
+      if (encoding === undefined) continue;
+      delete encoding.maxBitrate;
+      Object.assign(encoding, encodingOf(kind, quality));
+      await sender.setParameters(parameters);
+    }
+  }
+
+  /** Sends what is in the stream now, at the quality of now. */
+  async refresh({ stream, quality }: Pick<UpstreamOptions, "stream" | "quality">): Promise<void> {
+    for (const track of stream.getTracks()) {
+      const sender = this.#senders[track.kind as TrackKind];
+      if (sender !== undefined && sender.track !== track) await sender.replaceTrack(track);
+    }
+    await this.setQuality(quality);
+  }
+
+  async send(kind: TrackKind, track: MediaStreamTrack | null): Promise<void> {
+    const sender = this.#senders[kind];
+    if (sender === undefined) {
+      throw new WebcasterError("wrong_state", { detail: `this broadcast began without ${kind}` });
+    }
+    await sender.replaceTrack(track);
+  }
+
+  /** Ends the session, then the connection: a connection that is closed first would end the session as well, and the
+   *  request would find none. Resolves when the service has answered. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    try {
+      await this.#session?.end();
+    } finally {
+      this.connection.close();
+    }
+  }
+
+  /** The same for a page that is being left, or for a connection that is lost: waits for nothing. */
+  drop(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    // It outlives the page.
+    void this.#session?.end().catch(() => {});
+    this.connection.close();
+  }
+
+  #onConnectionState(): void {
+    if (this.#isClosed) return;
+    const { connectionState } = this.connection;
+    this.#events.onConnectionState(connectionState);
+    if (this.#isConnected && ["disconnected", "failed"].includes(connectionState)) this.#events.onInterrupted();
+  }
+
+  /** A service that ends a session says so by DTLS, which shows here at once, and in `connectionState` much later. */
+  #watchTransport(): void {
+    const transport = Object.values(this.#senders)[0]?.transport;
+    transport?.addEventListener("statechange", () => {
+      if (!this.#isClosed && this.#isConnected && transport.state === "closed") this.#events.onEnded();
+    });
+  }
+
+  #connected(signal: AbortSignal): Promise<void> {
+    const { connection } = this;
+    return new Promise((resolve, reject) => {
+      const give = (error: WebcasterError | null) => {
+        clearTimeout(timer);
+        connection.removeEventListener("connectionstatechange", check);
+        signal.removeEventListener("abort", check);
+        if (error === null) resolve();
+        else reject(error);
+      };
+      const check = () => {
+        if (signal.aborted) give(new WebcasterError("stopped"));
+        else if (connection.connectionState === "connected") give(null);
+        else if (connection.connectionState === "failed") give(new WebcasterError("no_media_path"));
+      };
+      const timer = setTimeout(() => give(new WebcasterError("no_media_path")), CONNECT_LIMIT_MS);
+      connection.addEventListener("connectionstatechange", check);
+      signal.addEventListener("abort", check);
+      check();
+    });
+  }
+}
+
+function newConnection(): RTCPeerConnection {
+  if (typeof RTCPeerConnection !== "function") throw new WebcasterError("webrtc_missing");
+  return new RTCPeerConnection({ bundlePolicy: "max-bundle" });
+}
+
+function encodingOf(kind: TrackKind, quality: UpstreamQuality): RTCRtpEncodingParameters {
+  if (kind === "audio") return quality.maxAudioBitrateBps === null ? {} : { maxBitrate: quality.maxAudioBitrateBps };
+  return {
+    maxBitrate: quality.maxVideoBitrateBps,
+    maxFramerate: quality.maxEncodingFramerate,
+    scaleResolutionDownBy: quality.scaleResolutionDownBy,
+  };
+}
+
+/** Offers H.264 or Opus alone, with retransmission. A browser that does not take the preference offers all it has, and
+ *  the service chooses the same. */
+function preferOurCodec(transceiver: RTCRtpTransceiver, kind: string): void {
+  const wanted = kind === "audio" ? /^audio\/opus$/i : /^video\/(H264|rtx)$/i;
+  const codecs = RTCRtpSender.getCapabilities?.(kind)?.codecs.filter(({ mimeType }) => wanted.test(mimeType)) ?? [];
+  // Mode 1 carries frames of any size (RFC 6184 5.4).
+  const isMode1 = ({ sdpFmtpLine = "" }: RTCRtpCodec) => sdpFmtpLine.includes("packetization-mode=1");
+  codecs.sort((a, b) => Number(isMode1(b)) - Number(isMode1(a)));
+  if (codecs.length === 0) return;
+  try {
+    transceiver.setCodecPreferences(codecs);
+  } catch {
+    // An old browser: what it offers is checked in any case.
+  }
+}
+
+function checkCodecs(offer: string, { audio, video }: Partial<Record<TrackKind, RTCRtpSender>>): void {
+  if (video !== undefined && !hasCodec(offer, "H264")) throw new WebcasterError("h264_missing");
+  if (audio !== undefined && !hasCodec(offer, "opus")) throw new WebcasterError("opus_missing");
+}
+
+/** Full size from the first frame on: a browser that adapts would begin small and grow over seconds. */
+async function keepResolution(sender: RTCRtpSender | undefined): Promise<void> {
+  if (sender === undefined) return;
+  const parameters = Object.assign(sender.getParameters(), { degradationPreference: "maintain-resolution" });
+  // A browser that does not know the preference broadcasts all the same.
+  await sender.setParameters(parameters).catch(() => {});
+}

@@ -1,0 +1,86 @@
+// WHIP as the client speaks it (RFC 9725): offer, ICE restart, metadata, end. Every request has a time limit; what the
+// service refuses becomes an error with the service's own words.
+import { WebcasterError } from "./pure/errors.ts";
+import { refusal } from "./pure/problem.ts";
+import { type IceServer, iceServersOf } from "./pure/sdp.ts";
+
+/** For an offer: the customer is asked meanwhile, for up to 10 s. */
+const OFFER_LIMIT_MS = 15_000;
+/** For whatever else is asked of a session. */
+const REQUEST_LIMIT_MS = 3_000;
+const FRAGMENT_TYPE = "application/trickle-ice-sdpfrag";
+
+/** What handles a metadata message at the other end. */
+export type MetadataHandlerName = "onMetaData" | "onCuePoint";
+
+export interface WhipAnswer {
+  readonly session: WhipSession;
+  readonly answer: string;
+  readonly iceServers: readonly IceServer[];
+}
+
+export class WhipSession {
+  /** The session's URL: whoever has it can end the session. */
+  readonly url: string;
+
+  constructor(url: string) {
+    this.url = url;
+  }
+
+  /** Posts an offer. `signal` gives it up. */
+  static async open(endpoint: string, token: string | null, offer: string, signal: AbortSignal): Promise<WhipAnswer> {
+    const response = await request(endpoint, {
+      method: "POST",
+      headers: { "content-type": "application/sdp", ...(token === null ? {} : { authorization: `Bearer ${token}` }) },
+      body: offer,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(OFFER_LIMIT_MS)]),
+    });
+    const location = response.headers.get("location");
+    if (response.status !== 201 || location === null) {
+      throw new WebcasterError("request_refused", {
+        detail: "The address is no WHIP endpoint",
+        status: response.status,
+      });
+    }
+    return {
+      // Relative to where a redirect led to.
+      session: new WhipSession(new URL(location, response.url).href),
+      answer: await response.text(),
+      iceServers: iceServersOf(response.headers.get("link")),
+    };
+  }
+
+  /** Sends the credentials of an ICE restart and gives the service's. */
+  async restart(fragment: string): Promise<string> {
+    const headers = { "content-type": FRAGMENT_TYPE, "if-match": "*" };
+    const response = await request(this.url, { method: "PATCH", headers, body: fragment });
+    return await response.text();
+  }
+
+  async sendMetadata(handlerName: MetadataHandlerName, payload: Readonly<Record<string, unknown>>): Promise<void> {
+    await request(`${this.url}/metadata`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ handlerName, payload }),
+    });
+  }
+
+  /** Ends the session; one that has ended already is as well. Outlives the page. */
+  async end(): Promise<void> {
+    await request(this.url, { method: "DELETE", keepalive: true }).catch((error: unknown) => {
+      if (!(error instanceof WebcasterError && error.status === 404)) throw error;
+    });
+  }
+}
+
+async function request(url: string, init: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    // A redirect is followed with its method and body (307, 308).
+    response = await fetch(url, { signal: AbortSignal.timeout(REQUEST_LIMIT_MS), ...init });
+  } catch (cause) {
+    throw new WebcasterError("unreachable", { cause });
+  }
+  if (response.ok) return response;
+  throw refusal(response.status, await response.text().catch(() => ""), response.headers.get("retry-after"));
+}
