@@ -33,6 +33,7 @@ export function build() {
     buildAddon();
     buildGateway();
     buildWebcaster();
+    buildBroadcastPage();
   });
 }
 
@@ -83,8 +84,17 @@ export function buildWebcaster() {
   step("browser client", stamp, inputs, () => run(process.execPath, [script, "--bundles", join(root, "dist", "sdk")]));
 }
 
+/** The page /broadcast, in dist/broadcast. */
+export function buildBroadcastPage() {
+  const script = join("scripts", "broadcast-page.mjs");
+  const inputs = hashOf(["package.json", "package-lock.json", "ts/broadcast", "ts/webcaster", script]);
+  const stamp = join(root, ".build", "broadcast-stamp");
+  if (!existsSync(join(root, "dist", "broadcast"))) rmSync(stamp, { force: true });
+  step("broadcast page", stamp, inputs, () => run(process.execPath, [script]));
+}
+
 const isRustInput = (path) => /\.(rs|toml|lock)$/.test(path) && !/crates\/(fuzz|bench)\//.test(path);
-const isGatewayInput = (path) => !/ts\/(native|webcaster)\//.test(path) && /\.(ts|mjs|json)$/.test(path);
+const isGatewayInput = (path) => !/ts\/(native|webcaster|broadcast)\//.test(path) && /\.(ts|mjs|json)$/.test(path);
 
 function targetFolder() {
   return process.env.CARGO_TARGET_DIR ?? join(root, "target");
