@@ -17,6 +17,7 @@ import {
   UnknownAddress,
 } from "./errors.ts";
 import { auditRoutes } from "./http/audit.ts";
+import { broadcastRoutes } from "./http/broadcast.ts";
 import { docsRoutes } from "./http/docs.ts";
 import { describeTheRest, documentOf } from "./http/document.ts";
 import { jwksRoutes } from "./http/jwks.ts";
@@ -120,6 +121,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", sdkRoutes({ ...deps, ...access }));
   describeTheRest(app.openAPIRegistry);
   describeWhip(app.openAPIRegistry);
+  app.route("/", broadcastRoutes({ ...deps, ...access }));
   let document: object | null = null;
   app.route("/", docsRoutes({ ...deps, ...access, document: () => (document ??= documentOf(app, deps.version)) }));
 
