@@ -33,9 +33,14 @@ const stores = [
   "webhook-{management,settings,url}",
   "whip-{denials,token}",
 ];
-const browsers = ["whip-publish", "whip-clients-browser", "whip-switch", "webcaster-live", "webcaster-docs"].map(
-  (name) => `test/${name}.test.ts`,
-);
+const browsers = [
+  "whip-publish",
+  "whip-clients-browser",
+  "whip-switch",
+  "webcaster-live",
+  "webcaster-docs",
+  "broadcast-page",
+].map((name) => `test/${name}.test.ts`);
 
 export default defineConfig({
   test: {
