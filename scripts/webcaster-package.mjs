@@ -25,7 +25,7 @@ import { Webcaster } from "${NAME}";
 
 const webcaster = new Webcaster({
   serverUrl: "https://headgate.example",
-  auth: { token: await (await fetch("/my-backend/web-token")).text() },
+  auth: { token: async () => (await fetch("/my-backend/web-token")).text() },
   reconnect: true,
 });
 webcaster.onStateChange = (state) => console.log(state);
@@ -95,6 +95,7 @@ function manifest() {
       [`./${SCRIPT}`]: `./${SCRIPT}`,
       "./package.json": "./package.json",
     },
+    main: `./${MODULE}`,
     types: "./types/index.d.ts",
     jsdelivr: `./${SCRIPT}`,
     files: ["*.js", "*.mjs", "types"],

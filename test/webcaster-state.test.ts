@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ERRORS, WebcasterError } from "../ts/webcaster/pure/errors.ts";
-import { Heartbeat, SILENCE_LIMIT_MS } from "../ts/webcaster/pure/heartbeat.ts";
+import { Heartbeat, IDLE_LIMIT_MS, SILENCE_LIMIT_MS } from "../ts/webcaster/pure/heartbeat.ts";
 import { HelperUtils } from "../ts/webcaster/pure/helper-utils.ts";
 import { delayBefore, RECONNECT_DEFAULT } from "../ts/webcaster/pure/reconnect.ts";
 import { isBroadcasting, next, type StateEvent, type WebcasterState } from "../ts/webcaster/pure/state.ts";
@@ -71,12 +71,15 @@ describe("trying again", () => {
 describe("the service's silence", () => {
   test("counts from the last thing that was heard", () => {
     const heartbeat = new Heartbeat();
-    expect(heartbeat.isSilent(1_000_000)).toBe(false);
+    expect(heartbeat.isSilent(1_000_000, true)).toBe(false);
     expect(heartbeat.hear(100, 0)).toBe(true);
     expect(heartbeat.hear(200, 1_000)).toBe(true);
     expect(heartbeat.hear(200, 2_000)).toBe(false);
-    expect(heartbeat.isSilent(1_000 + SILENCE_LIMIT_MS)).toBe(false);
-    expect(heartbeat.isSilent(1_001 + SILENCE_LIMIT_MS)).toBe(true);
+    expect(heartbeat.isSilent(1_000 + SILENCE_LIMIT_MS, true)).toBe(false);
+    expect(heartbeat.isSilent(1_001 + SILENCE_LIMIT_MS, true)).toBe(true);
+    // Nothing is sent that would be answered.
+    expect(heartbeat.isSilent(1_000 + IDLE_LIMIT_MS, false)).toBe(false);
+    expect(heartbeat.isSilent(1_001 + IDLE_LIMIT_MS, false)).toBe(true);
   });
 
   test("is over with a smaller count as well: another network path counts from 0", () => {
@@ -84,14 +87,14 @@ describe("the service's silence", () => {
     heartbeat.hear(5_000, 0);
     expect(heartbeat.hear(0, 10_000)).toBe(false);
     expect(heartbeat.hear(40, 10_500)).toBe(true);
-    expect(heartbeat.isSilent(11_000)).toBe(false);
+    expect(heartbeat.isSilent(11_000, true)).toBe(false);
   });
 
   test("is none after a sleep in which something was heard", () => {
     const heartbeat = new Heartbeat();
     heartbeat.hear(100, 0);
     heartbeat.hear(160, 3_600_000);
-    expect(heartbeat.isSilent(3_600_000)).toBe(false);
+    expect(heartbeat.isSilent(3_600_000, true)).toBe(false);
   });
 });
 

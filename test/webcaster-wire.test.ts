@@ -20,6 +20,7 @@ describe("the URL of the offer", () => {
   test.each<[what: string, given: Partial<EndpointParts>, url: string]>([
     ["a host alone", {}, "https://h/p/webrtc"],
     ["a host with a slash", { serverUrl: "https://h:8080/" }, "https://h:8080/p/webrtc"],
+    ["an endpoint with a slash", { serverUrl: "https://h/p/webrtc/" }, "https://h/p/webrtc"],
     ["the endpoint itself", { serverUrl: "https://h/p/webrtc" }, "https://h/p/webrtc"],
     ["an endpoint behind a prefix", { serverUrl: "https://h/media/p/webrtc" }, "https://h/media/p/webrtc"],
     [

@@ -12,6 +12,8 @@ export interface BroadcastNetwork {
   /** Nothing passes from now on. */
   cut(): void;
   mend(): void;
+  /** Whatever path a browser has now is dead for good, as that of an interface that is gone; new ones work. */
+  losePaths(): void;
   /** Requests to a service that was started anew. */
   leadTo(service: string): void;
   close(): Promise<void>;
@@ -64,6 +66,7 @@ export async function startBroadcastNetwork(
       isCut = false;
       mend();
     },
+    losePaths: () => hop?.losePaths(),
     leadTo(service) {
       target = service;
     },
@@ -79,6 +82,7 @@ export async function startBroadcastNetwork(
 interface Hop {
   /** The answer with this hop as its only candidate. */
   lead(answer: Buffer): Buffer;
+  losePaths(): void;
   close(): void;
 }
 
@@ -86,23 +90,28 @@ async function openHop(isCut: () => boolean): Promise<Hop> {
   const front = createSocket("udp4");
   await new Promise<void>((resolve) => front.bind(0, "127.0.0.1", resolve));
   const backs = new Map<string, Socket>();
+  const lost = new Set<Socket>();
   let media = { host: "", port: 0 };
   front.on("message", (datagram, client) => {
     if (isCut()) return;
     const key = `${client.address}:${client.port} ${media.port}`;
     let back = backs.get(key);
     if (back === undefined) {
-      back = createSocket("udp4");
+      const socket = createSocket("udp4");
+      back = socket;
       back.on("message", (answer) => {
-        if (!isCut()) front.send(answer, client.port, client.address);
+        if (!isCut() && !lost.has(socket)) front.send(answer, client.port, client.address);
       });
       // A service that is gone.
       back.on("error", () => {});
       backs.set(key, back);
     }
-    back.send(datagram, media.port, media.host);
+    if (!lost.has(back)) back.send(datagram, media.port, media.host);
   });
   return {
+    losePaths() {
+      for (const back of backs.values()) lost.add(back);
+    },
     lead(answer) {
       const text = answer.toString();
       const found = /^a=candidate:\S+ 1 udp \d+ (\S+) (\d+) typ host/m.exec(text);

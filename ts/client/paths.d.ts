@@ -1382,6 +1382,7 @@ export interface paths {
       };
       responses: {
         200: { content: { "text/javascript": string } };
+        302: { content: never };
         400: { content: { "application/json": components["schemas"]["Error"] } };
         404: { content: { "application/json": components["schemas"]["Error"] } };
         429: { content: { "application/json": components["schemas"]["Error"] } };

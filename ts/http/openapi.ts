@@ -34,6 +34,8 @@ export interface RouteText<Query extends z.ZodObject = z.ZodObject, Body extends
   readonly answer: z.ZodType | null;
   /** Content type of an `answer` that is null. */
   readonly answerType?: string;
+  /** When the answer is a 302 instead, and where it leads. */
+  readonly redirect?: string;
   /** Statuses of errors besides those that `guarded` and `open` know of. */
   readonly errors?: readonly ErrorStatus[];
 }
@@ -144,7 +146,17 @@ function readerOf<Query extends z.ZodObject, Body extends z.ZodObject>({
 
 function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, action: Action | null): void {
   const [method, path] = name.split(" ") as [string, string];
-  const { summary, description, tag, query, body, bodyRequired = false, answer, answerType = "text/html" } = text;
+  const {
+    summary,
+    description,
+    tag,
+    query,
+    body,
+    bodyRequired = false,
+    answer,
+    answerType = "text/html",
+    redirect,
+  } = text;
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, param]) => param as string);
   const params = z.object(Object.fromEntries(names.map((param) => [param, pathParameter(param, path)])));
   const errors = new Set<ErrorStatus>([...(text.errors ?? []), 400, 429, 500, 503]);
@@ -176,6 +188,7 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
         content:
           answer === null ? { [answerType]: { schema: z.string() } } : { "application/json": { schema: answer } },
       },
+      ...(redirect === undefined ? {} : { 302: { description: redirect } }),
       ...Object.fromEntries([...errors].sort().map((status) => [status, errorResponse(status, path)])),
     },
   });

@@ -80,9 +80,10 @@ export function sdkRoutes(deps: RouteDeps & { readonly version: string; readonly
       summary: "The browser client",
       description:
         "`webcaster.mjs` is a module, `webcaster.js` a script that makes `HeadgateWebcaster`. The name with a hash, as " +
-        "manifest.json gives it, is kept for ever; one of an older release leads to the stable address.",
+        "manifest.json gives it, is kept for ever.",
       answer: null,
       answerType: "text/javascript",
+      redirect: "The name has the hash of an older release: to the stable address",
       errors: [404],
     },
     async (c) => {

@@ -1,7 +1,7 @@
 // One broadcast from `startBroadcast` to its end: connected, watched, resumed by ICE restart, made anew when it was lost.
 // Media belongs to media-input.ts, the public face is webcaster.ts.
 
-import { pause } from "./pause.ts";
+import { firstOf, pause } from "./pause.ts";
 import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
 import { Heartbeat } from "./pure/heartbeat.ts";
 import { type Metrics, metricsOf, type Reading, readingOf, receivedCount, type Stats } from "./pure/metrics.ts";
@@ -11,7 +11,7 @@ import { Upstream, type UpstreamOptions, type UpstreamQuality } from "./upstream
 
 const METRICS_EVERY_MS = 1_000;
 /** How long the same session is being resumed before a new one is made, milliseconds. */
-const RECOVERY_LIMIT_MS = 10_000;
+const RECOVERY_LIMIT_MS = 12_000;
 /** Between two looks whether it is back. */
 const RECOVERY_STEP_MS = 250;
 /** Between two ICE restarts; the service takes one in 2 s. */
@@ -43,6 +43,8 @@ export class Broadcast {
   /** Aborted to try again before the pause is over. */
   #awake = new AbortController();
   #upstream: Upstream | null = null;
+  /** The newest attempt to connect. */
+  #connecting: Promise<void> | null = null;
   #heartbeat = new Heartbeat();
   /** Whether the newest reading had something new of the service. */
   #isHeard = false;
@@ -78,10 +80,10 @@ export class Broadcast {
 
   /** Ends it; resolves when the service knows, or cannot be reached. */
   async stop(): Promise<void> {
+    const upstream = this.#end();
+    await this.#connecting?.catch(() => {});
     // A service that cannot be reached now notices the closed connection.
-    await this.#end()
-      ?.close()
-      .catch(() => {});
+    await upstream?.close().catch(() => {});
   }
 
   /** Ends it at once, for a page that is being left. */
@@ -111,9 +113,11 @@ export class Broadcast {
       reconnects: this.#reconnects,
       isHidden: document.hidden,
     };
-    this.#host.onMetrics(metricsOf(this.#reading, reading, about));
+    const metrics = metricsOf(this.#reading, reading, about);
     this.#reading = reading;
-    if (this.#heartbeat.isSilent(Date.now())) this.#interrupted(upstream);
+    this.#host.onMetrics(metrics);
+    const isSending = (metrics.video?.bitrateBps ?? 0) + (metrics.audio?.bitrateBps ?? 0) > 0;
+    if (this.#heartbeat.isSilent(Date.now(), isSending)) this.#interrupted(upstream);
   }
 
   /** The statistics now, or null when this is not the connection any more. */
@@ -125,7 +129,12 @@ export class Broadcast {
     return reading;
   }
 
-  async #connect(): Promise<void> {
+  #connect(): Promise<void> {
+    this.#connecting = this.#open();
+    return this.#connecting;
+  }
+
+  async #open(): Promise<void> {
     const { signal } = this.#over;
     const upstream = await Upstream.open(
       { ...this.#host.options(), signal },
@@ -136,12 +145,12 @@ export class Broadcast {
         onEnded: () => this.#lost(new WebcasterError("ended_by_service")),
       },
     );
+    // What the page changed meanwhile.
+    if (!signal.aborted) await upstream.refresh(this.#host.options()).catch(() => {});
     if (signal.aborted) {
-      upstream.drop();
+      await upstream.close().catch(() => {});
       throw new WebcasterError("stopped");
     }
-    // What the page changed meanwhile.
-    await upstream.refresh(this.#host.options());
     this.#upstream = upstream;
     this.#heartbeat = new Heartbeat();
     this.#reading = null;
@@ -202,7 +211,7 @@ export class Broadcast {
       if (delaySec === null) {
         return this.#giveUp(new WebcasterError("reconnect_failed", { detail: error.message, cause: error }));
       }
-      await pause(delaySec * 1_000, AbortSignal.any([this.#over.signal, this.#awake.signal]));
+      await pause(delaySec * 1_000, firstOf(this.#over.signal, this.#awake.signal));
       if (this.#over.signal.aborted) return;
       try {
         await this.#connect();

@@ -33,7 +33,7 @@ function videoConstraints({
   return {
     width: { ideal: width },
     height: { ideal: height },
-    frameRate: { ideal: maxFramerate, max: maxFramerate },
+    frameRate: { ideal: maxFramerate },
     ...(videoDeviceId ? { deviceId: { exact: videoDeviceId } } : {}),
   };
 }

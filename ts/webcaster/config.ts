@@ -51,6 +51,12 @@ export interface InputConfig {
   readonly broadcastCfg?: BroadcastConfig | null;
 }
 
+export interface AuthConfig {
+  /** A web token of `POST /webcaster`, which names stream and ingest URL; or what gets one, asked before each connection:
+   *  a reconnect hours later has a token that holds. */
+  readonly token: string | (() => string | Promise<string>);
+}
+
 export interface Config {
   /** The service: `https://host`, its WHIP endpoint `https://host/p/webrtc`, or a stream record's `ingest.whip.url`. */
   readonly serverUrl: string;
@@ -59,8 +65,7 @@ export interface Config {
   /** Passed on unchanged. With custom arguments: `encodeStreamName("Ab1Cd-9XyZ0?passcode=s3cret")`. Not needed with a
    *  token, or when `serverUrl` has it. */
   readonly streamName?: string | null;
-  /** A web token of `POST /webcaster`, which names stream and ingest URL. */
-  readonly auth?: { readonly token: string } | null;
+  readonly auth?: AuthConfig | null;
   readonly inputCfg?: InputConfig | null;
   /** `id` of a `<video>` that `startPreview` shows the media in. */
   readonly previewVideoElId?: string | null;
@@ -75,7 +80,7 @@ export interface ResultConfig {
   readonly serverUrl: string;
   readonly ingestUrl: string | null;
   readonly streamName: string | null;
-  readonly auth: { readonly token: string } | null;
+  readonly auth: AuthConfig | null;
   readonly inputCfg: {
     readonly mediaStream: MediaStream | null;
     readonly mediaStreamCfg: MediaStreamConfig & Required<Pick<MediaStreamConfig, "resolution" | "maxFramerate">>;
@@ -94,13 +99,11 @@ export function completeConfig(config: Config): ResultConfig {
   const broadcast = inputCfg?.broadcastCfg ?? {};
   const muted = inputCfg?.muted ?? {};
   checkText("serverUrl", config.serverUrl);
-  if (!URL.canParse(config.serverUrl) || !/^https?:/i.test(config.serverUrl)) {
-    throw invalid("serverUrl must be the http(s) URL of the service");
-  }
+  if (!isHttpUrl(config.serverUrl)) throw invalid("serverUrl must be the http(s) URL of the service");
   for (const name of ["ingestUrl", "streamName", "previewVideoElId"] as const) {
     if (config[name] !== undefined && config[name] !== null) checkText(name, config[name]);
   }
-  if (auth !== null) checkText("auth.token", auth?.token);
+  if (auth !== null && typeof auth.token !== "function") checkText("auth.token", auth.token);
   const hasTarget = /[?&]stream_name=./.test(config.serverUrl) || auth !== null;
   if (!hasTarget && !config.streamName) throw invalid("streamName or auth.token is required");
   for (const [name, value] of Object.entries({ maxFramerate: media.maxFramerate, ...broadcast })) {
@@ -141,6 +144,14 @@ function completeReconnect(given: ReconnectConfig | boolean): Required<Reconnect
     if (!(typeof value === "number" && value >= 1)) throw invalid(`reconnect.${name} must be a number of at least 1`);
   }
   return complete;
+}
+
+function isHttpUrl(text: string): boolean {
+  try {
+    return /^https?:$/.test(new URL(text).protocol);
+  } catch {
+    return false;
+  }
 }
 
 function checkText(name: string, value: unknown): void {

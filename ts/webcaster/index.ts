@@ -2,6 +2,7 @@
 export type { ReconnectionState } from "./broadcast.ts";
 export type {
   AudioConstraints,
+  AuthConfig,
   BroadcastConfig,
   Config,
   InputConfig,

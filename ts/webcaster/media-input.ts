@@ -73,7 +73,10 @@ export class MediaInput {
       audioVideoOnly: kind,
       ...(deviceId === null ? {} : { [`${kind}DeviceId`]: deviceId }),
     });
-    const media = await openDevices(kind === "audio" ? { audio: audio ?? true } : { video: video ?? true });
+    const constraints = kind === "audio" ? { audio: audio ?? true } : { video: video ?? true };
+    const media = await openDevices(constraints).catch((error: unknown) =>
+      this.#openAfterClosing(kind, constraints, error),
+    );
     const [track] = media.getTracks();
     if (track === undefined) throw new WebcasterError("device_missing");
     if (this.#isDisposed) {
@@ -89,6 +92,17 @@ export class MediaInput {
       await this.#use(track, true);
     }
     this.#missing.delete(kind);
+  }
+
+  /** Telephones open one camera at a time: the one that is sent makes room. */
+  #openAfterClosing(kind: TrackKind, constraints: MediaStreamConstraints, error: unknown): Promise<MediaStream> {
+    const former = this.#behindScreen !== null && kind === "video" ? this.#behindScreen : this.#current[kind];
+    const isBusy = error instanceof WebcasterError && error.reason === "device_busy";
+    if (!isBusy || former === null || !this.#ours.has(former)) throw error;
+    former.stop();
+    // If that did not help, the next device that is connected is tried.
+    this.#missing.add(kind);
+    return openDevices(constraints);
   }
 
   get isScreenShared(): boolean {

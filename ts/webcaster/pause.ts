@@ -1,4 +1,4 @@
-// Waiting that can be cut short.
+// Waiting that can be cut short, and signals that do it.
 
 /** Resolves after `ms` milliseconds, or as soon as `signal` is aborted. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
@@ -12,4 +12,14 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
     const timer = setTimeout(done, ms);
     signal.addEventListener("abort", done);
   });
+}
+
+/** Aborted as soon as one of them is. `AbortSignal.any` is missing in browsers of 2023. */
+export function firstOf(...signals: readonly AbortSignal[]): AbortSignal {
+  const first = new AbortController();
+  for (const signal of signals) {
+    if (signal.aborted) first.abort();
+    signal.addEventListener("abort", () => first.abort(), { once: true, signal: first.signal });
+  }
+  return first.signal;
 }

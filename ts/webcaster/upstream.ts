@@ -1,6 +1,6 @@
 // One connection to the service: a WHIP session and its RTCPeerConnection, which sends one audio and one video track at
 // most. It reports what happens to it and decides nothing: what follows is broadcast.ts.
-import type { TrackKind } from "./config.ts";
+import type { AuthConfig, TrackKind } from "./config.ts";
 import { asWebcasterError, WebcasterError } from "./pure/errors.ts";
 import { hasCodec, renewedAnswer, restartFragment } from "./pure/sdp.ts";
 import { WhipSession } from "./whip-session.ts";
@@ -22,7 +22,7 @@ export interface UpstreamQuality {
 
 export interface UpstreamOptions {
   readonly endpoint: string;
-  readonly token: string | null;
+  readonly auth: AuthConfig | null;
   readonly stream: MediaStream;
   readonly quality: UpstreamQuality;
   /** Gives the attempt up. */
@@ -59,12 +59,14 @@ export class Upstream {
       await upstream.#open(options);
       return upstream;
     } catch (error) {
-      upstream.drop();
+      // Whoever stopped it waits until the service knows.
+      if (options.signal.aborted) await upstream.close().catch(() => {});
+      else upstream.drop();
       throw asWebcasterError(error, "connection_refused");
     }
   }
 
-  async #open({ endpoint, token, stream, quality, signal }: UpstreamOptions): Promise<void> {
+  async #open({ endpoint, auth, stream, quality, signal }: UpstreamOptions): Promise<void> {
     const { connection } = this;
     connection.onconnectionstatechange = () => this.#onConnectionState();
     connection.oniceconnectionstatechange = () => this.#events.onChange();
@@ -79,11 +81,13 @@ export class Upstream {
       preferOurCodec(transceiver, track.kind);
     }
     await keepResolution(this.#senders.video);
+    const token = await tokenOf(auth);
     const offer = await connection.createOffer();
     checkCodecs(offer.sdp ?? "", this.#senders);
     // Posted before it is applied: the ICE servers of the answer count from the first candidate on.
-    const { session, answer, iceServers } = await WhipSession.open(endpoint, token, offer.sdp ?? "", signal);
+    const { session, answer, iceServers } = await WhipSession.open(endpoint, token, offer.sdp ?? "");
     this.#session = session;
+    if (signal.aborted) throw new WebcasterError("stopped");
     if (iceServers.length > 0)
       connection.setConfiguration({ ...connection.getConfiguration(), iceServers: [...iceServers] });
     await connection.setLocalDescription(offer);
@@ -204,6 +208,14 @@ export class Upstream {
       signal.addEventListener("abort", check);
       check();
     });
+  }
+}
+
+async function tokenOf(auth: AuthConfig | null): Promise<string | null> {
+  try {
+    return typeof auth?.token === "function" ? await auth.token() : (auth?.token ?? null);
+  } catch (error) {
+    throw asWebcasterError(error, "token_missing");
   }
 }
 

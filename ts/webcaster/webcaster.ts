@@ -71,7 +71,7 @@ export class Webcaster {
       const input = new MediaInput(
         {
           send: async (kind, track) => this.#broadcast?.upstream?.send(kind, track),
-          reportError: (error) => this.onError(error),
+          reportError: (error) => this.#tell(() => this.onError(error)),
         },
         this.#config.inputCfg,
         this.#muted,
@@ -140,7 +140,7 @@ export class Webcaster {
     this.#unwatch();
     const wasReconnecting = this.#state === "reconnecting";
     this.#go("stop");
-    if (wasReconnecting) this.onReconnectionStateChange("idle");
+    if (wasReconnecting) this.#tell(() => this.onReconnectionStateChange("idle"));
     await broadcast.stop();
     if (this.#state === "stopping") this.#go("stopped");
   }
@@ -289,13 +289,13 @@ export class Webcaster {
       options: () => this.#options(),
       go: whileCurrent((event) => this.#go(event)),
       onConnectionState: whileCurrent((state) => {
-        this.onConnectionStateChange(state);
-        this.onStateChange(this.#state);
+        this.#tell(() => this.onConnectionStateChange(state));
+        this.#tell(() => this.onStateChange(this.#state));
       }),
-      onChange: whileCurrent(() => this.onStateChange(this.#state)),
-      onReconnectionState: whileCurrent((state) => this.onReconnectionStateChange(state)),
-      onMetrics: whileCurrent((metrics) => this.onMetrics(metrics)),
-      onError: whileCurrent((error) => this.onError(error)),
+      onChange: whileCurrent(() => this.#tell(() => this.onStateChange(this.#state))),
+      onReconnectionState: whileCurrent((state) => this.#tell(() => this.onReconnectionStateChange(state))),
+      onMetrics: whileCurrent((metrics) => this.#tell(() => this.onMetrics(metrics))),
+      onError: whileCurrent((error) => this.#tell(() => this.onError(error))),
     };
   }
 
@@ -310,7 +310,7 @@ export class Webcaster {
         transcodeAudioBitrateBps: inputCfg.broadcastCfg.transcodeAudioBitrateBps ?? null,
         isStereo: isTwo(audioConstraints?.channelCount),
       }),
-      token: auth?.token ?? null,
+      auth,
       stream: this.#media().stream,
       quality: this.#quality,
     };
@@ -331,7 +331,16 @@ export class Webcaster {
     if (state === null || state === this.#state) return;
     this.#state = state;
     if (state === "failed") this.#unwatch();
-    this.onStateChange(state);
+    this.#tell(() => this.onStateChange(state));
+  }
+
+  /** A fault of the page's own callback is shown as any fault of the page, and ends no broadcast. */
+  #tell(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      reportError(error);
+    }
   }
 
   /** A call that fails says so to whoever called, and to `onError`. */
@@ -341,7 +350,7 @@ export class Webcaster {
     } catch (thrown) {
       const error = asWebcasterError(thrown, reason);
       // A page that stops a broadcast knows.
-      if (error.reason !== "stopped") this.onError(error);
+      if (error.reason !== "stopped") this.#tell(() => this.onError(error));
       throw error;
     }
   }

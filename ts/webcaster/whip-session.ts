@@ -27,13 +27,13 @@ export class WhipSession {
     this.url = url;
   }
 
-  /** Posts an offer. `signal` gives it up. */
-  static async open(endpoint: string, token: string | null, offer: string, signal: AbortSignal): Promise<WhipAnswer> {
+  /** Posts an offer. It is never given up half-way: the service may have begun the session, which only its URL ends. */
+  static async open(endpoint: string, token: string | null, offer: string): Promise<WhipAnswer> {
     const response = await request(endpoint, {
       method: "POST",
       headers: { "content-type": "application/sdp", ...(token === null ? {} : { authorization: `Bearer ${token}` }) },
       body: offer,
-      signal: AbortSignal.any([signal, AbortSignal.timeout(OFFER_LIMIT_MS)]),
+      signal: AbortSignal.timeout(OFFER_LIMIT_MS),
     });
     const location = response.headers.get("location");
     if (response.status !== 201 || location === null) {

@@ -10,6 +10,7 @@ export const ERRORS = {
   not_live: [1004, "Nothing is being broadcast"],
   preview_missing: [1005, "The page has no video element of that name for the preview"],
   stopped: [1006, "The broadcast was stopped before it went live"],
+  token_missing: [1007, "The page could not get a web token"],
 
   permission_denied: [
     2001,
@@ -54,6 +55,7 @@ export type ErrorName = keyof typeof ERRORS;
 
 /** Errors that may be gone when the same is tried again later. */
 const TRANSIENT: readonly ErrorName[] = [
+  "token_missing",
   "stream_taken",
   "too_many_requests",
   "service_busy",

@@ -1,8 +1,10 @@
 // Whether the service is still heard. A browser takes up to 15 s to say that a connection failed; the service answers
 // several times a second while media flows, so that its silence shows sooner. Pure.
 
-/** Silence after which a connection counts as interrupted, milliseconds. */
+/** Silence after which a connection that sends media counts as interrupted, milliseconds. */
 export const SILENCE_LIMIT_MS = 2_500;
+/** The same without media: then only ICE's checks are answered, every few seconds. */
+export const IDLE_LIMIT_MS = 10_000;
 
 export class Heartbeat {
   #count: number | null = null;
@@ -18,7 +20,7 @@ export class Heartbeat {
   }
 
   /** Whether nothing has been heard for too long. */
-  isSilent(nowMs: number): boolean {
-    return this.#count !== null && nowMs - this.#heardAtMs > SILENCE_LIMIT_MS;
+  isSilent(nowMs: number, isSending: boolean): boolean {
+    return this.#count !== null && nowMs - this.#heardAtMs > (isSending ? SILENCE_LIMIT_MS : IDLE_LIMIT_MS);
   }
 }

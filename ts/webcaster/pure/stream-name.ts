@@ -36,7 +36,8 @@ export interface EndpointParts {
 /** The URL that offers are posted to. The stream name goes in as it is. */
 export function endpointUrl(parts: EndpointParts): string {
   const [base = "", query = ""] = parts.serverUrl.split(/\?(.*)/s);
-  const whole = new URL(base).pathname === "/" ? `${base.replace(/\/$/, "")}${WHIP_PATH}` : base;
+  const place = base.replace(/\/+$/, "");
+  const whole = new URL(base).pathname === "/" ? place + WHIP_PATH : place;
   const { streamName, ingestUrl, transcodeAudioBitrateBps: bitrate, isStereo } = parts;
   const parameters = [
     query,
