@@ -40,6 +40,7 @@ const browsers = [
   "whip-end",
   "webcaster-live",
   "webcaster-docs",
+  "broadcast-page",
   "v5-rtc-user",
   "v5-load",
 ].map((name) => `test/${name}.test.ts`);

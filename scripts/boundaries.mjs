@@ -23,8 +23,9 @@ const FOLDERS = {
   store: [[""], ["tables"]],
   webcaster: [["v5"], [""], ["pure"]],
 };
-/** Runs in browsers: imports nothing but itself, no package either, and nobody imports it. */
-const ALONE = "webcaster";
+/** What runs in browsers, and what each may import beside itself: no package, and nothing of the gateway, which imports
+ *  nothing of these. */
+const IN_BROWSERS = { webcaster: [], broadcast: ["webcaster"] };
 /** What the routes share; they import nothing else of each other. */
 const FOR_ROUTES =
   /^ts\/http\/((openapi|error-codes)\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|request\/)/;
@@ -81,11 +82,11 @@ function* gateway(files) {
     for (const [, target] of text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*["'`]([^"'`]+)["'`]/g)) {
       if (isNative(target) && room !== "media") yield `${name}: only media imports #native`;
       if (/^(@hono\/|hono(\/|$))/.test(target) && NO_HONO.has(room)) yield `${name}: ${room} knows no Hono`;
-      if (room === ALONE && !target.startsWith(".")) yield `${name}: ${ALONE} imports no package`;
+      if (room in IN_BROWSERS && !target.startsWith(".")) yield `${name}: ${room} imports no package`;
       if (!target.startsWith(".") || isNative(target)) continue;
       const file = normalize(join(dirname(name), target));
       const other = roomOf(file);
-      const isShape = onlyTypes(text, target) && (room === ALONE) === (other === ALONE);
+      const isShape = onlyTypes(text, target) && room in IN_BROWSERS === other in IN_BROWSERS;
       if (!isShape) below.push(file);
       if (room === other && !isShape && isUpwards(room, name, file))
         yield `${name}: ${folderOf(name)} may not import ${folderOf(file)}`;
@@ -112,8 +113,8 @@ function* ambient(name, text) {
   }
   if (/\bprocess\.argv\b/.test(text) && roomOf(name) !== "cli") yield `${name}: only cli reads process.argv`;
   // What customers copy, and what browsers run, has no main.ts to be given a clock by; its pure part needs none.
-  const hasClock =
-    name === "ts/main.ts" || roomOf(name) === "client" || (roomOf(name) === ALONE && !folderOf(name).endsWith("/pure"));
+  const isCopied = ["client", "webcaster"].includes(roomOf(name)) && !folderOf(name).endsWith("/pure");
+  const hasClock = name === "ts/main.ts" || isCopied;
   if (/\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()/.test(text) && !hasClock) {
     yield `${name}: the clock is made in main.ts`;
   }
@@ -147,7 +148,7 @@ function rankOf(room, folder) {
 
 function mayImport(room, other) {
   if (room === other) return true;
-  if (room === ALONE || other === ALONE) return false;
+  if (room in IN_BROWSERS || other in IN_BROWSERS) return IN_BROWSERS[room]?.includes(other) ?? false;
   if (FREE.has(other)) return true;
   const layer = (name) => LAYERS.findIndex((rooms) => rooms.includes(name));
   if (FREE.has(room)) return layer(other) >= layer("publish");

@@ -29,7 +29,7 @@ export class BuildError extends Error {}
 export function build() {
   requireVersion("Node", process.versions.node, NODE_AT_LEAST, "https://nodejs.org or your package manager");
   // Commands that have nothing to build do not wait for each other.
-  const parts = [packages, addon, gateway, webcaster];
+  const parts = [packages, addon, gateway, webcaster, broadcastPage];
   if (parts.every(isBuilt)) return;
   withLock(join(root, ".build"), () => parts.forEach(provide));
 }
@@ -40,7 +40,7 @@ export const installPackages = () => provide(packages);
 export const buildGateway = () => provide(gateway);
 
 const isRustInput = (path) => /\.(rs|toml|lock)$/.test(path) && !/crates\/(fuzz|bench)\//.test(path);
-const isGatewayInput = (path) => !/ts\/(native|webcaster)\//.test(path) && /\.(ts|mjs|json)$/.test(path);
+const isGatewayInput = (path) => !/ts\/(native|webcaster|broadcast)\//.test(path) && /\.(ts|mjs|json)$/.test(path);
 
 // What is built: `made` must be there, and `stamp` holds the hash of the inputs that it was made of.
 
@@ -69,7 +69,7 @@ const addon = {
 };
 
 /** Folders in dist that are not the gateway's. */
-const BUNDLES = ["sdk"];
+const BUNDLES = ["sdk", "broadcast"];
 
 /** The TypeScript of the gateway, as JavaScript in dist. */
 const gateway = {
@@ -85,22 +85,29 @@ const gateway = {
   },
 };
 
-/** The browser client's bundles, which /sdk/ serves. */
-const webcaster = bundle("browser client", "sdk", ["ts/webcaster"], "webcaster-package.mjs", (made) => [
-  "--bundles",
-  made,
-]);
+/** The browser client, which /sdk/ serves. */
+const webcaster = bundle("sdk", {
+  name: "browser client",
+  sources: ["ts/webcaster"],
+  words: ["webcaster-package.mjs", "--bundles", join(root, "dist", "sdk")],
+});
+
+/** The page /broadcast. */
+const broadcastPage = bundle("broadcast", {
+  name: "broadcast page",
+  sources: ["ts/broadcast", "ts/webcaster"],
+  words: ["broadcast-page.mjs"],
+});
 
 /** What a script makes for browsers, in a folder of dist. */
-function bundle(name, folder, sources, script, words = () => []) {
-  const made = join(root, "dist", folder);
+function bundle(folder, { name, sources, words: [script, ...words] }) {
   const path = join("scripts", script);
   return {
     name,
-    made,
+    made: join(root, "dist", folder),
     stamp: join(root, ".build", `${folder}-stamp`),
     inputs: () => hashOf(["package.json", "package-lock.json", path, ...sources]),
-    make: () => run(process.execPath, [path, ...words(made)]),
+    make: () => run(process.execPath, [path, ...words]),
   };
 }
 

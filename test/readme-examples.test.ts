@@ -91,6 +91,15 @@ test("README: a stream is made, the customer's program allows by passcode, ffmpe
   allowed.kill("SIGKILL");
 }, 120_000);
 
+test("README: the broadcast link carries a token that holds, to a page that is there", async () => {
+  const name = await headgate.newStream();
+  const link = shell(example("README.md", "sh", "/broadcast#token=").replace("Ab1Cd-9XyZ0", name)).trim();
+  expect(link).toMatch(new RegExp(`^${headgate.http.replace("127.0.0.1", "\\S+")}/broadcast#token=`));
+  const token = link.split("#token=")[1] ?? "";
+  expect(await headgate.call("POST", "/webcaster/verify", { token })).toMatchObject({ success: true });
+  expect((await fetch(link)).status).toBe(200);
+});
+
 test("docs/management.md: the client's example", async () => {
   const code = example("docs/management.md", "ts", "createHeadgateClient")
     .replace("https://headgate.example", headgate.http)

@@ -14,6 +14,7 @@ import {
   UnknownAddress,
 } from "./errors.ts";
 import { auditRoutes } from "./http/audit.ts";
+import { broadcastRoutes } from "./http/broadcast.ts";
 import { docsRoutes } from "./http/docs.ts";
 import { describeTheRest, documentOf } from "./http/document.ts";
 import { answerOf, isHttpError } from "./http/error-answers.ts";
@@ -120,6 +121,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", whipSessionRoutes({ ...deps, clientAddress }));
   app.route("/", v5Routes({ ...deps, authorise, clientAddress }));
   app.route("/", sdkRoutes({ ...deps, ...access }));
+  app.route("/", broadcastRoutes({ ...deps, ...access }));
   describeTheRest(app.openAPIRegistry);
   describeWhip(app.openAPIRegistry);
   describeV5(app.openAPIRegistry);

@@ -1,7 +1,8 @@
 // `headgate stream …`: at the store, whether the service runs or not. Only what ends a running publish asks the service,
 // which alone can end it.
 import { ConfigInvalid, ServiceError } from "../errors.ts";
-import { ingestAt, streamRecord } from "../http/stream.ts";
+import { ingestAt } from "../http/request/ingest.ts";
+import { streamRecord } from "../http/stream.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
 import {
   createStream,

@@ -1562,6 +1562,36 @@ export interface paths {
       };
     };
   };
+  "/broadcast": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "text/html": string } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
+        429: { content: { "application/json": components["schemas"]["Error"] } };
+        500: { content: { "application/json": components["schemas"]["Error"] } };
+        503: { content: { "application/json": components["schemas"]["Error"] } };
+      };
+    };
+  };
+  "/broadcast/{file}": {
+    get: {
+      parameters: {
+        path: {
+          /** Name of a file */
+          file: string;
+        };
+      };
+      responses: {
+        200: { content: { "text/javascript": string } };
+        400: { content: { "application/json": components["schemas"]["Error"] } };
+        404: { content: { "application/json": components["schemas"]["Error"] } };
+        429: { content: { "application/json": components["schemas"]["Error"] } };
+        500: { content: { "application/json": components["schemas"]["Error"] } };
+        503: { content: { "application/json": components["schemas"]["Error"] } };
+      };
+    };
+  };
   "/openapi.json": {
     get: {
       parameters: {};

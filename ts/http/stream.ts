@@ -3,7 +3,6 @@ import type { Context } from "hono";
 import type { Kysely } from "kysely";
 import type { Config } from "../config.ts";
 import { InvalidValue } from "../errors.ts";
-import { withBrackets } from "../network.ts";
 import { changed } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import type { RouteName } from "../organisation/roles.ts";
@@ -23,6 +22,7 @@ import {
 import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Stream, z } from "./openapi.ts";
+import { type Ingest, ingestAt } from "./request/ingest.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { baseUrlOf } from "./request/request.ts";
 import { text } from "./request/schema.ts";
@@ -167,22 +167,8 @@ function withScope(tags: readonly string[], { scopeTag }: Caller): readonly stri
   return [...tags, scopeTag];
 }
 
-/** Where a stream is published to and played from. */
-export interface Ingest {
-  /** `rtmp://{ingest_host}:<port>/live`. */
-  readonly rtmpUrl: string;
-  /** The WHIP endpoint. */
-  readonly whipUrl: string;
-}
-
 function ingestOf(c: Context, { config, rtmpPort }: StreamDeps): Ingest {
   return ingestAt(baseUrlOf(c, config), config, rtmpPort());
-}
-
-/** `base`: where the HTTP port is reached, without a trailing slash. */
-export function ingestAt(base: string, config: Pick<Config, "ingest">, rtmpPort: number): Ingest {
-  const host = config.ingest.hosts[0] ?? new URL(base).hostname;
-  return { rtmpUrl: `rtmp://${withBrackets(host)}:${rtmpPort}/live`, whipUrl: `${base}/p/webrtc` };
 }
 
 /** The stream as callers see it (M9). */

@@ -94,6 +94,8 @@ export const ROUTES = {
   "GET /docs/{file}": "anyone",
   "GET /sdk/manifest.json": "anyone",
   "GET /sdk/{file}": "anyone",
+  "GET /broadcast": "anyone",
+  "GET /broadcast/{file}": "anyone",
 } as const satisfies Readonly<Record<string, Action | "anyone">>;
 
 /** A method and a path as OpenAPI writes them. */

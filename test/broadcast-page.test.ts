@@ -1,0 +1,294 @@
+// /broadcast as a broadcaster meets it: real Chromium with a fake camera, the real service, an HTTPS customer who decides,
+// ffprobe on the RTMP side.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import axe from "axe-core";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { type BroadcastPage, type Pages, type Stage, startPages } from "./support/broadcast-page.ts";
+import { run, until } from "./support/child.ts";
+import { type Customer, startCustomer } from "./support/customer.ts";
+import { type Headgate, startHeadgate } from "./support/headgate.ts";
+
+const PHONE = { viewport: { width: 360, height: 740 } };
+const ON_ITS_SIDE = { width: 740, height: 360 };
+/** A browser, an encoder and a player share the machine with whatever else runs. */
+vi.setConfig({ testTimeout: 60_000 });
+const REASON = "Your subscription is over";
+
+let customer: Customer;
+let headgate: Headgate;
+let pages: Pages;
+const opened: BroadcastPage[] = [];
+
+beforeAll(async () => {
+  customer = await startCustomer();
+  [headgate, pages] = await Promise.all([
+    startHeadgate({ customer, env: { HEADGATE_LOG_LEVEL: "debug" } }),
+    startPages(),
+  ]);
+}, 60_000);
+beforeEach(() => customer.answer({ status: 200 }));
+afterEach(async () => {
+  for (const { page } of opened.splice(0)) await page.context().close();
+});
+afterAll(async () => {
+  await pages?.close();
+  await headgate?.stop();
+  await customer?.close();
+});
+
+async function open(path: string, options: Parameters<Pages["open"]>[1] = {}, browser = pages): Promise<BroadcastPage> {
+  const page = await browser.open(`${headgate.http}${path}`, options);
+  opened.push(page);
+  return page;
+}
+
+async function newToken(streamname: string): Promise<string> {
+  const { data } = await headgate.call("POST", "/webcaster", { streamname, ingesturl: headgate.rtmp });
+  return (data as { token: string }).token;
+}
+
+const refuse = () => customer.answer({ status: 403, body: `${REASON}\n`, headers: { "content-type": "text/plain" } });
+
+/** Size and codec of what a player of the stream sees. */
+async function playedVideo(name: string): Promise<string> {
+  const entries = "stream=codec_name,width,height";
+  const probe = ["-v", "error", "-select_streams", "v", "-show_entries", entries, "-of", "csv=p=0"];
+  return (await run("ffprobe", [...probe, `${headgate.rtmp}/${name}`])).stdout().trim();
+}
+
+test("by a token link and the keyboard alone one is live, seen by players, and off again with the camera", async () => {
+  const name = await headgate.newStream();
+  const token = await newToken(`${name}?passcode=s3cret`);
+  const { page, ...broadcast } = await open(`/broadcast#token=${token}`);
+  const reachButton = async () => {
+    const isThere = () => page.evaluate("document.activeElement.id === 'primary'");
+    for (let tabs = 0; tabs < 20 && !(await isThere()); tabs += 1) await page.keyboard.press("Tab");
+    expect(await isThere()).toBe(true);
+  };
+  await reachButton();
+  await page.keyboard.press("Enter");
+  await broadcast.reaches("ready");
+  expect(await broadcast.says("#target")).toBe(`Your link leads to ${name}.`);
+  await until("the meter moves", async () => Number(await page.getAttribute("#meter", "aria-valuenow")) > 20);
+  await page.keyboard.press("Enter");
+  await broadcast.reaches("live");
+  expect(await playedVideo(name)).toBe("h264,1280,720");
+  expect(await broadcast.says("#badge")).toMatch(/^LIVE \d+:\d\d$/);
+  await until("figures", async () => /^\d+(\.\d+)? [kM]bps$/.test(await broadcast.says("#figure-bitrate")));
+  expect(await broadcast.says("#figure-resolution")).toBe("1280×720");
+  expect(await broadcast.says("#figure-frame-rate")).toMatch(/^\d+ fps$/);
+  await until("loss", async () => /^\d+(\.\d)? %$/.test(await broadcast.says("#figure-loss")));
+  expect(await broadcast.screenLocks()).toEqual(["held"]);
+  await page.keyboard.press("Enter");
+  await broadcast.reaches("ended");
+  expect(new Set(await broadcast.tracks())).toEqual(new Set(["ended"]));
+  expect(await broadcast.screenLocks()).toEqual(["released"]);
+  expect(await broadcast.faults()).toEqual([]);
+  await until("publish_done", () => customer.calls("publish_done").find(({ body }) => body.includes(name)));
+  expect(customer.calls("publish").at(-1)?.body).toMatch(/^passcode=s3cret&call=publish&/);
+
+  const secret = token.split(".")[1] ?? "";
+  expect(broadcast.requests.filter(({ url, referrer }) => url.includes(secret) || referrer !== "")).toEqual([]);
+  expect(page.url()).toBe(`${headgate.http}/broadcast`);
+  expect(headgate.process.stderr()).not.toContain(secret);
+  await page.reload();
+  expect(await broadcast.says("#target")).toBe(`Your link leads to ${name}.`);
+});
+
+test("by hand the stream's name is asked for, and custom arguments behind it reach the customer", async () => {
+  const name = await headgate.newStream();
+  const { page, ...broadcast } = await open("/broadcast");
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  await broadcast.press();
+  expect(await broadcast.says("#alerts")).toContain("The stream name is missing");
+  expect(await page.evaluate("document.activeElement.id")).toBe("name");
+  await page.fill("#name", `${name}?passcode=s3cret&b=2`);
+  await broadcast.press();
+  await broadcast.reaches("live");
+  expect(await broadcast.says("#status")).toBe(`You are live on ${name}.`);
+  expect(customer.calls("publish").at(-1)?.body).toMatch(/^passcode=s3cret&b=2&call=publish&/);
+});
+
+test("a refused broadcast shows the customer's reason, and the preview runs on for another try", async () => {
+  refuse();
+  const broadcast = await open(`/broadcast#token=${await newToken(await headgate.newStream())}`);
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  await broadcast.press();
+  await broadcast.page.waitForSelector("#alerts blockquote");
+  expect(await broadcast.says("#alerts")).toBe(
+    `The broadcast was refused ${REASON} Ask whoever invited you to broadcast.`,
+  );
+  expect(await broadcast.tracks()).toEqual(["live", "live"]);
+  customer.answer({ status: 200 });
+  await broadcast.press();
+  await broadcast.reaches("live");
+  expect(await broadcast.says("#alerts")).toBe("");
+});
+
+test("a stream that is stopped by its operator says so and turns the camera off", async () => {
+  const { id, ingest } = (await headgate.call("POST", "/stream")) as {
+    id: string;
+    ingest: { rtmp: { streamname: string } };
+  };
+  const broadcast = await open(`/broadcast#token=${await newToken(ingest.rtmp.streamname)}`);
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  await broadcast.press();
+  await broadcast.reaches("live");
+  await headgate.call("PUT", `/stream/${id}/stop`);
+  await broadcast.reaches("ended");
+  expect(await broadcast.says("#alerts")).toContain("This stream is locked");
+  expect(await broadcast.tracks()).toEqual(["ended", "ended"]);
+});
+
+test("leaving the page while live is asked about, and ends the broadcast", async () => {
+  const name = await headgate.newStream();
+  const { page, ...broadcast } = await open(`/broadcast#token=${await newToken(name)}`);
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  await broadcast.press();
+  await broadcast.reaches("live");
+  const asked = page.waitForEvent("dialog").then(async (dialog) => {
+    await dialog.accept();
+    return dialog.type();
+  });
+  await page.goto("about:blank");
+  expect(await asked).toBe("beforeunload");
+  await until("publish_done", () => customer.calls("publish_done").find(({ body }) => body.includes(name)));
+});
+
+test("a link that was withdrawn or cut off says so before the camera is on", async () => {
+  const streamname = await headgate.newStream();
+  const token = await newToken(streamname);
+  await headgate.call("POST", "/webcaster/revoke", { streamname });
+  const withdrawn = await open(`/broadcast#token=${token}`);
+  await withdrawn.page.waitForSelector("#alerts .notice");
+  expect(await withdrawn.says("#alerts")).toContain("This link was withdrawn");
+  const cutOff = await open(`/broadcast#token=${token.slice(0, 40)}`);
+  expect(await cutOff.says("#alerts")).toContain("This link is incomplete");
+});
+
+test.each([
+  ["no permission", { answer: "deny" }, "Camera and microphone are blocked"],
+  ["no camera", { cameras: 0 }, "No camera found"],
+] as const)("with %s one reads what to do", async (_, machine, said) => {
+  const other = await startPages(machine);
+  try {
+    const broadcast = await open("/broadcast", {}, other);
+    await broadcast.press();
+    await broadcast.page.waitForSelector("#alerts .notice");
+    expect(await broadcast.says("#alerts")).toContain(said);
+  } finally {
+    await other.close();
+  }
+});
+
+test("the screen takes the camera's place while live, and the camera is off meanwhile", async () => {
+  const name = await headgate.newStream();
+  const { page, ...broadcast } = await open(`/broadcast#token=${await newToken(name)}`);
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  await broadcast.press();
+  await broadcast.reaches("live");
+  await page.click("text=Mute");
+  await page.click("text=Hide video");
+  expect(await broadcast.says("#cover")).toBe("Your video is hidden Viewers see black.");
+  await page.click("text=Show video");
+  await page.click("text=Unmute");
+  await page.click("#sources label:has-text('Screen')");
+  await until("the screen is shared", async () => (await broadcast.tracks()).length === 3);
+  await until("the camera is off", async () => (await broadcast.tracks()).includes("ended"));
+  expect(await playedVideo(name)).toBe("h264,1280,720");
+  await page.click("#sources label:has-text('Camera')");
+  await until("the camera is back", async () => {
+    return [...(await broadcast.tracks())].sort().join() === "ended,ended,live,live";
+  });
+  expect(await broadcast.says("#badge")).toMatch(/^LIVE/);
+  expect(await broadcast.says("#alerts")).toBe("");
+});
+
+test("in every state and both colour schemes axe finds nothing serious and a phone scrolls in one direction", async () => {
+  const { page, ...broadcast } = await open("/broadcast", PHONE);
+  const found: string[] = [];
+  const judge = async (state: Stage | "denied") => {
+    for (const viewport of [PHONE.viewport, ON_ITS_SIDE]) {
+      await page.setViewportSize(viewport);
+      const beyond = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+      if (beyond !== 0) found.push(`${state}: ${beyond} px beyond ${viewport.width} px`);
+    }
+    await page.setViewportSize(PHONE.viewport);
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      const { violations } = (await page.evaluate("axe.run()")) as axe.AxeResults;
+      const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+      for (const { id, nodes } of serious)
+        found.push(`${state}, ${colorScheme}: ${id} ${nodes.map(({ html }) => html)}`);
+    }
+  };
+  await page.evaluate(axe.source);
+  await judge("off");
+  await broadcast.press();
+  await broadcast.reaches("ready");
+  await judge("ready");
+  await page.fill("#name", await headgate.newStream());
+  refuse();
+  await broadcast.press();
+  await page.waitForSelector("#alerts .notice");
+  await judge("denied");
+  let allow = () => {};
+  const isAllowed = new Promise<void>((resolve) => (allow = resolve));
+  customer.answer(async () => {
+    await isAllowed;
+    return { status: 200 };
+  });
+  await broadcast.press();
+  await broadcast.reaches("connecting");
+  await judge("connecting");
+  allow();
+  await broadcast.reaches("live");
+  await page.waitForSelector("#figures:not([hidden])");
+  await judge("live");
+  await broadcast.press();
+  await broadcast.reaches("ended");
+  await judge("ended");
+  expect(found).toEqual([]);
+  expect(await broadcast.faults()).toEqual([]);
+});
+
+test("no other site can show the page in a frame", async () => {
+  const site = createServer((_, response) => {
+    response.setHeader("content-type", "text/html").end(`<iframe src="${headgate.http}/broadcast"></iframe>`);
+  });
+  await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
+  const { page } = await pages.open("about:blank");
+  const refused = page.waitForEvent("requestfailed", (request) => request.url() === `${headgate.http}/broadcast`);
+  await page.goto(`http://localhost:${(site.address() as AddressInfo).port}/`);
+  expect((await refused).failure()?.errorText).toBe("net::ERR_BLOCKED_BY_RESPONSE");
+  await page.context().close();
+  site.close();
+});
+
+test("the page is asked for again each time but sent once, its files are kept, and none comes from elsewhere", async () => {
+  const page = await fetch(`${headgate.http}/broadcast`);
+  const text = await page.text();
+  expect(page.headers.get("cache-control")).toBe("no-cache");
+  expect(page.headers.get("permissions-policy")).toContain("camera=(self), microphone=(self), display-capture=(self)");
+  expect(page.headers.get("referrer-policy")).toBe("no-referrer");
+  const again = await fetch(`${headgate.http}/broadcast`, {
+    headers: { "if-none-match": page.headers.get("etag") ?? "" },
+  });
+  expect(again.status).toBe(304);
+  for (const name of ["content-security-policy", "permissions-policy", "x-frame-options"]) {
+    expect(again.headers.get(name)).toBe(page.headers.get(name));
+  }
+  const files = [...text.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, address = ""]) => address);
+  expect(files.every((address) => address.startsWith("/broadcast/"))).toBe(true);
+  for (const address of files) {
+    const file = await fetch(headgate.http + address);
+    expect([file.status, file.headers.get("cache-control")]).toEqual([200, "public, max-age=31536000, immutable"]);
+  }
+  expect((await fetch(`${headgate.http}/broadcast/page-000000000000.js`)).status).toBe(404);
+});

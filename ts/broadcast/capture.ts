@@ -1,0 +1,124 @@
+// Camera, microphone and screen: opened when asked, replaced while they run, and stopped, every one of them, at the end.
+import type { Quality } from "./qualities.ts";
+import type { Choice, Device, Devices } from "./state.ts";
+
+export interface Capture {
+  /** The tracks that run now, in one object that stays the same: the preview shows it. */
+  readonly stream: MediaStream;
+  /** Opens video, and audio where there is a microphone. Rejects with the browser's `DOMException`; then nothing is
+   *  left open. */
+  open(choice: Choice): Promise<void>;
+  /** Opens another video in place of the one that runs. When a screen is not shared after all, that one runs on. */
+  replaceVideo(choice: Choice): Promise<MediaStreamTrack>;
+  /** The same for the microphone; null when none is wanted. */
+  replaceAudio(choice: Choice): Promise<MediaStreamTrack | null>;
+  /** Asks the camera for another size and frame rate; it gives what comes nearest. A screen keeps its own. */
+  resize(quality: Quality): Promise<void>;
+  /** What there is to choose from. Browsers tell labels and ids after the first permission. */
+  devices(): Promise<Devices>;
+  /** Stops every track. */
+  release(): void;
+}
+
+/** `onLost` is told of a track that ended by itself: unplugged, or no longer shared by the browser's own button. */
+export function createCapture(media: MediaDevices, onLost: (kind: "audio" | "video") => void): Capture {
+  const stream = new MediaStream();
+  /** Counts releases: what is opened meanwhile is not wanted any more. */
+  let released = 0;
+
+  function put(track: MediaStreamTrack): void {
+    drop(track.kind);
+    stream.addTrack(track);
+    track.addEventListener("ended", () => {
+      if (!stream.getTracks().includes(track)) return;
+      stream.removeTrack(track);
+      onLost(track.kind as "audio" | "video");
+    });
+  }
+
+  function drop(kind: string): void {
+    for (const track of stream.getTracks().filter((one) => one.kind === kind)) {
+      stream.removeTrack(track);
+      track.stop();
+    }
+  }
+
+  /** Puts what `opening` gives onto the stream, unless everything was released meanwhile. */
+  async function keep(opening: Promise<MediaStream>): Promise<void> {
+    const before = released;
+    for (const track of (await opening).getTracks()) {
+      if (released === before) put(track);
+      else track.stop();
+    }
+    if (released !== before) throw new DOMException("released meanwhile", "AbortError");
+  }
+
+  const screenOf = ({ quality }: Choice) =>
+    media.getDisplayMedia({ video: { frameRate: { ideal: quality.frameRate } }, audio: false });
+
+  const cameraOf = ({ cameraId, quality }: Choice): MediaTrackConstraints => ({
+    ...sizeOf(quality),
+    ...(cameraId === "" ? {} : { deviceId: { exact: cameraId } }),
+  });
+
+  async function microphoneOf({ microphoneId }: Choice): Promise<MediaTrackConstraints | false> {
+    if (microphoneId === null) return false;
+    if (microphoneId !== "") return { deviceId: { exact: microphoneId } };
+    // Who has a camera but no microphone still has a broadcast.
+    return (await media.enumerateDevices()).some(({ kind }) => kind === "audioinput") ? {} : false;
+  }
+
+  return {
+    stream,
+    async open(choice) {
+      try {
+        if (choice.source === "camera") {
+          const audio = await microphoneOf(choice);
+          await keep(media.getUserMedia({ video: cameraOf(choice), audio }));
+          return;
+        }
+        await keep(screenOf(choice)); // first: the browser wants the click to be recent
+        const audio = await microphoneOf(choice);
+        if (audio !== false) await keep(media.getUserMedia({ audio }));
+      } catch (error) {
+        this.release();
+        throw error;
+      }
+    },
+    async replaceVideo(choice) {
+      if (choice.source === "screen") await keep(screenOf(choice));
+      else {
+        drop("video"); // many phones open only one camera at a time
+        await keep(media.getUserMedia({ video: cameraOf(choice) }));
+      }
+      return stream.getVideoTracks()[0] as MediaStreamTrack;
+    },
+    async replaceAudio(choice) {
+      const audio = await microphoneOf(choice);
+      if (audio === false) drop("audio");
+      else await keep(media.getUserMedia({ audio }));
+      return stream.getAudioTracks()[0] ?? null;
+    },
+    async resize(quality) {
+      await stream.getVideoTracks()[0]?.applyConstraints(sizeOf(quality));
+    },
+    async devices() {
+      const all = await media.enumerateDevices();
+      const of = (wanted: MediaDeviceKind): Device[] =>
+        all
+          .filter(({ kind, deviceId }) => kind === wanted && deviceId !== "")
+          .map(({ deviceId: id, label }) => ({ id, label }));
+      return { cameras: of("videoinput"), microphones: of("audioinput") };
+    },
+    release() {
+      released += 1;
+      for (const { kind } of stream.getTracks()) drop(kind);
+    },
+  };
+}
+
+const sizeOf = ({ width, height, frameRate }: Quality) => ({
+  width: { ideal: width },
+  height: { ideal: height },
+  frameRate: { ideal: frameRate },
+});

@@ -1,0 +1,158 @@
+// What people read when something does not work: what happened, and what they can do about it themselves.
+import type { ErrorName, WebcasterError } from "../webcaster/pure/errors.ts";
+
+export interface Notice {
+  /** An error keeps from broadcasting; a warning does not. */
+  readonly tone: "error" | "warning";
+  readonly title: string;
+  /** Somebody else's words, shown as theirs: the customer's reason. */
+  readonly quote?: string;
+  readonly remedy: string;
+  /** The field of the page that has to be corrected. */
+  readonly field?: "name" | "address";
+}
+
+const error = (title: string, remedy: string): Notice => ({ tone: "error", title, remedy });
+const warning = (title: string, remedy: string): Notice => ({ tone: "warning", title, remedy });
+
+/** Browsers give cameras to pages of HTTPS and of this machine only. */
+export const INSECURE = error(
+  "The camera needs a secure page",
+  "Open this page by its https:// address. Browsers give camera and microphone to no other.",
+);
+export const BROKEN_LINK = error(
+  "This link is incomplete",
+  "It was probably cut off when it was copied or sent. Open it again from the original message, or ask for a new one.",
+);
+export const EXPIRED_LINK = error("This link has expired", "Ask whoever sent it to you for a new one.");
+export const NO_STREAM_NAME: Notice = {
+  ...error("The stream name is missing", "Enter the name of the stream to go live on."),
+  field: "name",
+};
+export const NO_ADDRESS: Notice = {
+  ...error("The address is not complete", "It looks like rtmp://host:1935/live."),
+  field: "address",
+};
+export const NO_MICROPHONE = warning(
+  "No microphone found",
+  "Your broadcast will be silent. Connect a microphone and choose it to change that.",
+);
+export const NOTHING_SHARED = warning(
+  "Nothing is shared yet",
+  "Choose a screen, a window or a tab when your browser asks.",
+);
+export const CAMERA_LOST = warning("The camera was disconnected", "Connect it again, or choose another one.");
+export const MICROPHONE_LOST = warning("The microphone was disconnected", "Connect it again, or choose another one.");
+
+/** Why a camera or microphone was not opened, by the name of the browser's exception (Media Capture and Streams,
+ *  section 10.2). Null where people decided it themselves and know. */
+const DEVICES: Readonly<Record<string, Notice>> = {
+  NotAllowedError: error(
+    "Camera and microphone are blocked",
+    "Allow them for this page: use the camera or lock symbol beside its address, then try again. If they are allowed " +
+      "there, allow your browser to use them in the settings of this device.",
+  ),
+  NotFoundError: error(
+    "No camera found",
+    "Connect a camera and try again, or choose Screen to show your screen instead.",
+  ),
+  NotReadableError: error(
+    "The camera or microphone cannot be opened",
+    "Another program probably uses it, such as a video call. Close that one and try again.",
+  ),
+  OverconstrainedError: error("This camera is not there any more", "Choose another one and try again."),
+};
+
+/** What to say of a device that was not opened. */
+export function deviceNotice(name: string): Notice {
+  return DEVICES[name] ?? DEVICES.NotReadableError ?? INSECURE;
+}
+
+const LATER = "Try again in a moment.";
+const NEW_LINK = "Ask whoever sent you the link for a new one.";
+
+/** By the code of the problem document that refused the broadcast (docs/whip.md). */
+const REFUSALS: Readonly<Record<string, Notice>> = {
+  rejected_by_customer: error("The broadcast was refused", "Ask whoever invited you to broadcast."),
+  customer_unreachable: error(
+    "Nobody could say whether you may broadcast",
+    "The organiser's server did not answer. Try again in a moment; if it lasts, tell them.",
+  ),
+  unknown_stream: {
+    ...error("There is no stream of this name", "Check it letter by letter: capitals count."),
+    field: "name",
+  },
+  malformed_name: { ...error("This stream name is not valid", "Copy it again from where you got it."), field: "name" },
+  reserved_field: {
+    ...error("This stream name is not valid", "What follows the ? uses a reserved word."),
+    field: "name",
+  },
+  bad_stream_url: {
+    ...error("This address is not accepted", "Check it with whoever gave it to you."),
+    field: "address",
+  },
+  locked_stream: error("This stream is locked", "Ask whoever runs it to unlock it."),
+  already_live: error("This stream is live already", "Another device is broadcasting to it. End that broadcast first."),
+  organisation_disabled: error("This stream's organisation is not enabled", "Ask whoever runs it."),
+  token_required: error("This stream needs a link", "Ask whoever runs it for a broadcast link and open that one."),
+  bad_token: error("This link is not valid", NEW_LINK),
+  token_mismatch: error("This link is for another stream", NEW_LINK),
+  stopped: error("The organiser ended the broadcast", "Ask them before you try again."),
+  too_many_requests: error("Too many tries from your network", LATER),
+  overloaded: error("The service is busy", LATER),
+  stopping: error("The service is restarting", LATER),
+  store_unavailable: error("The service cannot take a new broadcast now", LATER),
+  store_failed: error("The service cannot take a new broadcast now", LATER),
+  internal_error: error("Something went wrong at the service", LATER),
+};
+/** What the token service says of a token (T3), where that is more than "not valid". */
+const TOKEN_FAULTS: Readonly<Record<string, Notice>> = {
+  "jwt expired": EXPIRED_LINK,
+  "jwt revoked": error("This link was withdrawn", NEW_LINK),
+  "jwt not active": error("This link is not valid yet", "It begins later. Ask whoever sent it when."),
+};
+
+/** What the client package found out by itself, by the name of its error (docs/broadcasting.md). */
+const FAULTS: { readonly [reason in ErrorName]?: Notice } = {
+  permission_denied: deviceNotice("NotAllowedError"),
+  webrtc_missing: error("This browser cannot broadcast", "Use a current Chrome, Edge, Firefox or Safari."),
+  h264_missing: error(
+    "This browser cannot send H.264 video",
+    "Use Chrome, Edge or Safari. In Firefox, allow the OpenH264 plug-in (about:addons, Plugins) and reload this page.",
+  ),
+  opus_missing: error("This browser cannot send Opus audio", "Use a current Chrome, Edge, Firefox or Safari."),
+  unreachable: error("The service cannot be reached", "Check your internet connection, then try again."),
+  no_media_path: error(
+    "Video and audio do not get through",
+    "This network lets the page through, but not your video: a firewall probably blocks UDP. Try another network, such " +
+      "as your phone's hotspot, or ask whoever runs this one.",
+  ),
+  connection_lost: error("The connection was lost", "Check your internet connection, then broadcast again."),
+  reconnect_failed: error("The connection was lost", "It did not come back. Check your network, then broadcast again."),
+  ended_by_service: error("The broadcast was ended by the organiser", "Ask them before you go live again."),
+  stream_unknown: REFUSALS.unknown_stream as Notice,
+  stream_taken: REFUSALS.already_live as Notice,
+  too_many_requests: REFUSALS.too_many_requests as Notice,
+};
+
+/** What a customer's reason is replaced by when there is none. */
+const NO_REASON = "Publish denied";
+
+/** What to say of a broadcast that was refused or failed. */
+export function failureNotice({
+  reason,
+  problem,
+  detail,
+}: Pick<WebcasterError, "reason" | "problem" | "detail">): Notice {
+  if (problem === "bad_token") return tokenNotice(detail ?? "");
+  const refused = REFUSALS[problem ?? ""] ?? FAULTS[reason];
+  if (problem === "rejected_by_customer" && refused !== undefined && detail && detail !== NO_REASON) {
+    return { ...refused, quote: detail };
+  }
+  return refused ?? { ...error("The broadcast could not start", LATER), ...(detail ? { quote: detail } : {}) };
+}
+
+/** What to say of a token that does not hold, by the words of the token service. */
+export function tokenNotice(fault: string): Notice {
+  return TOKEN_FAULTS[fault] ?? (REFUSALS.bad_token as Notice);
+}

@@ -1,0 +1,241 @@
+// The broadcast page: what happens when a broadcaster does something, or something happens to the broadcast. Every
+// browser part comes from main.ts.
+import { type Capture, createCapture } from "./capture.ts";
+import { figuresOf } from "./figures.ts";
+import { NOTHING_SEEN, type Watch, watchOn } from "./hints.ts";
+import type { Link } from "./link.ts";
+import { startMeter } from "./meter.ts";
+import * as notices from "./notices.ts";
+import { STANDARD } from "./qualities.ts";
+import { type Session, startSession, type Target } from "./session.ts";
+import { type Choice, isBroadcasting, type PageState } from "./state.ts";
+import { createView } from "./view.ts";
+import type { ScreenLock } from "./wake-lock.ts";
+
+export interface PageDeps {
+  readonly page: Document;
+  /** Where the service is: `https://host`. */
+  readonly serverUrl: string;
+  /** The service's own RTMP address, for streams that are named by hand. */
+  readonly ingestUrl: string;
+  readonly link: Link;
+  /** Undefined on a page that is not secure. */
+  readonly media: MediaDevices | undefined;
+  readonly screenLock: ScreenLock;
+}
+
+export interface Page {
+  isBroadcasting(): boolean;
+  /** The page goes away: everything is released. */
+  leave(): void;
+  /** Says that the link's token does not hold. */
+  refuseLink(fault: string): void;
+}
+
+export function startPage({ page, serverUrl, ingestUrl, link, media, screenLock }: PageDeps): Page {
+  let state: PageState = {
+    stage: "off",
+    link,
+    streamName: "",
+    address: ingestUrl,
+    choice: { source: "camera", cameraId: "", microphoneId: "", quality: STANDARD },
+    devices: { cameras: [], microphones: [] },
+    canShareScreen: media !== undefined && "getDisplayMedia" in media,
+    has: { audio: false, video: false },
+    muted: { audio: false, video: false },
+    sendsAudio: false,
+    notice: media === undefined ? notices.INSECURE : link.kind === "broken" ? notices.BROKEN_LINK : null,
+    hint: null,
+    figures: null,
+    liveSeconds: 0,
+  };
+  const view = createView(page, {
+    primary,
+    choose: (change) => void choose(change),
+    type: (field, text) => set({ [field]: text }),
+    toggle,
+  });
+  const capture: Capture | null = media === undefined ? null : createCapture(media, lost);
+  let session: Session | null = null;
+  let watch: Watch = NOTHING_SEEN;
+  let metered: MediaStreamTrack | null = null;
+  let stopMeter = () => {};
+  /** Choices are made one after the other: a camera that is still opening cannot be replaced. */
+  let changes: Promise<void> = Promise.resolve();
+  media?.addEventListener("devicechange", () => void listDevices());
+  set({});
+
+  function set(change: Partial<PageState>): void {
+    state = { ...state, ...change };
+    view.show(state);
+  }
+
+  function primary(): void {
+    if (state.stage === "off" || state.stage === "ended") void open();
+    else if (state.stage === "ready") goLive();
+    else if (state.stage === "connecting") cancel();
+    else if (isBroadcasting(state)) end(null);
+  }
+
+  async function open(): Promise<void> {
+    if (capture === null) return;
+    set({ stage: "opening", notice: null, hint: null, liveSeconds: 0 });
+    try {
+      await capture.open(state.choice);
+    } catch (error) {
+      const isPicker = state.choice.source === "screen" && nameOf(error) === "NotAllowedError";
+      set({ stage: "off", notice: isPicker ? notices.NOTHING_SHARED : notices.deviceNotice(nameOf(error)) });
+      return;
+    }
+    showMedia();
+    const isSilent = !state.has.audio && state.choice.microphoneId !== null;
+    set({ stage: "ready", notice: isSilent ? notices.NO_MICROPHONE : null });
+    await listDevices();
+  }
+
+  /** Preview, meter and buttons follow the tracks there are. */
+  function showMedia(): void {
+    if (capture === null) return;
+    const { stream } = capture;
+    const [audio = null] = stream.getAudioTracks();
+    for (const track of stream.getTracks()) track.enabled = !state.muted[track.kind as "audio" | "video"];
+    view.preview(stream);
+    if (audio !== metered) {
+      stopMeter();
+      stopMeter = audio === null ? () => {} : startMeter(audio, view.level);
+      metered = audio;
+    }
+    set({ has: { audio: audio !== null, video: stream.getVideoTracks().length > 0 } });
+  }
+
+  /** The lists, with the devices in use chosen. */
+  async function listDevices(): Promise<void> {
+    if (capture === null) return;
+    const devices = await capture.devices();
+    const inUse = (kind: "audio" | "video") =>
+      capture.stream
+        .getTracks()
+        .find((track) => track.kind === kind)
+        ?.getSettings().deviceId;
+    const { choice } = state;
+    const cameraId = choice.source === "camera" ? (inUse("video") ?? choice.cameraId) : choice.cameraId;
+    const microphoneId = choice.microphoneId === null ? null : (inUse("audio") ?? choice.microphoneId);
+    set({ devices, choice: { ...choice, cameraId, microphoneId } });
+  }
+
+  function choose(change: Partial<Choice>): Promise<void> {
+    changes = changes.then(() => apply(change));
+    return changes;
+  }
+
+  async function apply(change: Partial<Choice>): Promise<void> {
+    const before = state.choice;
+    const choice = { ...before, ...change };
+    set({ choice });
+    if (capture === null || !["ready", "live", "reconnecting"].includes(state.stage)) return;
+    set({ notice: null });
+    try {
+      if (change.quality !== undefined) {
+        if (choice.source === "camera") await capture.resize(choice.quality);
+        await session?.changeQuality(choice.quality);
+      } else if (change.microphoneId !== undefined) {
+        const track = await capture.replaceAudio(choice);
+        if (track !== null) await session?.replaceTrack(track);
+      } else {
+        const track = await capture.replaceVideo(choice);
+        await session?.replaceTrack(track);
+      }
+      showMedia();
+      await listDevices();
+    } catch (error) {
+      // Who closes the picker of screens keeps the camera and knows why.
+      const isPicker = change.source === "screen" && nameOf(error) === "NotAllowedError";
+      set({ choice: before, notice: isPicker ? null : notices.deviceNotice(nameOf(error)) });
+      showMedia();
+    }
+  }
+
+  function lost(kind: "audio" | "video"): void {
+    showMedia();
+    if (kind === "audio") set({ notice: notices.MICROPHONE_LOST });
+    else if (state.choice.source === "screen") void choose({ source: "camera" });
+    else set({ notice: notices.CAMERA_LOST });
+  }
+
+  function toggle(kind: "audio" | "video"): void {
+    set({ muted: { ...state.muted, [kind]: !state.muted[kind] } });
+    session?.setMuted(state.muted);
+    showMedia();
+  }
+
+  function goLive(): void {
+    const target = targetOf(state);
+    if ("tone" in target) {
+      set({ notice: target });
+      if (target.field !== undefined) view.enter(target.field);
+      return;
+    }
+    if (capture === null) return;
+    watch = NOTHING_SEEN;
+    const sendsAudio = state.has.audio;
+    set({ stage: "connecting", sendsAudio, notice: null, hint: null, figures: null, liveSeconds: 0 });
+    screenLock.hold();
+    const { choice, muted } = state;
+    const options = { serverUrl, target, stream: capture.stream, quality: choice.quality, muted };
+    session = startSession(options, {
+      live: () => set({ stage: "live", notice: null }),
+      reconnecting: () => set({ stage: "reconnecting", figures: null, hint: null }),
+      metrics(metrics) {
+        watch = watchOn(watch, metrics, state.choice.quality.videoBitrate);
+        set({ figures: figuresOf(metrics), hint: watch.hint, liveSeconds: Math.floor(metrics.liveSec) });
+      },
+      ended: (failure) => end(notices.failureNotice(failure)),
+    });
+  }
+
+  function cancel(): void {
+    session?.end();
+    session = null;
+    screenLock.release();
+    set({ stage: "ready" });
+  }
+
+  /** The end of a broadcast, or of a try: who was never live keeps the preview and can try again at once. */
+  function end(notice: notices.Notice | null): void {
+    const wasLive = state.stage !== "connecting";
+    session?.end();
+    session = null;
+    screenLock.release();
+    if (wasLive) release();
+    set({ stage: wasLive ? "ended" : "ready", notice, hint: null, figures: null });
+    if (notice?.field !== undefined) view.enter(notice.field);
+  }
+
+  function release(): void {
+    capture?.release();
+    showMedia();
+    set({ muted: { audio: false, video: false } });
+  }
+
+  return {
+    isBroadcasting: () => isBroadcasting(state),
+    leave() {
+      if (isBroadcasting(state)) end(null);
+      release();
+      set({ stage: "off" });
+    },
+    refuseLink: (fault) => set({ notice: notices.tokenNotice(fault) }),
+  };
+}
+
+/** Where to, or what is missing. */
+function targetOf({ link, streamName, address }: PageState): Target | notices.Notice {
+  if (link.kind === "token") return { token: link.token };
+  if (streamName.trim() === "") return notices.NO_STREAM_NAME;
+  if (!/^rtmps?:\/\/[^/\s]+\/live\/?$/i.test(address.trim())) return notices.NO_ADDRESS;
+  return { streamName: streamName.trim(), address: address.trim() };
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : "";
+}

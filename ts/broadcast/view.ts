@@ -1,0 +1,207 @@
+// The page's elements (page.html): shows a state, tells what the broadcaster does. It decides nothing, and writes text
+// only, never markup.
+import type { Level } from "./level.ts";
+import type { Notice } from "./notices.ts";
+import { QUALITIES, qualityOf } from "./qualities.ts";
+import { type Choice, type Device, isBroadcasting, type PageState } from "./state.ts";
+import { clockOf, streamOf, wordsOf } from "./words.ts";
+
+/** What a broadcaster does. */
+export interface Actions {
+  /** The one button. */
+  primary(): void;
+  choose(choice: Partial<Choice>): void;
+  type(field: "streamName" | "address", text: string): void;
+  toggle(kind: "audio" | "video"): void;
+}
+
+export interface View {
+  show(state: PageState): void;
+  /** The preview. */
+  preview(stream: MediaStream): void;
+  level(level: Level): void;
+  /** Puts the keyboard into a field that has to be corrected. */
+  enter(field: "name" | "address"): void;
+}
+
+/** Values of the lists that are no id of a device. */
+const BROWSERS_CHOICE = "";
+const NONE = "none";
+/** How often a screen reader may learn of a new level, in frames of the page. */
+const LEVEL_EVERY = 30;
+
+export function createView(page: Document, actions: Actions): View {
+  const element = <T extends HTMLElement = HTMLElement>(id: string) => page.getElementById(id) as T;
+  const primary = element<HTMLButtonElement>("primary");
+  const video = element<HTMLVideoElement>("preview");
+  const meter = element("meter");
+  const fields = {
+    name: element<HTMLInputElement>("name"),
+    address: element<HTMLInputElement>("address"),
+    camera: element<HTMLSelectElement>("camera"),
+    microphone: element<HTMLSelectElement>("microphone"),
+    quality: element<HTMLSelectElement>("quality"),
+  };
+  const sources = [...page.querySelectorAll<HTMLInputElement>("input[name=source]")];
+  const shown: Record<string, unknown> = {};
+  let frames = 0;
+
+  primary.addEventListener("click", (event) => {
+    // The second click of a double click was not meant for what the button says by then.
+    if (event.detail <= 1 && primary.ariaDisabled !== "true") actions.primary();
+  });
+  fields.name.addEventListener("input", () => actions.type("streamName", fields.name.value));
+  fields.address.addEventListener("input", () => actions.type("address", fields.address.value));
+  for (const kind of ["audio", "video"] as const) {
+    element(`mute-${kind}`).addEventListener("click", () => actions.toggle(kind));
+  }
+  for (const radio of sources) {
+    radio.addEventListener("change", () => actions.choose({ source: radio.value === "screen" ? "screen" : "camera" }));
+  }
+  fields.camera.addEventListener("change", () => actions.choose({ cameraId: fields.camera.value }));
+  fields.microphone.addEventListener("change", () => {
+    actions.choose({ microphoneId: fields.microphone.value === NONE ? null : fields.microphone.value });
+  });
+  fields.quality.addEventListener("change", () => actions.choose({ quality: qualityOf(fields.quality.value) }));
+
+  /** Runs `act` when what it depends on is new: a list that is rebuilt closes, a text that is written is read out. */
+  function whenNew(key: string, value: unknown, act: () => void): void {
+    const text = JSON.stringify(value);
+    if (shown[key] === text) return;
+    shown[key] = text;
+    act();
+  }
+  const write = (id: string, text: string) => whenNew(id, text, () => (element(id).textContent = text));
+
+  function list(select: HTMLSelectElement, options: readonly Device[], chosen: string): void {
+    whenNew(`${select.id} options`, options, () => {
+      select.replaceChildren(...options.map(({ id, label }) => new Option(label, id)));
+    });
+    if (select.value !== chosen) select.value = chosen;
+  }
+
+  function notice(id: string, given: Notice | null): void {
+    whenNew(id, given, () => {
+      const parts = given === null ? [] : [noticeBox(page, given)];
+      element(id).replaceChildren(...parts);
+      if (given !== null) element(id).scrollIntoView({ block: "nearest" });
+    });
+  }
+
+  function showDestination({ link, streamName, address, stage, notice: told }: PageState): void {
+    const isByHand = link.kind !== "token";
+    element("target").hidden = isByHand;
+    element("name-field").hidden = !isByHand;
+    element("address-field").hidden = !isByHand;
+    const name = streamOf({ link, streamName });
+    whenNew("target", name, () => {
+      const strong = page.createElement("strong");
+      strong.textContent = name;
+      element("target").replaceChildren("Your link leads to ", strong, ".");
+    });
+    for (const [field, text] of [
+      ["name", streamName],
+      ["address", address],
+    ] as const) {
+      if (fields[field].value !== text) fields[field].value = text;
+      fields[field].readOnly = isBroadcasting({ stage });
+      fields[field].ariaInvalid = String(told?.field === field);
+    }
+  }
+
+  function showChoice({ choice, devices, canShareScreen, stage, sendsAudio }: PageState): void {
+    element("sources").hidden = !canShareScreen;
+    for (const radio of sources) radio.checked = radio.value === choice.source;
+    element("camera-field").hidden = choice.source === "screen";
+    list(fields.camera, named(devices.cameras, "Camera"), choice.cameraId);
+    const none = { id: NONE, label: "No microphone" };
+    const microphones = named(devices.microphones, "Microphone");
+    // While live, Mute is the way to be silent.
+    const isLive = isBroadcasting({ stage });
+    list(fields.microphone, isLive && sendsAudio ? microphones : [...microphones, none], choice.microphoneId ?? NONE);
+    list(fields.quality, QUALITIES, choice.quality.id);
+    const isWaiting = stage === "opening" || stage === "connecting";
+    for (const field of [fields.camera, fields.quality, ...sources]) field.disabled = isWaiting;
+    fields.microphone.disabled = isWaiting || (isLive && !sendsAudio);
+  }
+
+  function showToggles({ has, muted }: PageState): void {
+    for (const [kind, on, off] of [
+      ["audio", "Mute", "Unmute"],
+      ["video", "Hide video", "Show video"],
+    ] as const) {
+      const button = element<HTMLButtonElement>(`mute-${kind}`);
+      button.disabled = !has[kind];
+      button.dataset.off = String(muted[kind]);
+      const label = button.querySelector("span");
+      if (label !== null) label.textContent = muted[kind] ? off : on;
+    }
+  }
+
+  return {
+    show(state) {
+      const words = wordsOf(state);
+      const { stage, figures } = state;
+      page.body.dataset.stage = stage;
+      // Who goes live, or is off air again, sees it, however far down the settings are.
+      whenNew("frame", stage === "connecting" || stage === "ended", () => {
+        page.querySelector(".frame")?.scrollIntoView({ block: "nearest" });
+      });
+      const isLive = stage === "live" || stage === "reconnecting";
+      write("badge-text", words.badge);
+      write("clock", isLive ? clockOf(state.liveSeconds) : "");
+      page.title = isLive ? "● Live · Headgate" : "Broadcast · Headgate";
+      write("status", words.status);
+      element("cover").hidden = words.cover === null;
+      if (words.cover !== null) {
+        write("cover-title", words.cover.title);
+        write("cover-text", words.cover.text);
+      }
+      video.classList.toggle("mirrored", state.choice.source === "camera");
+      write("primary", words.primary.label);
+      primary.dataset.does = words.primary.does;
+      primary.ariaDisabled = String(words.primary.isBusy);
+      element("figures").hidden = !isLive || figures === null;
+      for (const [name, text] of Object.entries(figures ?? {})) write(`figure-${name}`, text);
+      showDestination(state);
+      showChoice(state);
+      showToggles(state);
+      notice("alerts", state.notice);
+      notice("hints", state.hint);
+    },
+    preview(stream) {
+      video.srcObject = stream;
+    },
+    level({ level, isLoud }) {
+      meter.style.setProperty("--level", level.toFixed(3));
+      meter.dataset.loud = String(isLoud);
+      frames += 1;
+      if (frames % LEVEL_EVERY === 1 || level === 0) meter.ariaValueNow = String(Math.round(level * 100));
+    },
+    enter(field) {
+      if (field === "address") element<HTMLDetailsElement>("address-field").open = true;
+      fields[field].focus();
+    },
+  };
+}
+
+/** Labels are unknown before the first permission, and in some browsers ever after. */
+function named(devices: readonly Device[], kind: string): readonly Device[] {
+  if (devices.length === 0) return [{ id: BROWSERS_CHOICE, label: `Default ${kind.toLowerCase()}` }];
+  return devices.map(({ id, label }, index) => ({ id, label: label || `${kind} ${index + 1}` }));
+}
+
+function noticeBox(page: Document, { tone, title, quote, remedy }: Notice): HTMLElement {
+  const box = page.createElement("div");
+  box.className = "notice";
+  box.dataset.tone = tone;
+  const part = (name: "h3" | "blockquote" | "p", text: string) => {
+    const made = page.createElement(name);
+    made.textContent = text;
+    box.append(made);
+  };
+  part("h3", title);
+  if (quote !== undefined) part("blockquote", quote);
+  part("p", remedy);
+  return box;
+}

@@ -1,0 +1,40 @@
+// Keeps a phone's screen on while it is live: a phone that goes to sleep stops its camera.
+
+export interface ScreenLock {
+  /** Taken again whenever the page comes back into sight: browsers release it when it leaves. */
+  hold(): void;
+  release(): void;
+}
+
+/** `wakeLock`: of the navigator; older browsers have none. */
+export function createScreenLock(page: Document, wakeLock: WakeLock | undefined): ScreenLock {
+  let isWanted = false;
+  let held: WakeLockSentinel | null = null;
+
+  async function take(): Promise<void> {
+    if (!isWanted || page.visibilityState !== "visible" || held?.released === false) return;
+    try {
+      held = (await wakeLock?.request("screen")) ?? null;
+    } catch {
+      // A low battery may forbid it; the broadcast goes on without.
+    }
+    if (!isWanted) drop();
+  }
+
+  function drop(): void {
+    void held?.release();
+    held = null;
+  }
+
+  page.addEventListener("visibilitychange", () => void take());
+  return {
+    hold() {
+      isWanted = true;
+      void take();
+    },
+    release() {
+      isWanted = false;
+      drop();
+    },
+  };
+}

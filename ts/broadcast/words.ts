@@ -1,0 +1,107 @@
+// The words that belong to a state of the page: badge, status line, the cover of an empty preview, the one button.
+import { withoutArguments } from "./link.ts";
+import { isBroadcasting, type PageState, type Stage } from "./state.ts";
+
+export interface Words {
+  readonly badge: string;
+  /** What a screen reader says when it changes, too. Empty when there is nothing to say. */
+  readonly status: string;
+  /** What stands where there is no video; null when there is one. */
+  readonly cover: { readonly title: string; readonly text: string } | null;
+  readonly primary: {
+    readonly label: string;
+    readonly does: "open" | "go-live" | "cancel" | "end";
+    /** Pressed, and not done yet. */
+    readonly isBusy: boolean;
+  };
+}
+
+const BADGES: Readonly<Record<Stage, string>> = {
+  off: "Off air",
+  opening: "Off air",
+  ready: "Ready",
+  connecting: "Connecting",
+  live: "LIVE",
+  reconnecting: "Reconnecting",
+  ended: "Off air",
+};
+
+export function wordsOf(state: PageState): Words {
+  const { stage } = state;
+  return { badge: BADGES[stage], status: statusOf(state), cover: coverOf(state), primary: primaryOf(state) };
+}
+
+/** `3:07`, `1:02:03`. */
+export function clockOf(seconds: number): string {
+  const two = (number: number) => String(number).padStart(2, "0");
+  const hours = Math.floor(seconds / 3_600);
+  const minutes = Math.floor(seconds / 60) % 60;
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
+}
+
+/** `3 min 7 s`, as it is read aloud. */
+export function durationOf(seconds: number): string {
+  const hours = Math.floor(seconds / 3_600);
+  const minutes = Math.floor(seconds / 60) % 60;
+  if (hours > 0) return `${hours} h ${minutes} min`;
+  return minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
+}
+
+/** The stream as people may see it, or "" when none is named. */
+export function streamOf({ link, streamName }: Pick<PageState, "link" | "streamName">): string {
+  return link.kind === "token" ? link.streamName : withoutArguments(streamName.trim());
+}
+
+function statusOf(state: PageState): string {
+  switch (state.stage) {
+    case "off":
+      return "";
+    case "opening":
+      return "Your browser may ask for permission.";
+    case "ready":
+      return "Nothing is sent until you go live.";
+    case "connecting":
+      return "Connecting…";
+    case "live":
+      return `You are live on ${streamOf(state)}.`;
+    case "reconnecting":
+      return "The connection was lost. Trying again…";
+    case "ended":
+      return state.liveSeconds === 0 ? "" : `The broadcast lasted ${durationOf(state.liveSeconds)}.`;
+  }
+}
+
+function coverOf(state: PageState): Words["cover"] {
+  const { stage, has, muted } = state;
+  if (stage === "ended") return { title: "Your broadcast has ended", text: "Camera and microphone are off." };
+  if (stage === "opening")
+    return { title: "Waiting for your permission", text: "Allow camera and microphone to go on." };
+  if (muted.video) return { title: "Your video is hidden", text: isBroadcasting(state) ? "Viewers see black." : "" };
+  if (has.video) return null;
+  if (stage !== "off") return { title: "There is no video", text: "Choose a camera or your screen." };
+  return {
+    title: "See yourself before anyone else does",
+    text: "Camera and microphone are off until you turn them on, and nothing is sent until you go live.",
+  };
+}
+
+function primaryOf({ stage, choice }: PageState): Words["primary"] {
+  switch (stage) {
+    case "off":
+    case "opening":
+      return {
+        label: choice.source === "screen" ? "Choose what to share" : "Turn on camera and mic",
+        does: "open",
+        isBusy: stage === "opening",
+      };
+    case "ready":
+      return { label: "Go live", does: "go-live", isBusy: false };
+    case "connecting":
+      return { label: "Cancel", does: "cancel", isBusy: false };
+    case "live":
+    case "reconnecting":
+      return { label: "End broadcast", does: "end", isBusy: false };
+    case "ended":
+      return { label: "Broadcast again", does: "open", isBusy: false };
+  }
+}

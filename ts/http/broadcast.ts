@@ -1,0 +1,117 @@
+// /broadcast: the page that a browser broadcasts from. Its sources are in ts/broadcast; what is served is what
+// scripts/build.mjs made of them.
+import { readFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { etag, RETAINED_304_HEADERS } from "hono/etag";
+import { html, raw } from "hono/html";
+import type { Config } from "../config.ts";
+import { newRoutes, type RouteDeps, type Routes } from "./openapi.ts";
+import { ingestAt } from "./request/ingest.ts";
+import { baseUrlOf } from "./request/request.ts";
+
+/** The built files, for sources (`ts/http`) and for what is built of them (`dist/http`) alike. */
+const FOLDER = new URL("../../dist/broadcast/", import.meta.url);
+/** A file's name changes with its content, so that it is kept for as long as a browser likes: a year, seconds. */
+const FILES_CACHE = "public, max-age=31536000, immutable";
+const TYPES: Readonly<Record<string, string>> = {
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  svg: "image/svg+xml",
+};
+/** The camera is for this page alone, and for no frame in it. */
+const PERMISSIONS =
+  "camera=(self), microphone=(self), display-capture=(self), screen-wake-lock=(self), geolocation=(), usb=()";
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** What must come with a 304 as well: browsers put it in the place of what they kept. */
+const PAGE_HEADERS = ["content-security-policy", "permissions-policy", "cross-origin-opener-policy", "x-frame-options"];
+
+export function broadcastRoutes(
+  deps: RouteDeps & {
+    readonly config: Pick<Config, "http" | "ingest">;
+    readonly rtmpPort: () => number;
+  },
+): Routes["hono"] {
+  const { config, rtmpPort } = deps;
+  const routes = newRoutes(deps);
+  /** Read when first asked for. */
+  let page: Promise<string> | null = null;
+  const files = new Map<string, Promise<readonly [plain: Bytes, zipped: Bytes]>>();
+
+  routes.hono.use("/broadcast", etag({ retainedHeaders: [...RETAINED_304_HEADERS, ...PAGE_HEADERS] }));
+  routes.open(
+    "GET /broadcast",
+    {
+      tag: "Documents",
+      summary: "A page to broadcast from",
+      description:
+        "Camera, microphone or screen, by WHIP. `/broadcast#token=<web token>` is a broadcaster's link; without a token " +
+        "the page asks for stream name and address. What follows the `#` is in no request.",
+      answer: null,
+    },
+    async (c) => {
+      const base = baseUrlOf(c, config);
+      page ??= readFile(new URL("page.html", FOLDER), "utf8");
+      page.catch(() => (page = null)); // one that is not built yet is looked for again
+      const [before = "", after = ""] = (await page).split("%INGEST%");
+      c.header("content-security-policy", policy(config.http.publicUrl));
+      c.header("permissions-policy", PERMISSIONS);
+      c.header("cross-origin-opener-policy", "same-origin");
+      c.header("x-frame-options", "DENY");
+      c.header("cache-control", "no-cache");
+      return c.html(html`${raw(before)}${ingestAt(base, config, rtmpPort()).rtmpUrl}${raw(after)}`);
+    },
+  );
+
+  routes.open(
+    "GET /broadcast/{file}",
+    {
+      tag: "Documents",
+      summary: "Files of that page",
+      description: "Their names change with their content.",
+      answer: null,
+      answerType: "text/javascript",
+      errors: [404],
+    },
+    async (c) => {
+      const name = c.req.param("file");
+      const type = /^[a-z]+-[0-9a-f]{12}\.(js|css|svg)$/.exec(name)?.[1];
+      if (type === undefined) return c.notFound();
+      let file = files.get(name);
+      if (file === undefined) {
+        file = readFile(new URL(name, FOLDER)).then(async (bytes) => [bytes, await promisify(gzip)(bytes)]);
+        files.set(name, file);
+        file.catch(() => files.delete(name)); // other names than ours must not fill the memory
+      }
+      const read = await file.catch(() => null);
+      if (read === null) return c.notFound();
+      const [plain, zipped] = read;
+      c.header("cache-control", FILES_CACHE);
+      c.header("content-type", TYPES[type]);
+      c.header("vary", "accept-encoding");
+      if (!/\bgzip\b/.test(c.req.header("accept-encoding") ?? "")) return c.body(plain);
+      c.header("content-encoding", "gzip");
+      return c.body(zipped);
+    },
+  );
+
+  return routes.hono;
+}
+
+/** Nothing comes from elsewhere, nothing is written as markup, nobody frames the page. `publicUrl`: WHIP sessions have
+ *  their address there, also when the page was opened by another one. */
+function policy(publicUrl: string | null): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    `connect-src 'self'${publicUrl === null ? "" : ` ${new URL(publicUrl).origin}`}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join("; ");
+}
