@@ -14,8 +14,6 @@ import {
   UnknownAddress,
 } from "./errors.ts";
 import { auditRoutes } from "./http/audit.ts";
-import { broadcastRoutes } from "./http/broadcast.ts";
-import { docsRoutes } from "./http/docs.ts";
 import { describeTheRest, documentOf } from "./http/document.ts";
 import { answerOf, isHttpError } from "./http/error-answers.ts";
 import type { ErrorFamily } from "./http/error-codes.ts";
@@ -24,10 +22,12 @@ import { keyRoutes } from "./http/keys.ts";
 import { loginRoutes } from "./http/login.ts";
 import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
+import { broadcastRoutes } from "./http/pages/broadcast.ts";
+import { docsRoutes } from "./http/pages/docs.ts";
+import { sdkRoutes } from "./http/pages/sdk.ts";
 import { envelope } from "./http/request/envelope.ts";
 import { rateLimit } from "./http/request/rate-limit.ts";
 import { boundedBody, clientAddresses, hasLeft, readApiKey } from "./http/request/request.ts";
-import { sdkRoutes } from "./http/sdk.ts";
 import { sessionRoutes } from "./http/sessions.ts";
 import { streamRoutes } from "./http/stream.ts";
 import { tokenRoutes } from "./http/tokens.ts";

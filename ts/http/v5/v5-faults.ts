@@ -1,7 +1,8 @@
 // Why a request of the deprecated v5 signalling is refused, as its clients read it (api §5 S2): one table from number to
 // words, and one from what WHIP says to a number.
-import { BadApiKey, BadToken, isHttpError, ServiceError } from "../../errors.ts";
+import { BadApiKey, BadToken, ServiceError } from "../../errors.ts";
 import type { WhipOutcome } from "../../publish/whip/whip-publishes.ts";
+import { isHttpError } from "../error-answers.ts";
 
 const FAULTS = {
   101001: "Unknown type",

@@ -6,10 +6,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Context } from "hono";
-import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 
 /** Where the build puts them; the same from the sources and from the built gateway. */
-const FOLDER = join(import.meta.dirname, "..", "..", "dist", "sdk");
+const FOLDER = join(import.meta.dirname, "..", "..", "..", "dist", "sdk");
 /** How long a browser uses a stable address without asking, seconds. */
 const STABLE_CACHE_S = 300;
 /** As long as it may be said, seconds. */

@@ -5,13 +5,13 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { etag, RETAINED_304_HEADERS } from "hono/etag";
 import { html, raw } from "hono/html";
-import type { Config } from "../config.ts";
-import { newRoutes, type RouteDeps, type Routes } from "./openapi.ts";
-import { ingestAt } from "./request/ingest.ts";
-import { baseUrlOf } from "./request/request.ts";
+import type { Config } from "../../config.ts";
+import { newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
+import { ingestAt } from "../request/ingest.ts";
+import { baseUrlOf } from "../request/request.ts";
 
 /** The built files, for sources (`ts/http`) and for what is built of them (`dist/http`) alike. */
-const FOLDER = new URL("../../dist/broadcast/", import.meta.url);
+const FOLDER = new URL("../../../dist/broadcast/", import.meta.url);
 /** A file's name changes with its content, so that it is kept for as long as a browser likes: a year, seconds. */
 const FILES_CACHE = "public, max-age=31536000, immutable";
 const TYPES: Readonly<Record<string, string>> = {

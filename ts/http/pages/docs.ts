@@ -5,9 +5,9 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
-import { baseUrlOf } from "./request/request.ts";
-import { problemPage } from "./whip/problem-page.ts";
+import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
+import { baseUrlOf } from "../request/request.ts";
+import { problemPage } from "../whip/problem-page.ts";
 
 /** How long a browser may keep the page's files, seconds; they change with the release only. */
 const FILES_CACHE_S = 86_400;
