@@ -1560,6 +1560,16 @@ export interface paths {
       };
     };
   };
+  "/p/webrtcws": {
+    get: {
+      parameters: {};
+      responses: {
+        101: { content: never };
+        426: { content: never };
+        429: { content: never };
+      };
+    };
+  };
   "/openapi.json": {
     get: {
       parameters: {};
