@@ -1560,16 +1560,6 @@ export interface paths {
       };
     };
   };
-  "/p/webrtcws": {
-    get: {
-      parameters: {};
-      responses: {
-        101: { content: never };
-        426: { content: never };
-        429: { content: never };
-      };
-    };
-  };
   "/openapi.json": {
     get: {
       parameters: {};
