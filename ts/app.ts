@@ -34,7 +34,6 @@ import { tokenRoutes } from "./http/tokens.ts";
 import { type CheckUpstreamUrl, upstreamRoutes } from "./http/upstreams.ts";
 import { usageRoutes } from "./http/usage.ts";
 import { userRoutes } from "./http/users.ts";
-import { describeV5 } from "./http/v5/v5-document.ts";
 import { v5Routes } from "./http/v5/v5-socket.ts";
 import { webcasterRoutes } from "./http/webcaster.ts";
 import { webhookRoutes } from "./http/webhook-routes.ts";
@@ -124,7 +123,6 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", broadcastRoutes({ ...deps, ...access }));
   describeTheRest(app.openAPIRegistry);
   describeWhip(app.openAPIRegistry);
-  describeV5(app.openAPIRegistry);
   let document: object | null = null;
   app.route("/", docsRoutes({ ...deps, ...access, document: () => (document ??= documentOf(app, deps.version)) }));
 
