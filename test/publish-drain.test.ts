@@ -1,7 +1,7 @@
 // What the publishing does before it stops: a drain waits for running publishes and for nothing else.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { startCustomer } from "./support/customer.ts";
-import { openStage, STREAM, type Stage } from "./support/publishing.ts";
+import { openStage, STREAM, type Stage, until } from "./support/publishing.ts";
 
 /** Longer than the test may take: a drain that waits for it fails. */
 const FOREVER_MS = 600_000;
@@ -74,4 +74,11 @@ test("a publish that is stopped while its customer is asked is told as denied, a
     .filter((line) => line.includes('"publish denied"'));
   expect(told.map((line) => JSON.parse(line))).toMatchObject([{ cause: "stopped", stream: `stream ${STREAM}` }]);
   await customer.close();
+});
+
+test("nothing is left to stop of a publish that has ended", async () => {
+  const clientId = await stage.allowed(STREAM);
+  stage.end(clientId);
+  await until(() => stage.publishing.running().length === 0);
+  expect(stage.publishing.kick(() => true, "Stopped")).toBe(false);
 });
