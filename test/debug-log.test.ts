@@ -42,8 +42,8 @@ describe("an admission", () => {
     expect(decided()).toMatchObject({ outcome: "denied", cause: "rejected_by_customer", organisation: "org1" });
     expect(decided()).toMatchObject({ steps: { stream: MS, settings: MS, webhook: MS } });
     // They follow each other: together they are no more than the whole, but for rounding to tenths.
-    const { steps, tookMs } = decided() as { steps: Record<string, number>; tookMs: number };
-    expect(Object.values(steps).reduce((sum, ms) => sum + ms, 0)).toBeLessThanOrEqual(tookMs + 0.5);
+    const { steps, tookMs } = decided() as { steps: Record<"stream" | "settings" | "webhook", number>; tookMs: number };
+    expect(steps.stream + steps.settings + steps.webhook).toBeLessThanOrEqual(tookMs + 0.5);
     await gateway.offer(`${TO_OURSELVES}&stream_name=nowhere`);
     expect(decided()).toMatchObject({ outcome: "denied", cause: "unknown_stream", steps: { stream: MS } });
     expect(decided()).not.toHaveProperty("organisation");

@@ -93,7 +93,7 @@ describe("an allowed publish", () => {
 
   test("reaches the player and the upstream with every frame", async () => {
     const want = content(sent);
-    expect(want.video).toHaveLength(150);
+    expect(want.video).toHaveLength(25 * BROADCAST_S);
     expect(content(played)).toEqual(want);
     expect(content(await packetsOf(recording))).toEqual(want);
   });
