@@ -41,7 +41,7 @@ test("an upstream that is not read for yet leaves no negative number of players"
   expect(liveNumbers([{ clientId: 1, protocol: "rtmp" }], () => media).players).toBe(0);
 });
 
-test("ends are counted by their reason, with the bytes of the publish", async () => {
+test("starts are counted, and ends by their reason with the bytes of the publish", async () => {
   const stage = await openStage({ webhook: null, ca: null });
   try {
     const clientId = await stage.allowed(STREAM);
@@ -50,6 +50,7 @@ test("ends are counted by their reason, with the bytes of the publish", async ()
       const metrics = await stage.metrics.registry.metrics();
       return metrics.includes('headgate_publish_ended_total{reason="unpublished"} 1') && metrics;
     });
+    expect(text).toContain('headgate_publish_started_total{protocol="rtmp"} 1\n');
     expect(text).toContain('headgate_media_bytes_total{direction="in"} 12345\n');
     expect(text).toContain('headgate_media_bytes_total{direction="out"} 67\n');
   } finally {
