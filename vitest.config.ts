@@ -1,12 +1,14 @@
-// Tests run real programs: few at a time, each file in a process of its own. A browser that encodes 720p needs the
-// machine for itself, or it shrinks its picture: those files come last, one by one.
+// Tests run real programs: few at a time. Files of one project follow each other in the same processes, so that most find
+// the gateway loaded. What needs the machine for itself comes last, one by one.
 import { defineConfig } from "vitest/config";
 
+/** Files at the same time: they wait for most of their time. */
+const WORKERS = 3;
 /** No test is tried again: one that is red now and then has found something. `npm test` counts (scripts/test.mjs). */
 const common = {
   pool: "forks",
-  testTimeout: 30_000,
-  hookTimeout: 60_000,
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
   retry: 0,
   // Of one file's concurrent tests. The command line's flag does not reach projects.
   maxConcurrency: Number(process.env.TEST_CONCURRENCY ?? 5),
@@ -33,7 +35,8 @@ const stores = [
   "webhook-{management,settings,url}",
   "whip-{denials,token}",
 ];
-const browsers = [
+/** A browser that encodes 720p shrinks its picture when others take its time, and a decision comes late. */
+const alone = [
   "whip-publish",
   "whip-clients-browser",
   "whip-switch",
@@ -43,19 +46,21 @@ const browsers = [
   "broadcast-page",
   "v5-rtc-user",
   "v5-load",
+  "webhook-deadline",
 ].map((name) => `test/${name}.test.ts`);
 
 export default defineConfig({
   test: {
-    globalSetup: "test/support/temporary-folders.ts",
+    globalSetup: ["test/support/temporary-folders.ts", "test/support/store-of-run.ts"],
     projects: [
       {
         test: {
           ...common,
           name: "together",
           include: ["test/**/*.test.ts"],
-          exclude: browsers,
-          maxWorkers: 2,
+          exclude: alone,
+          isolate: false,
+          maxWorkers: WORKERS,
           sequence: { groupOrder: 0 },
         },
       },
@@ -66,11 +71,12 @@ export default defineConfig({
           include: stores.map((name) => `test/${name}.test.ts`),
           env: { TEST_STORE: "postgres" },
           globalSetup: "test/support/postgres-of-run.ts",
-          maxWorkers: 2,
-          sequence: { groupOrder: 0 },
+          isolate: false,
+          maxWorkers: WORKERS,
+          sequence: { groupOrder: 1 },
         },
       },
-      { test: { ...common, name: "alone", include: browsers, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      { test: { ...common, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
     ],
   },
 });

@@ -1,4 +1,4 @@
-// `npm run mutants [-- COUNT [SKIPPED]]`: puts small faults into the gateway's rules, one at a time, in copies of this
+// `npm run mutants [-- COUNT [SKIPPED] | N,N,…]`: puts small faults into the gateway's rules, one at a time, in copies of this
 // checkout, and says which of them no test finds. The sample is fixed: the same code gives the same faults in the same order.
 // Not a proof: a fault that changes nothing survives as well, and a person looks at each survivor.
 import { readdirSync, readFileSync } from "node:fs";
@@ -11,15 +11,18 @@ import { openRunner } from "./mutants/test-runner.mjs";
 
 const STANDARD_COUNT = 200;
 /** Faults that are tried at the same time, each in a copy of its own. */
-const TOGETHER = 2;
-/** Test files of a first run, the nearest to the fault, and of each further one. */
+const TOGETHER = 4;
+/** Test files of a first run, the nearest to the fault, and of a second one. What they miss counts as found by none: a
+ *  far test that happens to meet the fault is no test of it. */
 const NEAREST = 2;
 const FURTHER = 8;
+/** A file that takes so long comes one place later, ms. */
+const SLOW_MS = 20_000;
 /** A fault may make tests wait for ever: they have so many times what they took without it, and this on top, ms. */
-const PATIENCE = 6;
-const PATIENCE_MS = 60_000;
+const PATIENCE = 3;
+const PATIENCE_MS = 30_000;
 
-const [count = STANDARD_COUNT, skipped = 0] = process.argv.slice(2).map(Number);
+const [first = String(STANDARD_COUNT), skipped = "0"] = process.argv.slice(2);
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
 const files = FOLDERS.flatMap((folder) =>
   readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
@@ -27,7 +30,10 @@ const files = FOLDERS.flatMap((folder) =>
     .map((name) => join(folder, name)),
 ).sort();
 const faults = inFixedOrder(files.flatMap((file) => faultsIn(file, readFileSync(join(root, file), "utf8"))));
-const sample = faults.slice(skipped, skipped + count);
+/** [number in the sample, fault] */
+const sample = first.includes(",")
+  ? first.split(",").map((at) => [Number(at), faults[Number(at)]])
+  : [...faults.entries()].slice(Number(skipped), Number(skipped) + Number(first));
 const testsFor = testsOf(root);
 const { covering, red: unsteady } = await coveringTests([...new Set(files.flatMap(testsFor))].sort());
 /** Parts of test files that ran without any fault, and whether they were green; whole ones were. */
@@ -35,7 +41,7 @@ const steady = new Map();
 const survivors = [];
 let found = 0;
 
-const waiting = [...sample.entries()];
+const waiting = [...sample];
 await Promise.all(
   Array.from({ length: TOGETHER }, async () => {
     const runner = openRunner();
@@ -45,7 +51,7 @@ await Promise.all(
       if (finding === null) survivors.push(fault);
       else found += 1;
       const what = `${fault.file}:${fault.line} ${fault.was} -> ${fault.is}`;
-      console.log(`${skipped + at} ${finding === null ? `SURVIVED ${what}` : `found    ${what}\n      ${finding}`}`);
+      console.log(`${at} ${finding === null ? `SURVIVED ${what}` : `found    ${what}\n      ${finding}`}`);
     }
     runner.close();
   }),
@@ -60,11 +66,10 @@ process.exit(0);
 /** What finds the fault; null: nothing does. */
 async function findingOf(runner, fault) {
   const order = testsFor(fault.file);
-  const rank = ({ file, took }) => (order.indexOf(file) === -1 ? order.length : order.indexOf(file)) + took / 1_000;
+  const rank = ({ file, took }) => (order.indexOf(file) === -1 ? order.length : order.indexOf(file)) + took / SLOW_MS;
   const specs = covering(fault.file, fault.line).sort((a, b) => rank(a) - rank(b));
-  for (let at = 0; at < specs.length; ) {
-    const batch = specs.slice(at, at + (at === 0 ? NEAREST : FURTHER));
-    at += batch.length;
+  for (const batch of [specs.slice(0, NEAREST), specs.slice(NEAREST, NEAREST + FURTHER)]) {
+    if (batch.length === 0) break;
     const said = await runner.run(batch, limitOf(batch), fault);
     if (said === null) return "its tests do not come to an end";
     for (const { file, tests } of said.red) {

@@ -6,11 +6,14 @@ import { prepareTests } from "./prepare.mjs";
 import { retriedIn } from "./retried-tests.mjs";
 
 const filter = process.argv.slice(2);
+/** Rust tests at a time, unless RUST_TEST_THREADS says otherwise: those that use sockets wait for most of their time. */
+const RUST_THREADS = 8;
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
 prepareTests();
 
 // Every suite runs to its end, whatever failed before it.
+process.env.RUST_TEST_THREADS ??= String(RUST_THREADS);
 const rust = await run("cargo", ["test", "--release", "--locked", "--workspace", "--no-fail-fast", "--", ...filter]);
 for (const [line] of rust.output.matchAll(/^test result: .*$/gm)) count(line);
 const reporters = ["--reporter=default", "--reporter=./scripts/retried-tests.mjs"];

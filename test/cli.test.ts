@@ -19,7 +19,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "headgate-cli-"));
   env = { PATH: process.env.PATH ?? "", HEADGATE_DATA_DIR: join(folder, "data"), HEADGATE_MEDIA_PORT: "0" };
   await headgate(["init"]);
-}, 60_000);
+}, 120_000);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Said {
@@ -52,7 +52,8 @@ test("help lists every verb and the exit codes", async () => {
   expect((await headgate(["help", "keys"])).out).toContain("headgate keys ls | create");
 }, 60_000);
 
-test.each([
+// Each is a process that starts, and no more.
+test.concurrent.each([
   [["sever"], 2, "did you mean serve?"],
   [["foo"], 2, "foo is not a command. See headgate --help"],
   [["stream", "ls", "--data-dir", ""], 2, "--data-dir needs a value"],
@@ -93,7 +94,7 @@ test.each([
   60_000,
 );
 
-describe("without a running service", () => {
+describe.concurrent("without a running service", () => {
   test("the service is looked for where the configuration says it is", async () => {
     const { code, err } = await headgate(["sessions", "ls"], { HEADGATE_API_KEY: "x", HEADGATE_HTTP_PORT: "1" });
     expect([code, err]).toEqual([1, expect.stringContaining("no answer from http://127.0.0.1:1:")]);
@@ -153,7 +154,8 @@ describe("without a running service", () => {
   }, 60_000);
 });
 
-describe.each(["the embedded store", "PostgreSQL"])("beside a running service on %s", (kind) => {
+// Both at the same time, each in the order of its tests: commands that name no organisation need it to be the only one.
+describe.concurrent.each(["the embedded store", "PostgreSQL"])("beside a running service on %s", (kind) => {
   let service: Headgate;
   let closeServer: (() => Promise<void>) | null = null;
   let own: Record<string, string>;
@@ -180,7 +182,7 @@ describe.each(["the embedded store", "PostgreSQL"])("beside a running service on
     return (await fetch(`${service.http}/webcaster/verify`, { method: "POST", body })).status;
   };
 
-  test("keys are made, rotated and revoked, and the service knows at once", async () => {
+  test.sequential("keys are made, rotated and revoked, and the service knows at once", async () => {
     const made = await json<{ id: string; key: string }>(
       ["keys", "create", "--role", "readonly", "--label", "ci"],
       own,
@@ -195,7 +197,7 @@ describe.each(["the embedded store", "PostgreSQL"])("beside a running service on
     expect(list.every((key) => key.hash === undefined)).toBe(true);
   }, 90_000);
 
-  test("organisations, users and streams are made and listed", async () => {
+  test.sequential("organisations, users and streams are made and listed", async () => {
     const name = `Other ${randomBytes(3).toString("hex")}`;
     const { id } = await json<{ id: string }>(["organisation", "create", name], own);
     expect((await headgate(["organisation", "create", name], own)).code).not.toBe(0);
@@ -210,7 +212,7 @@ describe.each(["the embedded store", "PostgreSQL"])("beside a running service on
     expect(await opens(key)).toBe(403);
   }, 90_000);
 
-  test("tokens are made, revoked and signed by a new key, and the service follows", async () => {
+  test.sequential("tokens are made, revoked and signed by a new key, and the service follows", async () => {
     const { token } = await json<{ token: string }>(
       ["token", "create", "a", "--ingest-url", "rtmp://in.example/live"],
       own,
@@ -227,7 +229,7 @@ describe.each(["the embedded store", "PostgreSQL"])("beside a running service on
     });
   }, 90_000);
 
-  test("sessions are listed and the API is described, with the service's address and a key", async () => {
+  test.sequential("sessions are listed and the API is described, with the service's address and a key", async () => {
     const asked = { HEADGATE_API_KEY: service.apiKey };
     expect(await json(["sessions", "ls", "--url", service.http], asked)).toEqual([]);
     const unknown = await headgate(["sessions", "kick", "12", "--url", service.http], asked);
@@ -237,7 +239,7 @@ describe.each(["the embedded store", "PostgreSQL"])("beside a running service on
 
   if (kind === "PostgreSQL") return; // it has a backup of its own
 
-  test("a backup is whole, for its owner only, and opens as a store", async () => {
+  test.sequential("a backup is whole, for its owner only, and opens as a store", async () => {
     const name = await service.newStream();
     const file = join(folder, "backup", "headgate.db");
     const missing = await headgate(["backup", file], own);

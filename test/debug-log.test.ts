@@ -41,6 +41,9 @@ describe("an admission", () => {
     await gateway.offer(TO_STREAM);
     expect(decided()).toMatchObject({ outcome: "denied", cause: "rejected_by_customer", organisation: "org1" });
     expect(decided()).toMatchObject({ steps: { stream: MS, settings: MS, webhook: MS } });
+    // They follow each other: together they are no more than the whole, but for rounding to tenths.
+    const { steps, tookMs } = decided() as { steps: Record<"stream" | "settings" | "webhook", number>; tookMs: number };
+    expect(steps.stream + steps.settings + steps.webhook).toBeLessThanOrEqual(tookMs + 0.5);
     await gateway.offer(`${TO_OURSELVES}&stream_name=nowhere`);
     expect(decided()).toMatchObject({ outcome: "denied", cause: "unknown_stream", steps: { stream: MS } });
     expect(decided()).not.toHaveProperty("organisation");

@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { pino } from "pino";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { WebhookCall } from "../ts/publish/webhook/call.ts";
 import { createDeliveryLog, type DeliveryLog } from "../ts/publish/webhook/delivery-log.ts";
 import type { Store } from "../ts/store/open.ts";
 import type { Schema } from "../ts/store/schema.ts";
+import { until } from "./support/child.ts";
 import { openTestStore } from "./support/stores.ts";
 
 /** One answered, or never let out, publish call of the organisation `org`. */
@@ -138,4 +139,18 @@ test("a log that is stopped while it makes room writes nothing more afterwards",
   await deliveries.stop();
   expect(isOver).toBe(true);
   await pruned;
+});
+
+test("what was told is written every second, together", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  try {
+    const deliveries = openLog(NEVER_TOO_MUCH);
+    for (let at = 0; at < 3; at += 1) deliveries.note(callOf(at), ANSWER, 3);
+    vi.advanceTimersByTime(999);
+    expect(await rows()).toEqual([]);
+    vi.advanceTimersByTime(1);
+    await until("they are written", async () => (await rows()).length === 3);
+  } finally {
+    vi.useRealTimers();
+  }
 });

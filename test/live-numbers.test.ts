@@ -1,6 +1,7 @@
 // The operator's numbers of what runs now, summed over the snapshots of the running publishes.
 import { expect, test } from "vitest";
 import { liveNumbers } from "../ts/publish/live-numbers.ts";
+import { openStage, STREAM, until } from "./support/publishing.ts";
 import { RecordingMedia } from "./support/recording-media.ts";
 
 const upstream = {
@@ -38,4 +39,21 @@ test("an upstream that is not read for yet leaves no negative number of players"
   const media = new RecordingMedia();
   media.measure(1, { subscribers: 0, upstreams: [{ ...upstream, state: "sending" }] });
   expect(liveNumbers([{ clientId: 1, protocol: "rtmp" }], () => media).players).toBe(0);
+});
+
+test("starts are counted, and ends by their reason with the bytes of the publish", async () => {
+  const stage = await openStage({ webhook: null, ca: null });
+  try {
+    const clientId = await stage.allowed(STREAM);
+    stage.end(clientId, "unpublished", { bytesIn: 12_345, bytesOut: 67 });
+    const text = await until(async () => {
+      const metrics = await stage.metrics.registry.metrics();
+      return metrics.includes('headgate_publish_ended_total{reason="unpublished"} 1') && metrics;
+    });
+    expect(text).toContain('headgate_publish_started_total{protocol="rtmp"} 1\n');
+    expect(text).toContain('headgate_media_bytes_total{direction="in"} 12345\n');
+    expect(text).toContain('headgate_media_bytes_total{direction="out"} 67\n');
+  } finally {
+    await stage.close();
+  }
 });

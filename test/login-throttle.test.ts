@@ -43,3 +43,15 @@ test("names that nobody has push no window out that is being guessed at", () => 
   attempts(30_000, (at) => logins.attempt(`junk-${at}`, `198.51.${at % 250}.${Math.floor(at / 250)}`));
   expect(() => logins.attempt("admin", "192.0.2.1")).toThrow(TooManyRequests);
 });
+
+test("ten thousand windows are remembered; of the first ones with as few failures the very first makes room", () => {
+  const logins = throttle();
+  const guess = (at: number) => logins.attempt(`person-${at}`, `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`);
+  attempts(64, (at) => attempts(9, () => guess(at)));
+  attempts(10_000 - 64, (at) => guess(64 + at));
+  guess(10_000);
+  // The tenth failure of one that is remembered is its last, and one that was forgotten begins anew.
+  attempts(2, () => guess(0));
+  guess(63);
+  expect(() => guess(63)).toThrow(TooManyRequests);
+});

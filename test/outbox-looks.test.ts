@@ -2,7 +2,8 @@
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { WebhookAnswer } from "../ts/publish/webhook/answer.ts";
-import { createOutbox } from "../ts/publish/webhook/outbox.ts";
+import { PROBE_EVERY_MS } from "../ts/publish/webhook/customer-gate.ts";
+import { createOutbox, type Outbox } from "../ts/publish/webhook/outbox.ts";
 import { openStage, type Stage, until } from "./support/publishing.ts";
 
 const ANSWER: WebhookAnswer = { outcome: "answered", status: 200, reason: null, retryAfter: null };
@@ -49,3 +50,57 @@ test("an event that is recorded during a look is delivered by the next one, at o
   expect(delivered).toEqual([7]);
   await outbox.stop(1_000);
 });
+
+test("a customer that only times out is tried once in five seconds, however often is looked", async () => {
+  const { db, clock } = stage;
+  const url = "https://a.example/";
+  const tried: number[] = [];
+  for (const clientId of [1, 2, 3, 4]) {
+    const times = { next_attempt_at: clock.ms, created_at: clock.ms };
+    const event = {
+      id: `msg_${clientId}`,
+      organisation_id: "org1",
+      client_id: clientId,
+      url,
+      body: "call=publish_done",
+    };
+    await db
+      .insertInto("outbox")
+      .values({ ...event, ...times })
+      .execute();
+  }
+  const outbox = createOutbox({
+    db,
+    customers: stage.service.customers,
+    clock: { now: () => clock.ms },
+    log: pino({ level: "silent" }),
+    deadlineMs: 1_000,
+    webhook: {
+      load: () => ({ inFlight: 0, waiting: 0, open: ["org1"], slow: [{ organisationId: "org1", url }] }),
+      async post(call) {
+        tried.push(call.event.clientId);
+        return { outcome: "unreachable", cause: "deadline", detail: "no answer" };
+      },
+    },
+  });
+  const settled = async (count: number) =>
+    (await db.selectFrom("outbox").select("id").where("attempts", ">", 0).execute()).length === count;
+  outbox.wake();
+  await until(() => settled(1));
+  clock.ms += PROBE_EVERY_MS - 1;
+  await lookedFor(outbox);
+  expect(tried).toEqual([1]);
+  clock.ms += 1;
+  outbox.wake();
+  await until(() => tried.length === 2);
+  await outbox.stop(5_000);
+  expect(tried).toEqual([1, 2]);
+});
+
+/** Some looks one after the other, and whatever they start: the embedded store answers in turn. */
+async function lookedFor(outbox: Outbox): Promise<void> {
+  for (let at = 0; at < 10; at += 1) {
+    outbox.wake();
+    await outbox.depth();
+  }
+}

@@ -97,3 +97,15 @@ test("places that become free are taken at once, and a stop sends what is due to
   expect(new Set(asked()).size).toBe(2 * EVENTS);
   expect(asked()).toHaveLength(2 * EVENTS);
 });
+
+test("an event that is under way is not sent a second time, however long its customer takes", async () => {
+  customer.answer("hang");
+  await addEvents([{ clientId: 1, dueMs: 0 }]);
+  await stage.publishing.recover();
+  await until("the first is under way", () => asked().length === 1);
+  stage.clock.ms += 600_000; // past the time at which it would be due again
+  await addEvents([{ clientId: 2, dueMs: 0 }]);
+  await stage.publishing.recover();
+  await until("the second goes", () => asked().includes(2));
+  expect(asked()).toEqual([1, 2]);
+});

@@ -1,7 +1,7 @@
 // What the publishing does before it stops: a drain waits for running publishes and for nothing else.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { startCustomer } from "./support/customer.ts";
-import { openStage, STREAM, type Stage } from "./support/publishing.ts";
+import { addStream, openStage, STREAM, type Stage, until } from "./support/publishing.ts";
 
 /** Longer than the test may take: a drain that waits for it fails. */
 const FOREVER_MS = 600_000;
@@ -21,14 +21,19 @@ test("without a running publish a drain is over at once", async () => {
 });
 
 test("a drain is over when the last running publish has ended, and not before", async () => {
-  const clientId = await stage.allowed(STREAM);
+  await addStream(stage.db, "Ab1Cd-other", "created");
+  const [first, last] = [await stage.allowed(STREAM), await stage.allowed("Ab1Cd-other")];
   let isOver = false;
   const drained = stage.publishing.drain(FOREVER_MS).then(() => {
     isOver = true;
   });
-  expect(await stage.request("Ab1Cd-9XyZ0")).toMatchObject({ told: "deny" });
+  expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });
+  stage.end(first);
+  await until(() => stage.publishing.running().length === 1);
+  // Whatever hangs on the end of the first has had its turn.
+  await new Promise((resolve) => setImmediate(resolve));
   expect(isOver).toBe(false);
-  stage.end(clientId);
+  stage.end(last);
   await drained;
   expect(stage.publishing.running()).toEqual([]);
 });
@@ -74,4 +79,11 @@ test("a publish that is stopped while its customer is asked is told as denied, a
     .filter((line) => line.includes('"publish denied"'));
   expect(told.map((line) => JSON.parse(line))).toMatchObject([{ cause: "stopped", stream: `stream ${STREAM}` }]);
   await customer.close();
+});
+
+test("nothing is left to stop of a publish that has ended", async () => {
+  const clientId = await stage.allowed(STREAM);
+  stage.end(clientId);
+  await until(() => stage.publishing.running().length === 0);
+  expect(stage.publishing.kick(() => true, "Stopped")).toBe(false);
 });

@@ -8,7 +8,7 @@ import { type Customer, startCustomer } from "./support/customer.ts";
 import { addStream, openStage, STREAM, type Stage } from "./support/publishing.ts";
 
 /** Of each command; the measurement takes 200. */
-const ROUNDS = Number(process.env.STOPPED_ROUNDS ?? 15);
+const ROUNDS = Number(process.env.STOPPED_ROUNDS ?? 6);
 /** About what an admission takes here. */
 const ADMISSION_MS = 30;
 

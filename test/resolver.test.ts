@@ -42,6 +42,13 @@ test("an address is its own, and a name without one is an error that says which"
   await expect(resolve("missing.example")).rejects.toMatchObject({ code: "ENOTFOUND", hostname: "missing.example" });
 });
 
+test("many names are remembered at a time", async () => {
+  const names = Array.from({ length: 40 }, (_, at) => `customer-${at}.example`);
+  for (const name of names) await resolve(name);
+  for (const name of names) expect(await resolve(name)).toEqual(["192.0.2.7"]);
+  expect(server.asked).toHaveLength(names.length);
+});
+
 describe("a name whose server keeps silent", () => {
   test("holds nobody up but the organisation that brought it", async () => {
     const silent = Array.from({ length: 36 }, (_, n) => codeOf(resolve(`silent${n}.example`, "attacker")));

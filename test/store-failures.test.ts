@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "libsql";
-import { afterEach, expect, test } from "vitest";
+import { expect, type TestContext, test } from "vitest";
 import { openStore } from "../ts/store/open.ts";
 import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
@@ -17,10 +17,15 @@ import { startPostgres } from "./support/postgres.ts";
 const DISK_BYTES = 16 * 1024 * 1024;
 const WAIT_MS = 60_000;
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+/** Called at the end of the test, the last one first. */
+type AtEnd = (cleanup: () => unknown) => void;
+const atEndOf = ({ onTestFinished }: TestContext): AtEnd => {
+  const cleanups: (() => unknown)[] = [];
+  onTestFinished(async () => {
+    for (const cleanup of cleanups.reverse()) await cleanup();
+  }, WAIT_MS);
+  return (cleanup) => void cleanups.push(cleanup);
+};
 
 interface Trouble {
   readonly begin: () => unknown;
@@ -70,11 +75,11 @@ function metricsOf(headgate: Headgate): string {
 }
 
 /** A small disk that is filled where we may mount one; elsewhere another program that holds the file. */
-function fullDisk(folder: string): Trouble {
+function fullDisk(folder: string, atEnd: AtEnd): Trouble {
   const filler = join(folder, "filler");
   if (process.getuid?.() === 0) {
     execFileSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_BYTES}`, "tmpfs", folder]);
-    cleanups.push(() => execFileSync("umount", ["--lazy", folder]));
+    atEnd(() => execFileSync("umount", ["--lazy", folder]));
     return {
       begin: () => {
         for (let size = DISK_BYTES; size >= 1; size = Math.floor(size / 2)) {
@@ -98,36 +103,41 @@ function fullDisk(folder: string): Trouble {
   };
 }
 
-test("a full disk stops new work and no live stream, and is noticed when it is over", async () => {
+// They wait for most of their time: beside each other they cost no more.
+test.concurrent("a full disk stops new work and no live stream, and is noticed when it is over", async (context) => {
+  const atEnd = atEndOf(context);
   const folder = mkdtempSync(join(tmpdir(), "headgate-disk-"));
-  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
-  const trouble = fullDisk(folder);
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  const trouble = fullDisk(folder, atEnd);
   const customer = await startCustomer();
-  cleanups.push(() => customer.close());
+  atEnd(() => customer.close());
   const headgate = await startHeadgate({ customer, env: { HEADGATE_DATA_DIR: join(folder, "data") } });
   await survives(headgate, customer, trouble);
 }, 180_000);
 
-test("a PostgreSQL that goes away stops new work and no live stream, and is used when it is back", async () => {
+test.concurrent("a PostgreSQL that goes away stops new work and no live stream, and is used when it is back", async (context) => {
+  const atEnd = atEndOf(context);
   const server = await startPostgres();
-  cleanups.push(() => server.close());
+  atEnd(() => server.close());
   const customer = await startCustomer();
-  cleanups.push(() => customer.close());
+  atEnd(() => customer.close());
   const headgate = await startHeadgate({ customer, env: { HEADGATE_DATABASE_URL: await server.newDatabase() } });
   await survives(headgate, customer, { begin: server.stop, end: server.start, says: /^not ready: / });
 }, 180_000);
 
-test.each(["the embedded store", "PostgreSQL"])(
+test.concurrent.for(["the embedded store", "PostgreSQL"])(
   "kill -9 during a thousand acknowledged writes loses none of them: %s",
-  async (store) => {
+  { timeout: 120_000 },
+  async (store, context) => {
+    const atEnd = atEndOf(context);
     const folder = mkdtempSync(join(tmpdir(), "headgate-killed-"));
-    cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+    atEnd(() => rmSync(folder, { recursive: true, force: true }));
     const dataDir = join(folder, "data");
     mkdirSync(dataDir);
     let databaseUrl: string | null = null;
     if (store === "PostgreSQL") {
       const server = await startPostgres({ fsync: "on" });
-      cleanups.push(() => server.close());
+      atEnd(() => server.close());
       databaseUrl = await server.newDatabase();
     }
     const url: Record<string, string> = databaseUrl === null ? {} : { HEADGATE_DATABASE_URL: databaseUrl };
@@ -155,5 +165,4 @@ test.each(["the embedded store", "PostgreSQL"])(
     expect(acknowledged.length).toBeGreaterThanOrEqual(1_000);
     expect(acknowledged.filter((name) => !kept.has(name))).toEqual([]);
   },
-  120_000,
 );

@@ -36,7 +36,7 @@ async function json(words: readonly string[], env: Env): Promise<unknown> {
   return JSON.parse(out);
 }
 
-describe("where there is no store", () => {
+describe.concurrent("where there is no store", () => {
   const commands = [
     "organisation ls",
     "user ls",
@@ -83,7 +83,8 @@ describe("where there is no store", () => {
   }, 60_000);
 });
 
-describe.each(["the embedded store", "PostgreSQL"])("streams on %s", (kind) => {
+// Both at the same time, each in the order of its tests: they list what the others made.
+describe.concurrent.each(["the embedded store", "PostgreSQL"])("streams on %s", (kind) => {
   let service: Headgate;
   let env: Record<string, string>;
   let asked: Env;
@@ -107,7 +108,7 @@ describe.each(["the embedded store", "PostgreSQL"])("streams on %s", (kind) => {
     return { id, name: ingest.rtmp.streamname };
   };
 
-  test("ls, show and create print the records of the API", async () => {
+  test.sequential("ls, show and create print the records of the API", async () => {
     const ports = {
       ...env,
       HEADGATE_PUBLIC_URL: service.http,
@@ -124,7 +125,7 @@ describe.each(["the embedded store", "PostgreSQL"])("streams on %s", (kind) => {
     expect(shown.out).toContain(`RTMP        ${service.rtmp}/${name}\n`);
   }, 90_000);
 
-  test("a stream that is not live is locked, unlocked and removed without the service's help", async () => {
+  test.sequential("a stream that is not live is locked, unlocked and removed without the service's help", async () => {
     const { id, name } = await newStream();
     expect(await json(["stream", "lock", name], env)).toMatchObject({ id, state: "locked" });
     expect(await state(id)).toBe("locked");
@@ -142,7 +143,7 @@ describe.each(["the embedded store", "PostgreSQL"])("streams on %s", (kind) => {
     expect(actions).toEqual(["stream.delete", "stream.stop", "stream.unlock", "stream.lock", "stream.create"]);
   }, 90_000);
 
-  test("stop ends a running publish by the service, and changes nothing when that is not reached", async () => {
+  test.sequential("stop ends a running publish by the service, and changes nothing when that is not reached", async () => {
     const { id, name } = await newStream();
     const encoder = broadcast(`${service.rtmp}/${name}`, { seconds: 60 });
     await until("the stream is live", async () => (await state(id)) === "live");

@@ -9,7 +9,7 @@ import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
 import { expectGoodPublish } from "./support/whip-judge.ts";
 
-const SECONDS = Number(process.env.WHIP_CLIENT_SECONDS ?? 10);
+const SECONDS = Number(process.env.WHIP_CLIENT_SECONDS ?? 7);
 
 let customer: Customer;
 let upstream: NginxRtmp;

@@ -1,5 +1,5 @@
 // The whole of a publish by WHIP with the real programs: Chromium broadcasts, an HTTPS customer decides, nginx-rtmp is
-// the upstream, ffprobe plays.
+// the upstream, ffprobe plays. `npm run matrix -- whip` broadcasts longer and through more networks.
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { run, until } from "./support/child.ts";
 import { type Broadcaster, type Chromium, startChromium } from "./support/chromium.ts";
@@ -10,12 +10,15 @@ import { isMonotonic, ofTrack, startsAtKeyframe } from "./support/judge.ts";
 import { type Network, startLossyProxy } from "./support/lossy-proxy.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
 
-const BROADCAST_MS = 20_000;
-/** One here; `npm run matrix -- whip` goes through all of them. */
-const NETWORKS: readonly Network[] =
-  process.env.WHIP_IMPAIRMENT === "all"
-    ? [0, 1, 5, 10].flatMap((loss) => [0, 50, 100].map((delay) => ({ loss, delay, reorder: 5 })))
-    : [{ loss: 5, delay: 50, reorder: 5 }];
+const IS_WHOLE = process.env.WHIP_IMPAIRMENT === "all";
+const BROADCAST_S = IS_WHOLE ? 20 : 10;
+const BROADCAST_MS = BROADCAST_S * 1_000;
+/** At least, a second of a broadcast: 25 pictures are captured, and 47 frames of AAC last a second. */
+const LEAST_PICTURES = 15;
+const LEAST_SOUNDS = 35;
+const NETWORKS: readonly Network[] = IS_WHOLE
+  ? [0, 1, 5, 10].flatMap((loss) => [0, 50, 100].map((delay) => ({ loss, delay, reorder: 5 })))
+  : [{ loss: 5, delay: 50, reorder: 5 }];
 /** A vanished client is given up after 30 s (W19), and publish_done follows within a second. */
 const LOST_LIMIT_MS = 36_000;
 
@@ -25,6 +28,8 @@ let upstream: NginxRtmp;
 let foreign: NginxRtmp;
 let headgate: Headgate;
 let chromium: Chromium;
+/** The stream of a tab that is killed before all else: that it is given up takes its time. */
+let killed: string;
 
 beforeAll(async () => {
   customer = await startCustomer();
@@ -35,7 +40,12 @@ beforeAll(async () => {
     env: { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`, HEADGATE_UPSTREAM_ALLOW: new URL(foreign.url).host },
   });
   chromium = await startChromium();
-}, 60_000);
+  killed = await headgate.newStream();
+  const page = await chromium.open(headgate.whip(killed));
+  expect(await page.start()).toMatchObject({ status: 201 });
+  await until("some media", () => upstream.recording(killed));
+  await page.kill();
+}, 90_000);
 beforeEach(() => customer.answer({ status: 200 }));
 afterAll(async () => {
   await chromium?.close();
@@ -115,15 +125,15 @@ describe("an allowed publish of a browser", () => {
     expect(audio).toMatchObject({ codec_name: "aac", profile: "LC", sample_rate: "48000", channels: 1 });
   });
 
-  test("is 20 s that decode without a complaint, in order, from an IDR on, with sound and picture together", async () => {
+  test("decodes to its end without a complaint, in order, from an IDR on, with sound and picture together", async () => {
     expect(await decodeComplaints(recording)).toBe("");
     for (const packets of [played, recorded]) {
       expect(startsAtKeyframe(packets)).toBe(true);
       expect(isMonotonic(packets)).toBe(true);
       const [video, audio] = [ofTrack(packets, "video"), ofTrack(packets, "audio")];
       expect(Math.abs((video[0]?.dts ?? 0) - (audio[0]?.dts ?? 0))).toBeLessThanOrEqual(100);
-      expect(video.length).toBeGreaterThan(300);
-      expect(audio.length).toBeGreaterThan(700);
+      expect(video.length).toBeGreaterThan(LEAST_PICTURES * BROADCAST_S);
+      expect(audio.length).toBeGreaterThan(LEAST_SOUNDS * BROADCAST_S);
     }
   });
 
@@ -247,7 +257,7 @@ test.each(NETWORKS)(
     const packets = await packetsOf(recording);
     const [sent, arrived] = [Number(video?.framesSent), ofTrack(packets, "video").length];
     console.log(`whip decoded ${JSON.stringify({ ...network, sent, arrived, lost: proxy.lost() })}`);
-    if (network.loss >= 5) expect(proxy.lost()).toBeGreaterThan(100);
+    if (network.loss >= 5) expect(proxy.lost()).toBeGreaterThan(5 * BROADCAST_S);
     expect(await decodeComplaints(recording)).toBe("");
     expect(isMonotonic(packets)).toBe(true);
     if (network.loss <= 5) expect(arrived).toBeGreaterThanOrEqual(sent * 0.99 - 5);
@@ -255,12 +265,7 @@ test.each(NETWORKS)(
 );
 
 test("a tab that is killed is one publish_done, within 35 s", async () => {
-  const name = await headgate.newStream();
-  const page = await chromium.open(headgate.whip(name));
-  expect(await page.start()).toMatchObject({ status: 201 });
-  await until("some media", () => upstream.recording(name));
-  await page.kill();
-  await doneOf(name, LOST_LIMIT_MS);
+  await doneOf(killed, LOST_LIMIT_MS);
   await pause(500);
-  expect(customer.calls("publish_done").filter(({ body }) => body.includes(name))).toHaveLength(1);
+  expect(customer.calls("publish_done").filter(({ body }) => body.includes(killed))).toHaveLength(1);
 }, 60_000);

@@ -55,7 +55,7 @@ export async function run(command: string, args: readonly string[]): Promise<Chi
 export async function until<T>(
   what: string,
   look: () => T | null | undefined | false | Promise<T | null | undefined | false>,
-  limitMs = 15_000,
+  limitMs = 30_000,
 ): Promise<T> {
   const deadline = performance.now() + limitMs;
   for (;;) {

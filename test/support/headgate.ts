@@ -67,7 +67,8 @@ export async function startHeadgate(
   async function call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
     const response = await fetch(http + path, {
       method,
-      headers: { "x-service-apikey": apiKey, "content-type": "application/json" },
+      // A connection of its own: the service may be closing one that has been idle.
+      headers: { "x-service-apikey": apiKey, "content-type": "application/json", connection: "close" },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const answer = (await response.json()) as Record<string, unknown>;

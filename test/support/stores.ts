@@ -1,5 +1,7 @@
 // Which store a test works on: the embedded one, or PostgreSQL in the project that runs the same files once more
 // (vitest.config.ts). The server belongs to the run (postgres-of-run.ts), the databases to the file that asks for them.
+import { cpSync, existsSync } from "node:fs";
+import { join } from "node:path";
 import { openStore, type Store } from "../../ts/store/open.ts";
 import { databasesAt } from "./postgres.ts";
 
@@ -14,8 +16,13 @@ export async function databaseUrlOf(dataDir: string): Promise<string | null> {
   return ON_POSTGRES ? await databaseOf(dataDir) : null;
 }
 
+/** A new directory or database starts with all tables and no row (store-of-run.ts, postgres-of-run.ts). */
 export async function openTestStore(dataDir: string): Promise<Store> {
+  const template = process.env.TEST_STORE_TEMPLATE;
   if (ON_POSTGRES) await databaseOf(dataDir, process.env.TEST_POSTGRES_TEMPLATE);
+  else if (template !== undefined && !existsSync(join(dataDir, "headgate.db"))) {
+    cpSync(template, dataDir, { recursive: true });
+  }
   return await openStore({ dataDir, databaseUrl: await databaseUrlOf(dataDir) });
 }
 

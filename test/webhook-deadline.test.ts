@@ -1,0 +1,16 @@
+// The short form of R8, which the machine must have time for: it runs with nothing beside it. The long one prints its
+// figures: `npm run bench -- webhook faults 200`. It runs what is built in dist.
+import { expect, test } from "vitest";
+import { DEADLINE_MS, faults, GROWTH_GOAL_MB, SLACK_MS } from "../scripts/bench/_webhook-faults.mjs";
+
+test("of thirteen kinds of endpoints only the good one admits, and every decision comes by the deadline and 100 ms", async () => {
+  expect([SLACK_MS, GROWTH_GOAL_MB]).toEqual([100, 10]); // R8
+  const found = await faults(6);
+  expect(Object.keys(found)).toHaveLength(13);
+  for (const [kind, { admitted, slowest, stallMs, grown }] of Object.entries(found)) {
+    expect(admitted, kind).toBe(kind === "ok" ? 6 : 0);
+    // While the process did not run at all it decided nothing: its timer and then its answer may both have met that.
+    expect(slowest - 2 * stallMs, kind).toBeLessThanOrEqual(DEADLINE_MS + SLACK_MS);
+    expect(grown, kind).toBeLessThanOrEqual(GROWTH_GOAL_MB);
+  }
+}, 120_000);
