@@ -1366,10 +1366,10 @@ export interface paths {
             integrity: string;
           }>;
         } } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1384,11 +1384,41 @@ export interface paths {
       responses: {
         200: { content: { "text/javascript": string } };
         302: { content: never };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/broadcast": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "text/html": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/broadcast/{file}": {
+    get: {
+      parameters: {
+        path: {
+          /** Name of a file */
+          file: string;
+        };
+      };
+      responses: {
+        200: { content: { "text/javascript": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
       };
     };
   };
@@ -1559,36 +1589,6 @@ export interface paths {
         } } };
         413: { content: { "application/problem+json": components["schemas"]["Problem"] } };
         500: { content: { "application/problem+json": components["schemas"]["Problem"] } };
-      };
-    };
-  };
-  "/broadcast": {
-    get: {
-      parameters: {};
-      responses: {
-        200: { content: { "text/html": string } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
-      };
-    };
-  };
-  "/broadcast/{file}": {
-    get: {
-      parameters: {
-        path: {
-          /** Name of a file */
-          file: string;
-        };
-      };
-      responses: {
-        200: { content: { "text/javascript": string } };
-        400: { content: { "application/json": components["schemas"]["Error"] } };
-        404: { content: { "application/json": components["schemas"]["Error"] } };
-        429: { content: { "application/json": components["schemas"]["Error"] } };
-        500: { content: { "application/json": components["schemas"]["Error"] } };
-        503: { content: { "application/json": components["schemas"]["Error"] } };
       };
     };
   };
