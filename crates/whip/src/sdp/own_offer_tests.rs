@@ -84,6 +84,18 @@ fn a_browsers_answer_says_what_will_come_and_who_sends_it() {
 }
 
 #[test]
+fn the_answer_of_chromium_is_taken_with_all_of_its_feedback() {
+    let text = include_str!("fixtures/chromium_156_answer.sdp");
+    let answer = both().read_answer(text).expect("accepted");
+    let video = answer.video.expect("video");
+    assert_eq!(video.rtx, Some(Rtx { payload_type: 103, ssrc: Some(2_861_861_998) }));
+    assert_eq!((video.has_pli, video.has_remb, video.has_transport_cc), (true, true, true));
+    assert_eq!(answer.audio.expect("audio").ssrc, Some(2_615_228_736));
+    // It is the answer to another offer.
+    assert!(OwnOffer::new(false, true).expect("a section").read_answer(text).is_err());
+}
+
+#[test]
 fn a_client_that_wants_to_be_the_dtls_server_may() {
     let passive = answer().replace("a=setup:active", "a=setup:passive");
     assert!(is_dtls_client(&both().read_answer(&passive).expect("accepted")));
