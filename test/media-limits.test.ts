@@ -48,10 +48,17 @@ async function open(port: number): Promise<Socket> {
 /** C0 and C1; the service answers at once. */
 const HELLO = Buffer.concat([Buffer.from([3]), Buffer.alloc(1_536)]);
 
-/** Whether the service answers on a new connection; false when it closes it. */
+/** Whether the service answers on a new connection; false when it closes it, which what was sent may make a reset. */
 async function isServed(port: number): Promise<boolean> {
   const socket = await open(port);
-  const answer = Promise.race([once(socket, "data").then(() => true), once(socket, "close").then(() => false)]);
+  const answer = Promise.race(
+    ["data", "close"].map((event) =>
+      once(socket, event).then(
+        () => event === "data",
+        () => false,
+      ),
+    ),
+  );
   socket.write(HELLO);
   return await answer;
 }

@@ -116,8 +116,9 @@ describe("an allowed publish", () => {
       `passcode=s%2Fx&b=%20y&u=a/b&call=publish_done&name=${name}&bytes_in=${bytes}&bytes_out=${2 * bytes}` +
         `&app=live&addr=127.0.0.1&clientid=${clientId}`,
     );
-    const ours = customer.requests.filter(({ body }) => body.includes(`name=${name}`));
-    expect(ours.map(({ call }) => call)).toEqual(["publish", "update_publish", "publish_done"]);
+    const calls = customer.requests.filter(({ body }) => body.includes(`name=${name}`)).map(({ call }) => call);
+    // One update, or two: the second is due when the broadcast ends.
+    expect(calls.filter((call, at) => call !== calls[at - 1])).toEqual(["publish", "update_publish", "publish_done"]);
   });
 });
 
