@@ -1,8 +1,9 @@
 // What real clients offer, posted to the whole service; the answers are read by aiortc's parser, which is not ours.
 // test/fixtures/offers holds recordings (credentials are those of a run that is over). The offers of clients that could
 // not be run are reconstructed from their sources: those are the fixtures of crates/whip.
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { providePython } from "../scripts/python.mjs";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
@@ -72,13 +73,11 @@ async function post(name: string): Promise<Response> {
   return await fetch(headgate.whip(stream), { method: "POST", headers, body: offerOf(name) });
 }
 
-function parse(sdps: readonly string[]): readonly Parsed[] {
-  const { status, stdout, stderr } = spawnSync(providePython(), ["test/fixtures/parse-sdp.py"], {
-    input: JSON.stringify(sdps),
-    encoding: "utf8",
-  });
-  if (status !== 0) throw new Error(`the parser refuses: ${stderr}`);
-  return JSON.parse(stdout) as Parsed[];
+/** Not synchronously: kept connections that the service closes in the meantime must be seen closed. */
+async function parse(sdps: readonly string[]): Promise<readonly Parsed[]> {
+  const parsing = promisify(execFile)(providePython(), ["test/fixtures/parse-sdp.py"]);
+  parsing.child.stdin?.end(JSON.stringify(sdps));
+  return JSON.parse((await parsing).stdout) as Parsed[];
 }
 
 beforeAll(async () => {
@@ -89,7 +88,7 @@ beforeAll(async () => {
     expect(response.status, name).toBe(201);
     texts.set(name, await response.text());
   }
-  const parsed = parse([...names.map(offerOf), ...names.map((name) => texts.get(name) ?? "")]);
+  const parsed = await parse([...names.map(offerOf), ...names.map((name) => texts.get(name) ?? "")]);
   for (const [at, name] of names.entries()) {
     const [offer, answer] = [parsed[at], parsed[names.length + at]];
     if (offer === undefined || answer === undefined) throw new Error(`${name} was not parsed`);
