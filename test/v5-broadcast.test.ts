@@ -124,6 +124,13 @@ describe("the rest", () => {
     expect(client.messages.filter(({ type }) => type === "rtmp_status")).toStrictEqual([]);
   });
 
+  test("stop_broadcast after the client's connection has ended it succeeds, once", async () => {
+    const { parties, session, clientId } = await stage.started(client);
+    stage.gateway.end(clientId);
+    expect(await client.call("stop_broadcast", { session_id: session, ...parties })).toStrictEqual({ message_id: 9 });
+    expect((await client.call("stop_broadcast", { session_id: session, ...parties })).error?.code).toBe(107002);
+  });
+
   test("sign_out ends the broadcast and the session, and the socket stays open", async () => {
     const { session, clientId } = await stage.started(client);
     expect(await client.call("sign_out", { session_id: session })).toStrictEqual({ message_id: 9 });

@@ -63,6 +63,8 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
   const { access, whip, log } = deps;
   let signedIn: { readonly sessionId: string; readonly credential: V5Credential } | null = null;
   let broadcast: Broadcast | null = null;
+  /** The last broadcast ended before the client stopped it. */
+  let hasEnded = false;
   let isClosed = false;
   let waiting = 0;
   let turn: Promise<void> = Promise.resolve();
@@ -102,7 +104,9 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
         return sendMetadata(request);
       case "stop_broadcast":
         requireSession(request.session_id);
-        endBroadcast(broadcastOf(request));
+        // Clients close their WebRTC connection first, which ends the broadcast too.
+        if (broadcast !== null || !hasEnded) endBroadcast(broadcastOf(request));
+        hasEnded = false;
         return { reply: {} };
       case "sign_out":
         requireSession(request.session_id);
@@ -148,6 +152,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     const pushes = startV5Pushes({ send, state: () => whip.state(session) });
     const begun: Broadcast = { session, pushes };
     broadcast = begun;
+    hasEnded = false;
     if (target.claims !== null) deps.tokenBroadcasts?.started(target.claims, clientId);
     return {
       reply: { peer_id: pushes.peerId },
@@ -156,6 +161,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
         whip.onEnded(session, () => {
           if (broadcast !== begun) return;
           broadcast = null;
+          hasEnded = true;
           pushes.end();
         });
       },

@@ -175,9 +175,13 @@ export class RtcUser {
   async stopBroadcast(): Promise<boolean> {
     return await this.#saying("StopBroadcastError", async () => {
       const parties = this.#peer?.parties ?? null;
+      // Asked for before the connection closes: the service then knows why.
+      const stopped =
+        parties === null
+          ? null
+          : this.#signalling?.call("stop_broadcast", { session_id: this.#session?.id, ...parties });
       this.#end();
-      if (parties !== null)
-        await this.#signalling?.call("stop_broadcast", { session_id: this.#session?.id, ...parties });
+      await stopped;
       this.#events.emit("StopBroadcastSuccess", null);
     });
   }
