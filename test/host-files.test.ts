@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { createHostFiles } from "../ts/publish/addresses/host-files.ts";
 
 let folder: string;
+let now = 0;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "headgate-hosts-"));
 });
@@ -15,7 +16,7 @@ function filesWith({ hosts = "", resolvConf = "" }) {
   const paths = { hosts: join(folder, "hosts"), resolvConf: join(folder, "resolv.conf") };
   writeFileSync(paths.hosts, hosts);
   writeFileSync(paths.resolvConf, resolvConf);
-  return createHostFiles(paths);
+  return createHostFiles(() => now, paths);
 }
 
 test("of the search domains of the last line six are tried, in their order, behind a name with few dots", async () => {
@@ -42,4 +43,15 @@ test("names of the hosts file and localhost have their addresses without a serve
   expect(await files.addresses("www.")).toEqual(["192.0.2.1"]);
   expect(await files.addresses("a.localhost")).toEqual(["127.0.0.1", "::1"]);
   expect(await files.addresses("other.example")).toEqual([]);
+});
+
+test("a file that changed is read again a second later, however many ask until then", async () => {
+  const files = filesWith({ hosts: "192.0.2.1 customer.example\n" });
+  const asked = () => Promise.all([1, 2].map(() => files.addresses("customer.example")));
+  expect(await asked()).toEqual([["192.0.2.1"], ["192.0.2.1"]]);
+  writeFileSync(join(folder, "hosts"), "192.0.2.22 customer.example\n");
+  now += 999;
+  expect(await asked()).toEqual([["192.0.2.1"], ["192.0.2.1"]]);
+  now += 1;
+  expect(await asked()).toEqual([["192.0.2.22"], ["192.0.2.22"]]);
 });

@@ -11,11 +11,16 @@ export interface HostFiles {
 }
 
 const SEARCH_LIMIT = 6;
+/** How often a file is looked at, ms: each look costs a thread's time, and look-ups come in crowds. */
+const LOOK_EVERY_MS = 1_000;
 
-/** Each file is read again when it changed. */
-export function createHostFiles(paths = { hosts: "/etc/hosts", resolvConf: "/etc/resolv.conf" }): HostFiles {
-  const hosts = keptFile(paths.hosts, parseHosts);
-  const resolvConf = keptFile(paths.resolvConf, parseResolvConf);
+/** Each file is read again when it changed, a second later at most. `now`: a clock that is never set back, ms. */
+export function createHostFiles(
+  now: () => number,
+  paths = { hosts: "/etc/hosts", resolvConf: "/etc/resolv.conf" },
+): HostFiles {
+  const hosts = keptFile(paths.hosts, parseHosts, now);
+  const resolvConf = keptFile(paths.resolvConf, parseResolvConf, now);
   return {
     async addresses(name) {
       const plain = withoutDot(name);
@@ -34,10 +39,20 @@ export function createHostFiles(paths = { hosts: "/etc/hosts", resolvConf: "/etc
 
 const withoutDot = (name: string) => (name.endsWith(".") ? name.slice(0, -1) : name);
 
-/** The parsed file as it is now; parsed as empty when it cannot be read. */
-function keptFile<T>(path: string, parse: (text: string) => T): () => Promise<T> {
+/** The parsed file as it was when it was last looked at; parsed as empty when it cannot be read. */
+function keptFile<T>(path: string, parse: (text: string) => T, now: () => number): () => Promise<T> {
   let kept = { version: "", parsed: parse("") };
-  return async () => {
+  let nextLook = Number.NEGATIVE_INFINITY;
+  let latest = Promise.resolve(kept.parsed);
+  return () => {
+    if (now() >= nextLook) {
+      nextLook = now() + LOOK_EVERY_MS;
+      latest = look();
+    }
+    return latest;
+  };
+
+  async function look(): Promise<T> {
     try {
       const { mtimeMs, size, ino } = await stat(path);
       const version = `${mtimeMs} ${size} ${ino}`;
@@ -46,7 +61,7 @@ function keptFile<T>(path: string, parse: (text: string) => T): () => Promise<T>
       kept = { version: "", parsed: parse("") };
     }
     return kept.parsed;
-  };
+  }
 }
 
 function parseHosts(text: string): ReadonlyMap<string, readonly string[]> {

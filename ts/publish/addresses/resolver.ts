@@ -49,7 +49,7 @@ interface Entry {
 export function createResolver(
   options: { readonly servers?: readonly string[]; readonly files?: HostFiles; readonly now?: () => number } = {},
 ): Resolve {
-  const { servers, files = createHostFiles(), now = () => performance.now() } = options;
+  const { servers, now = () => performance.now(), files = createHostFiles(now) } = options;
   const cache = new Map<string, Entry>();
   const running = new Map<string, Promise<readonly string[]>>();
   const turns = createTurns();
