@@ -42,10 +42,10 @@ const withoutDot = (name: string) => (name.endsWith(".") ? name.slice(0, -1) : n
 /** The parsed file as it was when it was last looked at; parsed as empty when it cannot be read. */
 function keptFile<T>(path: string, parse: (text: string) => T, now: () => number): () => Promise<T> {
   let kept = { version: "", parsed: parse("") };
-  let nextLook = Number.NEGATIVE_INFINITY;
-  let latest = Promise.resolve(kept.parsed);
+  let nextLook = 0;
+  let latest: Promise<T> | null = null;
   return () => {
-    if (now() >= nextLook) {
+    if (latest === null || now() >= nextLook) {
       nextLook = now() + LOOK_EVERY_MS;
       latest = look();
     }
