@@ -50,10 +50,6 @@ export class MediaInput {
     return this.#current[kind];
   }
 
-  isMuted(): Required<MutedConfig> {
-    return this.#muted;
-  }
-
   setMuted(muted: Required<MutedConfig>): void {
     this.#muted = muted;
     for (const track of this.stream.getTracks()) track.enabled = !muted[kindOf(track)];

@@ -7,6 +7,7 @@ import { etag, RETAINED_304_HEADERS } from "hono/etag";
 import { html, raw } from "hono/html";
 import type { Config } from "../../config.ts";
 import { newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
+import { takesGzip } from "../request/gzip.ts";
 import { ingestAt } from "../request/ingest.ts";
 import { baseUrlOf } from "../request/request.ts";
 
@@ -90,7 +91,7 @@ export function broadcastRoutes(
       c.header("cache-control", FILES_CACHE);
       c.header("content-type", TYPES[type]);
       c.header("vary", "accept-encoding");
-      if (!/\bgzip\b/.test(c.req.header("accept-encoding") ?? "")) return c.body(plain);
+      if (!takesGzip(c)) return c.body(plain);
       c.header("content-encoding", "gzip");
       return c.body(zipped);
     },

@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Context } from "hono";
 import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
+import { takesGzip } from "../request/gzip.ts";
 
 /** Where the build puts them; the same from the sources and from the built gateway. */
 const FOLDER = join(import.meta.dirname, "..", "..", "..", "dist", "sdk");
@@ -111,9 +112,7 @@ function send(c: Context, { etag, plain, zipped }: Bundle, cacheControl: string)
   const known = c.req.header("if-none-match")?.split(",") ?? [];
   if (known.some((tag) => tag.trim() === etag || tag.trim() === "*")) return c.body(null, 304);
   const type = { "content-type": "text/javascript; charset=utf-8" };
-  // A coding that is refused has the weight 0 (RFC 9110 12.4.2).
-  const takesGzip = /(^|[\s,])gzip(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(c.req.header("accept-encoding") ?? "");
-  return takesGzip ? c.body(zipped, 200, { ...type, "content-encoding": "gzip" }) : c.body(plain, 200, type);
+  return takesGzip(c) ? c.body(zipped, 200, { ...type, "content-encoding": "gzip" }) : c.body(plain, 200, type);
 }
 
 async function read(folder: string): Promise<ReadonlyMap<string, Bundle>> {

@@ -1,11 +1,8 @@
 // What start_broadcast asks for, beside who and where to: sections, bitrates, the object for the upstream's connect. Pure.
-import { type Json, readJsonObject } from "../../publish/whip/amf0.ts";
+import type { Json } from "../../publish/whip/amf0.ts";
+import { audioBitrateWithin, readConnectInfo } from "../../publish/whip/wishes.ts";
 import { type V5Request, wrong } from "./v5-messages.ts";
 
-/** Bytes of rtmpconnectinfo, as of WHIP's connect_info (P11). */
-const CONNECT_INFO_LIMIT_BYTES = 2_048;
-/** AAC bitrate a client may ask for, bit/s, as at WHIP (P11). */
-const AUDIO_BITRATE = { least: 32_000, most: 320_000 };
 /** Some clients write kbit/s: no bitrate in bit/s is so small. */
 const KILOBITS_BELOW = 10_000;
 /** A browser is not told to begin below, kbit/s. */
@@ -29,7 +26,7 @@ export function wishOf(request: Extract<V5Request, { type: "start_broadcast" }>)
     audio,
     video,
     startBitrateKbps: start === null ? null : Math.max(START_BITRATE_LEAST_KBPS, Math.round(start / 1_000)),
-    audioBitrate: sound === null ? null : Math.min(Math.max(sound, AUDIO_BITRATE.least), AUDIO_BITRATE.most),
+    audioBitrate: sound === null ? null : audioBitrateWithin(sound),
     connectInfo: connectInfoOf(request.rtmpconnectinfo),
   };
 }
@@ -43,7 +40,7 @@ function bitsOf(given: string | null): number | null {
 
 function connectInfoOf(given: string | null): V5Wish["connectInfo"] {
   if (given === null || given === "") return null;
-  const info = Buffer.byteLength(given) <= CONNECT_INFO_LIMIT_BYTES ? readJsonObject(given) : null;
+  const info = readConnectInfo(Buffer.from(given));
   if (info === null) throw wrong("rtmpconnectinfo");
   return info;
 }

@@ -2,8 +2,6 @@
 import { z } from "zod";
 import { V5Fault } from "./v5-faults.ts";
 
-/** Longest frame that is taken, bytes. */
-export const FRAME_LIMIT_BYTES = 65_536;
 /** Longest message id that goes back as it came, characters. */
 const MESSAGE_ID_LIMIT = 64;
 

@@ -4,9 +4,9 @@ import { type Context, Hono } from "hono";
 import type { Logger } from "pino";
 import type { Config } from "../../config.ts";
 import { BadToken } from "../../errors.ts";
-import { readJsonObject } from "../../publish/whip/amf0.ts";
 import { summaryOf } from "../../publish/whip/sdp-summary.ts";
 import type { Whip, WhipOutcome, WhipRequest } from "../../publish/whip/whip-publishes.ts";
+import { audioBitrateWithin, CONNECT_INFO_LIMIT_BYTES, readConnectInfo } from "../../publish/whip/wishes.ts";
 import type { TokenBroadcasts } from "../../token/broadcasts.ts";
 import { isSameIngestUrl } from "../../token/ingest-url.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens } from "../../token/tokens.ts";
@@ -19,10 +19,6 @@ const METHODS = "POST, PATCH, DELETE, GET, OPTIONS";
 const ALLOW_HEADERS = "Authorization, Content-Type, If-Match, ETag";
 /** How long a browser may remember a preflight, seconds. */
 const PREFLIGHT_AGE_S = 86_400;
-/** Bytes of connect_info (P11). */
-const CONNECT_INFO_LIMIT_BYTES = 2_048;
-/** AAC bitrate a client may ask for (P11), bit/s. */
-const AUDIO_BITRATE = { least: 32_000, most: 320_000 };
 
 export interface WhipDeps {
   readonly config: Pick<Config, "http">;
@@ -223,17 +219,17 @@ async function claimsOf(authorization: string | undefined, tokens: Tokens): Prom
   }
 }
 
-/** Any number is rounded and clamped, as deployed clients send what their user typed; null for the usual bitrate. */
+/** Deployed clients send what their user typed; null for the usual bitrate. */
 function audioBitrateOf(given: Buffer | undefined): number | null {
   const text = given?.toString().trim() ?? "";
   const bitrate = Number(text);
   if (text === "" || Number.isNaN(bitrate)) return null;
-  return Math.round(Math.min(Math.max(bitrate, AUDIO_BITRATE.least), AUDIO_BITRATE.most));
+  return audioBitrateWithin(bitrate);
 }
 
 function connectInfoOf(given: Buffer | undefined): WhipRequest["connectInfo"] {
   if (given === undefined) return null;
-  const info = given.length <= CONNECT_INFO_LIMIT_BYTES ? readJsonObject(given.toString()) : null;
+  const info = readConnectInfo(given);
   if (info !== null) return info;
   throw WhipProblem.fault(
     "bad_parameter",

@@ -6,7 +6,7 @@ import { MediaInput } from "../media-input.ts";
 import { WebcasterError } from "../pure/errors.ts";
 import { Emitter, type RtcUserEvent, type RtcUserEventName, type RtcUserFault } from "./events.ts";
 import { PEER_FAILED, Peer } from "./peer.ts";
-import { type Push, RtcUserError, Signalling } from "./signalling.ts";
+import { CONNECTION_LOST, type Push, RtcUserError, Signalling } from "./signalling.ts";
 
 /** How long the offer of the service may take from the click on, ms: devices are asked for and the customer is. */
 const OFFER_LIMIT_MS = 60_000;
@@ -218,7 +218,7 @@ export class RtcUser {
 
   #handleLost(): void {
     const peer = this.#peer;
-    const fault = new RtcUserError(7000, "The connection to the service is lost");
+    const fault = new RtcUserError(CONNECTION_LOST, "The connection to the service is lost");
     if (peer !== null) this.#fail(peer, fault);
     this.#signalling = null;
     this.#session = null;
