@@ -9,6 +9,7 @@ import { crates } from "./crate-boundaries.mjs";
 const LAYERS = [
   ["cli"],
   ["main"],
+  ["clock"],
   ["service"],
   ["app"],
   ["http"],
@@ -112,11 +113,11 @@ function* ambient(name, text) {
     yield `${name}: only config.ts reads process.env`;
   }
   if (/\bprocess\.argv\b/.test(text) && roomOf(name) !== "cli") yield `${name}: only cli reads process.argv`;
-  // What customers copy, and what browsers run, has no main.ts to be given a clock by; its pure part needs none.
+  // What customers copy, and what browsers run, has nobody to be given a clock by; its pure part needs none.
   const isCopied = ["client", "webcaster"].includes(roomOf(name)) && !folderOf(name).endsWith("/pure");
-  const hasClock = name === "ts/main.ts" || isCopied;
+  const hasClock = name === "ts/clock.ts" || isCopied;
   if (/\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()/.test(text) && !hasClock) {
-    yield `${name}: the clock is made in main.ts`;
+    yield `${name}: the clock comes from clock.ts`;
   }
   if (/\bperformance\.now\b|\bhrtime\b/.test(text) && !STOPWATCHES.has(name)) yield `${name}: has no stopwatch`;
 }

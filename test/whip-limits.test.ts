@@ -3,7 +3,7 @@
 import { createHmac } from "node:crypto";
 import { request } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
-import { listen } from "../ts/listen.ts";
+import { listen } from "../ts/listen/http-port.ts";
 import { addStream, STREAM } from "./support/publishing.ts";
 import {
   NO_SESSION,

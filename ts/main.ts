@@ -1,10 +1,11 @@
-// Starts the service of a configuration, port by port, and stops it gracefully. The only place where the clock is made.
+// Starts the service of a configuration, port by port, and stops it gracefully.
 import { keepCertificate, readCertificate } from "./certificate.ts";
+import { clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { forbidCoreDumps } from "./core-dumps.ts";
 import { MediaCoreMissing, StoreFailed, StoreUnavailable } from "./errors.ts";
 import { healthApp } from "./http/health.ts";
-import { listen } from "./listen.ts";
+import { listen } from "./listen/http-port.ts";
 import { createLog } from "./log.ts";
 import { warnOfSmallBuffer } from "./media/ports.ts";
 import type { Media } from "./media.ts";
@@ -16,9 +17,6 @@ import { watchStore } from "./store/health.ts";
 import { openStore } from "./store/open.ts";
 import { keepPruned } from "./store/retention.ts";
 import { keepTokenKeys } from "./token/keys.ts";
-
-/** The time of day, epoch ms. */
-export const clock = { now: () => Date.now() };
 
 export interface RunningService {
   readonly addresses: Addresses;

@@ -2,7 +2,7 @@
 // stream_url may mean by "ourselves".
 import { hostname, networkInterfaces } from "node:os";
 import type { Config } from "./config.ts";
-import type { Listening } from "./listen.ts";
+import type { Listening } from "./listen/http-port.ts";
 import type { Media } from "./media.ts";
 import { withBrackets, withoutBrackets } from "./network.ts";
 

@@ -1,7 +1,7 @@
 // The socket of the deprecated v5 signalling on a port of its own, over the WHIP gateway's stage: a real store, a real
 // customer and a media core that only records.
 import { expect } from "vitest";
-import { listen } from "../../ts/listen.ts";
+import { listen } from "../../ts/listen/http-port.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
 import { until } from "./child.ts";
 import { addStream, STREAM } from "./publishing.ts";

@@ -1,7 +1,8 @@
 // What commands that work on the store itself share: whether the service runs or not, they open it, act and close it.
+
+import { clock } from "../clock.ts";
 import { type Config, loadConfig } from "../config.ts";
 import { ConfigInvalid } from "../errors.ts";
-import { clock } from "../main.ts";
 import type { Actor } from "../organisation/audit.ts";
 import { openStore, type Store } from "../store/open.ts";
 import { isStorePresent } from "../store/present.ts";

@@ -1,8 +1,8 @@
 // `headgate config check`, `headgate config print` and `headgate config schema`.
 import { inspectCertificates } from "../certificate.ts";
+import { clock } from "../clock.ts";
 import { type Config, loadConfig } from "../config.ts";
 import { ConfigInvalid } from "../errors.ts";
-import { clock } from "../main.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, settingOf } from "../settings.ts";
 import { unknownVerb } from "./at-store.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";

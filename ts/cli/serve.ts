@@ -1,7 +1,8 @@
 // `headgate serve`: runs the service until a signal ends it.
+import { clock } from "../clock.ts";
 import { loadConfig, readVersion } from "../config.ts";
 import { createLog } from "../log.ts";
-import { clock, type RunningService, serve } from "../main.ts";
+import type { RunningService } from "../main.ts";
 import { usableCertificates } from "./config.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { readFlags } from "./flags.ts";
@@ -25,6 +26,8 @@ export async function runService(flags: Readonly<Record<string, unknown>>): Prom
   };
   let signalled = false;
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop());
+  // Commands that run no service need not load it.
+  const { serve } = await import("../main.ts");
   const service = await serve(config, { isTerminal, announceKey, announcePassword });
   service.failed.catch((error: unknown) => {
     console.error("headgate: the store failed:", error);

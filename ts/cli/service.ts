@@ -1,6 +1,5 @@
 // Commands that ask a running service through its management API, with the API key of HEADGATE_API_KEY or
 // HEADGATE_API_KEY_FILE: `headgate sessions …`, `headgate upstreams …`; and `headgate openapi`, which asks nobody.
-import { apiDocument } from "../app.ts";
 import { readVersion } from "../config.ts";
 import { ask } from "./asking.ts";
 import { unknownVerb, wanted } from "./at-store.ts";
@@ -81,6 +80,7 @@ export async function runUpstreams(words: readonly string[], flags: GivenFlags):
 }
 
 /** The description of the API, as a service of this version gives it. */
-export function runOpenapi(): void {
+export async function runOpenapi(): Promise<void> {
+  const { apiDocument } = await import("../app.ts");
   console.log(JSON.stringify(apiDocument(readVersion()), null, 2));
 }

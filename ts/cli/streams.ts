@@ -2,7 +2,7 @@
 // which alone can end it.
 import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { ingestAt } from "../http/request/ingest.ts";
-import { streamRecord } from "../http/stream.ts";
+import { streamRecord } from "../http/request/stream-record.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
 import {
   createStream,

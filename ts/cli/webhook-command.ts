@@ -1,7 +1,8 @@
 // `headgate webhook …`: what the customer's developers do from a terminal. All but `simulate` ask a running service
 // through its management API, with the API key of HEADGATE_API_KEY or HEADGATE_API_KEY_FILE.
+
+import { clock } from "../clock.ts";
 import { ConfigInvalid, PortTaken } from "../errors.ts";
-import { clock } from "../main.ts";
 import { ask, askingFlags } from "./asking.ts";
 import { unknownVerb, wanted } from "./at-store.ts";
 import type { GivenFlags } from "./flags.ts";

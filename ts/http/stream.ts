@@ -26,6 +26,7 @@ import { type Ingest, ingestAt } from "./request/ingest.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { baseUrlOf } from "./request/request.ts";
 import { text } from "./request/schema.ts";
+import { streamRecord } from "./request/stream-record.ts";
 
 /** States a list can be asked for. */
 const LISTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
@@ -169,23 +170,4 @@ function withScope(tags: readonly string[], { scopeTag }: Caller): readonly stri
 
 function ingestOf(c: Context, { config, rtmpPort }: StreamDeps): Ingest {
   return ingestAt(baseUrlOf(c, config), config, rtmpPort());
-}
-
-/** The stream as callers see it (M9). */
-export function streamRecord(stream: StreamTable, { rtmpUrl, whipUrl }: Ingest) {
-  const { id, name } = stream;
-  const whipQuery = `stream_name=${encodeURIComponent(name)}&stream_url=${encodeURIComponent(rtmpUrl)}`;
-  return {
-    id,
-    streamgroup: id,
-    state: stream.state,
-    type: "low-latency",
-    created_at: new Date(Number(stream.created_at)).toISOString(),
-    updated_at: new Date(Number(stream.updated_at)).toISOString(),
-    tags: JSON.parse(stream.tags) as readonly string[],
-    webrtc: true,
-    transcoding: false,
-    ingest: { rtmp: { url: rtmpUrl, streamname: name }, whip: { url: `${whipUrl}?${whipQuery}` } },
-    playout: { rtmp: [{ url: rtmpUrl, streamname: name, type: "live" }], hls: [], web: [] },
-  };
 }

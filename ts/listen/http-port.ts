@@ -3,10 +3,10 @@ import { createServer as createHttpServer, type Server, type ServerOptions } fro
 import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
-import type { Certificate } from "./certificate.ts";
-import { ConfigInvalid, PortTaken } from "./errors.ts";
-import { createWebSocketServer, serveOtherUpgrades, type WebSockets } from "./listen/web-sockets.ts";
-import { reasonOf } from "./reason.ts";
+import type { Certificate } from "../certificate.ts";
+import { ConfigInvalid, PortTaken } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
+import { createWebSocketServer, serveOtherUpgrades, type WebSockets } from "./web-sockets.ts";
 
 /** How long a peer may take for its headers, and for the whole request, ms. */
 const HEADERS_TIMEOUT_MS = 5_000;
