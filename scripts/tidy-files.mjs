@@ -12,8 +12,10 @@ const GATEWAY = /^ts\//;
 /** Names for what has not been named yet. */
 const DRAWERS = /(^|\/)(utils?|common|helpers?|types|misc)(\.\w+)?(\/|$)/;
 /** Words of a private dialect, in all their forms, and where they are gone from names and comments for good. */
-const PRIVATE_WORDS = /^(seat(s|ed)?|desks?|boards?|lanes?|wish(es|ed)?|hurr(y|ies|ied)|detours?|deaf|gatherings?)$/;
-const WITHOUT_PRIVATE_WORDS = /^crates\/ingest\/src\/(ingest|reactor|session|switchboard|publish|transcoding)\//;
+const PRIVATE_WORDS =
+  /^(seat(s|ed)?|desks?|boards?|lanes?|wish(es|ed)?|hurr(y|ies|ied)|detours?|deaf|gatherings?|judge[sd]?|judging)$/;
+const WITHOUT_PRIVATE_WORDS =
+  /^(ts\/(?!webcaster\/)|crates\/ingest\/src\/(ingest|reactor|session|switchboard|publish|transcoding)\/)/;
 
 /** Each fault as `path: what`.
  *  @param {readonly { name: string, text: string }[]} files the files of the checkout, by path and content

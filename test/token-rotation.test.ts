@@ -2,7 +2,7 @@
 import type { JSONWebKeySet } from "jose";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openSecretBox } from "../ts/store/secret-box.ts";
-import { forgetTokenKey, type Rotated, type RotationWish, rotateTokenKeys } from "../ts/token/rotation.ts";
+import { forgetTokenKey, type Rotated, type RotationRequest, rotateTokenKeys } from "../ts/token/rotation.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
 const DAY_MS = 86_400_000;
@@ -28,12 +28,12 @@ const shown = async () =>
   ((await gateway.call("GET", "/.well-known/jwks.json", { key: null })).body as JSONWebKeySet).keys.map(
     ({ kid }) => kid,
   );
-async function rotated(wish?: NonNullable<RotationWish["wish"]>): Promise<Rotated> {
+async function rotated(when?: NonNullable<RotationRequest["when"]>): Promise<Rotated> {
   const options = {
     alg: "ES256" as const,
     now: gateway.clock.ms,
     rotateDays: 0,
-    ...(wish === undefined ? {} : { wish }),
+    ...(when === undefined ? {} : { when }),
   };
   const outcome = await rotateTokenKeys(gateway.db, openSecretBox(gateway.dataDir), options);
   await gateway.tokenKeys.reload();

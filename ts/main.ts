@@ -24,7 +24,7 @@ export interface RunningService {
    *  kept for the next start. */
   stop(): Promise<void>;
   /** Cuts the wait of `stop` short: running publishes end now. */
-  hurry(): void;
+  stopNow(): void;
   /** Rejects when the store dies while the service runs; nothing works after that. */
   readonly failed: Promise<never>;
 }
@@ -93,18 +93,18 @@ export async function serve(
     if (password !== null) terminal.announcePassword(password);
     ready = true;
     log.info("ready");
-    let hurry = (): void => {};
-    const hurried = new Promise<void>((resolve) => {
-      hurry = resolve;
+    let stopNow = (): void => {};
+    const stoppedNow = new Promise<void>((resolve) => {
+      stopNow = resolve;
     });
     return {
-      hurry,
+      stopNow,
       addresses: addressesOf(config, media, http, metricsPort),
       failed: store.failed.then((error) => Promise.reject(error)),
       async stop() {
         ready = false;
         http.drain();
-        await Promise.race([publishing.drain(config.drainS * 1_000), hurried]);
+        await Promise.race([publishing.drain(config.drainS * 1_000), stoppedNow]);
         await stopAll(started);
       },
     };

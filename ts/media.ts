@@ -14,6 +14,10 @@ import type { EndRequest, UpstreamSource, UpstreamState } from "./media/codes.ts
 import { type MediaEvent, readEvent } from "./media/events.ts";
 import { reasonOf } from "./reason.ts";
 
+/** How a broadcaster publishes. */
+export const PROTOCOLS = ["rtmp", "whip"] as const;
+export type Protocol = (typeof PROTOCOLS)[number];
+
 /** How to start the media core. */
 export interface MediaOptions {
   /** An IP address. */

@@ -1,6 +1,7 @@
 // What the gateway measures of itself, for Prometheus. Names are a contract with operators: add, never rename.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { inTime } from "./in-time.ts";
+import type { Protocol } from "./media.ts";
 
 /** How a webhook call ended, as far as it is counted. */
 type WebhookOutcome =
@@ -14,7 +15,7 @@ const READ_LIMIT_MS = 2_000;
 
 /** What runs now. */
 interface LiveNumbers {
-  readonly publishes: Readonly<Record<"rtmp" | "whip", number>>;
+  readonly publishes: Readonly<Record<Protocol, number>>;
   readonly players: number;
   /** By state. */
   readonly upstreams: Readonly<Record<string, number>>;
@@ -42,7 +43,7 @@ export interface Metrics {
   /** `call`: publish, update_publish or publish_done. */
   observeWebhook(call: string, answer: WebhookOutcome, tookMs: number): void;
   countDenial(cause: string): void;
-  countStart(protocol: "rtmp" | "whip"): void;
+  countStart(protocol: Protocol): void;
   /** `reason` as it is recorded; the bytes of the whole publish. */
   countEnd(reason: string, bytes: { readonly bytesIn: number; readonly bytesOut: number }): void;
   countUpstreamLost(): void;

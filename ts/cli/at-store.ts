@@ -59,14 +59,14 @@ export async function requireStore(config: Pick<Config, "dataDir" | "databaseUrl
 /** The organisation that `--organisation` names, or the only one. Throws `ConfigInvalid`. */
 export async function chosenOrganisation({ db }: AtStore, flags: GivenFlags): Promise<OrganisationTable> {
   const all = await db.selectFrom("organisation").selectAll().orderBy("created_at").execute();
-  const wish = typeof flags.organisation === "string" ? flags.organisation : null;
-  const found = wish === null ? all : all.filter(({ id, hash, name }) => [id, hash, name].includes(wish));
+  const given = typeof flags.organisation === "string" ? flags.organisation : null;
+  const found = given === null ? all : all.filter(({ id, hash, name }) => [id, hash, name].includes(given));
   const [only, second] = found;
   if (only !== undefined && second === undefined) return only;
   const list = all.map(({ hash, name }) => `  ${hash}  ${name}`).join("\n");
   if (all.length === 0) throw new ConfigInvalid("the store has no organisation yet: headgate init");
   const fault =
-    wish === null ? "say which one by --organisation:" : `no one organisation is called ${wish}; there are:`;
+    given === null ? "say which one by --organisation:" : `no one organisation is called ${given}; there are:`;
   throw new ConfigInvalid(`${fault}\n${list}`);
 }
 

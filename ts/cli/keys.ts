@@ -35,7 +35,7 @@ export async function runKeys(words: readonly string[], flags: GivenFlags): Prom
       }
       case "create": {
         const label = typeof flags.label === "string" ? flags.label : null;
-        const wish = { organisationId, role: roleOf(flags), now, label };
+        const settings = { organisationId, role: roleOf(flags), now, label };
         const { key, row } = await noted(
           ({ id: subject }: { readonly id: string; readonly key: string; readonly row: ApiKeyTable }) => ({
             action: "key.create",
@@ -43,7 +43,7 @@ export async function runKeys(words: readonly string[], flags: GivenFlags): Prom
           }),
           async (trx) => {
             await checkRoomForKey(trx, organisationId, now);
-            return await addApiKey(trx, wish);
+            return await addApiKey(trx, settings);
           },
         );
         return print(flags, { ...shown(row), key }, [`API key of ${organisation.name}, shown this once: ${key}`]);
@@ -125,9 +125,9 @@ export async function runToken(words: readonly string[], flags: GivenFlags): Pro
 }
 
 async function rotate({ db, config, now }: AtStore, flags: GivenFlags): Promise<void> {
-  const wish = flags.atOnce === true ? "at_once" : "when_shown";
+  const when = flags.atOnce === true ? "at_once" : "when_shown";
   const { alg } = config.token;
-  const done = await rotateTokenKeys(db, openSecretBox(config.dataDir), { alg, now, rotateDays: 0, wish });
+  const done = await rotateTokenKeys(db, openSecretBox(config.dataDir), { alg, now, rotateDays: 0, when });
   if (done.outcome === "too_early") {
     const at = timeText(done.at);
     throw new ConfigInvalid(`the next key has not been shown for long enough: try again after ${at}, or say --at-once`);

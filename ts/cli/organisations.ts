@@ -124,13 +124,13 @@ export async function runUser(words: readonly string[], flags: GivenFlags): Prom
       }
       case "create": {
         const password = randomText(PASSWORD_LENGTH);
-        const wish = {
+        const added = {
           organisation_id: organisation.id,
           email: readEmail("email", wanted(email, "the e-mail address")),
           role: roleOf(flags),
           password_hash: await hashPassword(password),
         };
-        const person = await noted("user.create", (trx) => addPerson(trx, wish, now));
+        const person = await noted("user.create", (trx) => addPerson(trx, added, now));
         const { id, role } = person;
         return print(flags, { id, email: person.email, role, password }, [
           `Password of ${person.email}, shown this once: ${password}`,

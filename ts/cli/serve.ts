@@ -45,7 +45,7 @@ function stopper(service: RunningService): () => void {
     calls += 1;
     if (calls > 1) {
       setTimeout(() => process.exit(0), SECOND_SIGNAL_LIMIT_MS).unref();
-      service.hurry();
+      service.stopNow();
       return;
     }
     service.stop().then(

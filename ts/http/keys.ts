@@ -83,16 +83,16 @@ export function keyRoutes(
     async (c, caller, { body: { role, label = null, scope_tag: scopeTag = null, expires_at: expiresAt = null } }) => {
       const now = clock.now();
       if (expiresAt !== null && expiresAt <= now) throw new InvalidValue("expires_at", "must be in the future");
-      const wish = { role, label, scopeTag, expiresAt };
+      const settings = { role, label, scopeTag, expiresAt };
       const { id: organisationId } = caller.organisation;
       const change = ({ id }: { readonly id: string }) => ({
         action: "key.create",
         subject: id,
-        detail: { role: wish.role, scope_tag: wish.scopeTag, label: wish.label },
+        detail: { role, scope_tag: scopeTag, label },
       });
       const { key, row } = await changed(db, caller, now, change, async (trx) => {
         await checkRoomForKey(trx, organisationId, now);
-        return await addApiKey(trx, { ...wish, organisationId, now });
+        return await addApiKey(trx, { ...settings, organisationId, now });
       });
       return c.json({ ...keyRecord(row), key });
     },

@@ -12,7 +12,7 @@ import type { Workbench } from "../publish/webhook/workbench.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
 import { newRoutes, Organisation, type RouteDeps, type Routes, z } from "./openapi.ts";
 
-/** Judges a webhook URL at save: null when it may be saved (W21). */
+/** Validates a webhook URL at save: null when it may be saved (W21). */
 export type CheckWebhookUrl = typeof checkWebhookUrl;
 
 export function organisationRoutes(

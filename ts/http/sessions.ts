@@ -2,7 +2,7 @@
 import type { Kysely } from "kysely";
 import { InvalidValue, OperatorsUpstream, UnknownRecord, UnknownUpstream } from "../errors.ts";
 import { UPSTREAM_SOURCES, UPSTREAM_STATES } from "../media/codes.ts";
-import type { PlayerStatus } from "../media.ts";
+import { type PlayerStatus, PROTOCOLS } from "../media.ts";
 import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import { BITRATE_LIMIT_KBPS } from "../organisation/settings.ts";
@@ -46,7 +46,7 @@ const sessionShape = {
   client_id: z.int().openapi({ description: "clientid of the webhook" }),
   stream: z.uuid(),
   streamname: z.string(),
-  protocol: z.enum(["rtmp", "whip"]),
+  protocol: z.enum(PROTOCOLS),
   address: z.string(),
   accepted_at: Time,
   timestamp_ms: z.number(),

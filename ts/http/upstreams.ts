@@ -17,7 +17,7 @@ import type { Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { requiredText, text } from "./request/schema.ts";
 
-/** Judges a URL at save (W21): null, or why not. `owner`: the organisation that asks. */
+/** Validates a URL at save (W21): null, or why not. `owner`: the organisation that asks. */
 export type CheckUpstreamUrl = (url: string, owner: string) => Promise<null | { readonly reason: string }>;
 
 interface UpstreamDeps extends RouteDeps {

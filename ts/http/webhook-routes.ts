@@ -21,7 +21,7 @@ import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { text, wholeNumber } from "./request/schema.ts";
 
-/** How many deliveries one list returns: without a wish, and at most. */
+/** How many deliveries one list returns: by default, and at most. */
 const QUANTITY = { standard: 50, most: 500, refusal: "must be a number from 1 on" } as const;
 const Page = cursorOf("delivery", z.tuple([z.int(), text()]));
 const CALLS = ["publish", "update_publish", "publish_done"] as const;

@@ -19,7 +19,7 @@ export interface Change {
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
-/** How many entries one list returns: without a wish, and at most. */
+/** How many entries one list returns: by default, and at most. */
 export const AUDIT_QUANTITY = { standard: 50, most: 500 } as const;
 
 /** Does `work` and writes down what it was, in one transaction. */

@@ -32,7 +32,7 @@ export interface Credentials {
   readonly foreignPage: boolean;
 }
 
-/** The caller behind the credentials if they may do `action`. `identified` is told who it is before that is judged.
+/** The caller behind the credentials if they may do `action`. `identified` is told who it is before that is checked.
  *  Rejects with `BadApiKey` (also for none and for a session
  *  that does not run), `ForeignPage`, `OrganisationNotEnabled`, `RoleRequired` or `ScopeRequired`. */
 export type Authorise = (

@@ -23,7 +23,7 @@ export function newKeyText(): { readonly id: string; readonly key: string } {
   return { id, key: body + checksum(body) };
 }
 
-/** False when `text` has the form of a key of ours and a wrong checksum. Keys of other forms are not ours to judge. */
+/** False when `text` has the form of a key of ours and a wrong checksum. Keys of other forms are not ours to check. */
 export function keyChecksumHolds(text: string): boolean {
   return !PATTERN.test(text) || checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH);
 }

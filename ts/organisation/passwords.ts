@@ -8,7 +8,7 @@ const PASSWORD_LIMIT_BYTES = 256;
 /** Checks under way at once in this process; more are refused for `BUSY_RETRY_S`. */
 const CHECKS_LIMIT = 8;
 const BUSY_RETRY_S = 2;
-/** OWASP's first choice for argon2id (the library's default algorithm): 19 MiB, two passes, one lane. */
+/** OWASP's first choice for argon2id (the library's default algorithm): 19 MiB, two passes, no parallelism. */
 const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
 let underWay = 0;

@@ -8,7 +8,7 @@ import { randomText } from "./key-text.ts";
 /** Limits of M8: how many tags a stream has, and how long one may be, in characters. */
 export const TAGS_LIMIT = 50;
 export const TAG_LENGTH_LIMIT = 100;
-/** How many streams one list returns: without a wish, and at most (M10). */
+/** How many streams one list returns: by default, and at most (M10). */
 export const QUANTITY_DEFAULT = 50;
 export const QUANTITY_LIMIT = 500;
 /** Length of the part of a stream name after the organisation's hash (M12). */

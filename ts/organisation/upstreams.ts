@@ -25,7 +25,7 @@ export interface StreamUpstream {
 export interface StreamUpstreams {
   /** Oldest first. Rejects with `UnknownStream`. */
   list(organisationId: string, streamId: string): Promise<readonly StreamUpstream[]>;
-  /** In the caller's transaction. `url` was judged by the caller. Rejects with `UnknownStream`, or with `InvalidValue`
+  /** In the caller's transaction. `url` was validated by the caller. Rejects with `UnknownStream`, or with `InvalidValue`
    *  beyond the limit. */
   add(
     trx: Kysely<Schema>,

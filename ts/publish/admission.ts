@@ -66,7 +66,7 @@ export interface AdmissionDeps {
   readonly names: NamesInUse;
   readonly webhook: Webhook;
   readonly customers: Pick<Customers, "of">;
-  /** Judges what an organisation may require. */
+  /** Checks what an organisation may require. */
   readonly holdsToken: HoldsToken;
   readonly outbox: Outbox;
   readonly media: () => Media;

@@ -7,7 +7,7 @@ import type { Schema } from "../store/schema.ts";
 import { recordDenied } from "./record.ts";
 
 /** How long a denial waits for others, ms. */
-const GATHERING_MS = 100;
+const BATCH_MS = 100;
 /** Denials in one statement. */
 const AT_A_TIME = 100;
 
@@ -44,7 +44,7 @@ export function createDenialRecords(deps: {
   function gather(clientId: number): void {
     gathered.push(clientId);
     if (gathered.length >= AT_A_TIME) write();
-    else timer ??= setTimeout(write, GATHERING_MS);
+    else timer ??= setTimeout(write, BATCH_MS);
   }
 
   function write(): void {

@@ -1,9 +1,9 @@
 // What runs now, in numbers for the operator's dashboards.
-import type { Media, PublishSnapshot } from "../media.ts";
+import type { Media, Protocol, PublishSnapshot } from "../media.ts";
 
 /** Sums over the running publishes; `bytesIn` and `bytesOut` are theirs so far. */
 export function liveNumbers(
-  running: readonly { readonly clientId: number; readonly protocol: "rtmp" | "whip" }[],
+  running: readonly { readonly clientId: number; readonly protocol: Protocol }[],
   media: () => Pick<Media, "snapshot">,
 ) {
   const snapshots: PublishSnapshot[] = [];

@@ -1,7 +1,7 @@
 // Publish sessions that run now, as an operator sees and steers them: list, show, kick, upstreams while live.
 import { randomUUID } from "node:crypto";
 import { InvalidValue } from "../errors.ts";
-import type { Media, PlayerStatus, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
+import type { Media, PlayerStatus, Protocol, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
 import { resolveBySystem } from "./addresses/address-guard.ts";
 import type { Resolve } from "./addresses/resolver.ts";
 import { lowestLimit } from "./bitrate-limit.ts";
@@ -27,7 +27,7 @@ export interface LiveSession {
   readonly streamId: string;
   /** Stream name without arguments. */
   readonly name: string;
-  readonly protocol: "rtmp" | "whip";
+  readonly protocol: Protocol;
   /** IP address of the broadcaster. */
   readonly address: string;
   /** Epoch ms. */

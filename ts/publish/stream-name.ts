@@ -1,5 +1,5 @@
 // What a broadcaster may call the stream and send along: the limits of W23 and the reserved field names of W3.
-// Names and arguments are judged here and never changed (W2).
+// Names and arguments are validated here and never changed (W2).
 
 import { fieldNames, PAIRS_LIMIT, pairCount } from "./form-fields.ts";
 
@@ -9,14 +9,14 @@ export const ARGUMENTS_LIMIT_BYTES = 2048;
 
 /** Fixed fields of the webhook body that a broadcaster must not be able to say first (W3). */
 const RESERVED_FIELDS: readonly string[] = ["call", "name", "app", "addr", "clientid", "bytes_in", "bytes_out"];
-/** Fixed fields that signed URLs use too: forwarded unless the arguments are judged strictly (W3). */
+/** Fixed fields that signed URLs use too: forwarded unless the arguments are checked strictly (W3). */
 const STRICTLY_RESERVED_FIELDS: readonly string[] = ["time", "timestamp"];
 
 export type StreamNameCheck =
   | { readonly outcome: "accepted"; readonly name: string }
   | { readonly outcome: "refused"; readonly cause: "malformed_name" | "reserved_field"; readonly description: string };
 
-/** Judges a stream name and its custom arguments as they came off the wire.
+/** Validates a stream name and its custom arguments as they came off the wire.
  *  The descriptions are for the broadcaster and never repeat what was sent. */
 export function checkStreamName(name: Uint8Array, customArguments: Uint8Array | null): StreamNameCheck {
   if (name.length === 0) return refused("Stream name is missing");
@@ -46,7 +46,7 @@ function refused(description: string) {
 }
 
 /** Fields that an organisation's settings reserve besides: `time` and `timestamp` when it is strict (W3), and what it
- *  asked to have in update_publish. Judged once the organisation is known. */
+ *  asked to have in update_publish. Checked once the organisation is known. */
 export function alsoReservedField(
   customArguments: Uint8Array | null,
   settings: { readonly strict_arguments: boolean; readonly update_fields: readonly string[] },

@@ -94,10 +94,10 @@ export function createUpdate(
       retryConnection: false,
       event: { call: "update_publish", clientId, name: publish.name, attempt: 1 },
     });
-    return judge(answer, settings);
+    return handleAnswer(answer, settings);
   }
 
-  function judge(
+  function handleAnswer(
     answer: WebhookAnswer,
     settings: Awaited<ReturnType<Customers["of"]>>["settings"],
   ): "continue" | "stop" {

@@ -13,7 +13,7 @@ const GIVEN_UP = new Set(["40001", "40P01"]);
 
 export class RetryingKysely<DB> extends Kysely<DB> {
   /** The end of the last second try. */
-  #lane: Promise<unknown> = Promise.resolve();
+  #last: Promise<unknown> = Promise.resolve();
 
   override transaction(): TransactionBuilder<DB> {
     const builder = super.transaction().setIsolationLevel("serializable");
@@ -24,14 +24,14 @@ export class RetryingKysely<DB> extends Kysely<DB> {
       } catch (error) {
         if (!wasGivenUp(error)) throw error;
       }
-      return await this.#inLane(() => again(() => once(callback)));
+      return await this.#inTurn(() => again(() => once(callback)));
     };
     return builder;
   }
 
-  #inLane<T>(act: () => Promise<T>): Promise<T> {
-    const turn = this.#lane.then(act);
-    this.#lane = turn.catch(() => undefined);
+  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(act);
+    this.#last = turn.catch(() => undefined);
     return turn;
   }
 }

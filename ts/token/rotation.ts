@@ -12,14 +12,14 @@ export const SHOWN_AT_LEAST_MS = 600_000;
 /** A retired key is kept for the longest life of a token (T1), and a day. */
 const RETIRED_LIMIT_MS = 366 * DAY_MS;
 
-export interface RotationWish {
+export interface RotationRequest {
   readonly alg: TokenAlgorithm;
   /** Epoch ms. */
   readonly now: number;
   /** Age at which the active key is replaced, days; 0: never. */
   readonly rotateDays: number;
   /** `when_shown`: replace the active key now if the next one has been shown long enough; `at_once`: in any case. */
-  readonly wish?: "when_shown" | "at_once";
+  readonly when?: "when_shown" | "at_once";
 }
 
 /** What a rotation found or did; `kid` is the active key's. */
@@ -29,8 +29,8 @@ export type Rotated =
   | { readonly outcome: "too_early"; readonly kid: string; readonly at: number };
 
 /** Brings the keys to where they should be: one active of `alg`, one next, none too old. */
-export async function rotateTokenKeys(db: Kysely<Schema>, box: SecretBox, wish: RotationWish): Promise<Rotated> {
-  const { alg, now } = wish;
+export async function rotateTokenKeys(db: Kysely<Schema>, box: SecretBox, rotation: RotationRequest): Promise<Rotated> {
+  const { alg, now } = rotation;
   return await db.transaction().execute(async (trx) => {
     const rows = await trx.selectFrom("token_key").selectAll().execute();
     const active = rows.find(({ state }) => state === "active");
@@ -60,11 +60,11 @@ export async function rotateTokenKeys(db: Kysely<Schema>, box: SecretBox, wish: 
       outcome = "rotated";
     }
 
-    if (active === undefined || active.alg !== alg || wish.wish === "at_once") await replace();
+    if (active === undefined || active.alg !== alg || rotation.when === "at_once") await replace();
     else {
       const age = now - (active.activated_at ?? active.created_at);
-      const isOld = wish.rotateDays > 0 && age >= wish.rotateDays * DAY_MS;
-      const isWanted = wish.wish === "when_shown";
+      const isOld = rotation.rotateDays > 0 && age >= rotation.rotateDays * DAY_MS;
+      const isWanted = rotation.when === "when_shown";
       if ((isOld || isWanted) && next !== undefined && now >= shownFrom) await replace();
       else if (isWanted) outcome = "too_early";
     }

@@ -1,6 +1,6 @@
 // What start_broadcast asks for, beside who and where to: sections, bitrates, the object for the upstream's connect. Pure.
 import type { Json } from "../../publish/whip/amf0.ts";
-import { audioBitrateWithin, readConnectInfo } from "../../publish/whip/wishes.ts";
+import { audioBitrateWithin, readConnectInfo } from "../../publish/whip/whip-parameters.ts";
 import { type V5Request, wrong } from "./v5-messages.ts";
 
 /** Some clients write kbit/s: no bitrate in bit/s is so small. */
@@ -8,7 +8,7 @@ const KILOBITS_BELOW = 10_000;
 /** A browser is not told to begin below, kbit/s. */
 const START_BITRATE_LEAST_KBPS = 100;
 
-export interface V5Wish {
+export interface V5BroadcastRequest {
   readonly audio: boolean;
   readonly video: boolean;
   readonly startBitrateKbps: number | null;
@@ -17,7 +17,7 @@ export interface V5Wish {
 }
 
 /** Throws `V5Fault`. Without `audio` or `video` the section is wanted. */
-export function wishOf(request: Extract<V5Request, { type: "start_broadcast" }>): V5Wish {
+export function readBroadcastRequest(request: Extract<V5Request, { type: "start_broadcast" }>): V5BroadcastRequest {
   const { audio, video } = { audio: request.audio ?? true, video: request.video ?? true };
   if (!audio && !video) throw wrong("video");
   const start = bitsOf(request.videobitrate);
@@ -38,7 +38,7 @@ function bitsOf(given: string | null): number | null {
   return Math.round(number < KILOBITS_BELOW ? number * 1_000 : number);
 }
 
-function connectInfoOf(given: string | null): V5Wish["connectInfo"] {
+function connectInfoOf(given: string | null): V5BroadcastRequest["connectInfo"] {
   if (given === null || given === "") return null;
   const info = readConnectInfo(Buffer.from(given));
   if (info === null) throw wrong("rtmpconnectinfo");

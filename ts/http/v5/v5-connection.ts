@@ -6,7 +6,7 @@ import { isObject, type Json, readJsonObject } from "../../publish/whip/amf0.ts"
 import type { Whip } from "../../publish/whip/whip-publishes.ts";
 import type { TokenBroadcasts } from "../../token/broadcasts.ts";
 import type { V5Access, V5Credential } from "./v5-access.ts";
-import { wishOf } from "./v5-broadcast.ts";
+import { readBroadcastRequest } from "./v5-broadcast.ts";
 import { faultOf, faultOfOutcome, V5Fault } from "./v5-faults.ts";
 import { readFrame, type V5Request, wrong } from "./v5-messages.ts";
 import { startV5Pushes, type V5Pushes } from "./v5-pushes.ts";
@@ -134,13 +134,13 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
   async function start(request: Extract<V5Request, { type: "start_broadcast" }>): Promise<Answer> {
     const { credential } = requireSession(request.session_id);
     if (broadcast !== null) throw new V5Fault(102001, "A broadcast runs already: stop it first");
-    const wish = wishOf(request);
+    const requested = readBroadcastRequest(request);
     const hit = whip.limit(peer.address, "offer");
     if (hit !== null) throw faultOfOutcome({ outcome: "limited", ...hit });
     const target = await access.target(credential, request);
     const { address, requestHost } = peer;
     // One codec, one channel count: what WHIP takes in its query the old signalling does not know.
-    const outcome = await whip.invite({ ...target, ...wish, address, requestHost, stereo: false });
+    const outcome = await whip.invite({ ...target, ...requested, address, requestHost, stereo: false });
     if (outcome.outcome !== "opened") throw faultOfOutcome(outcome);
     const { session, clientId, organisation, answer: offer } = outcome;
     if (isClosed) {

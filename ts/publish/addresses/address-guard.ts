@@ -26,7 +26,7 @@ export class AddressRefused extends Error {
   }
 }
 
-/** Judges a webhook URL at save (W21): null when it may be saved, else a reason to show to the customer.
+/** Validates a webhook URL at save (W21): null when it may be saved, else a reason to show to the customer.
  *  A name that does not resolve is saved. `dev` allows http and every address. `owner`: the organisation whose turn a
  *  look-up takes. Never throws. */
 export async function checkWebhookUrl(
@@ -39,7 +39,7 @@ export async function checkWebhookUrl(
   return await refusalOfHost(host, options);
 }
 
-/** Why a webhook or an upstream may not be on this host, or null; also when it does not resolve: it is judged again at
+/** Why a webhook or an upstream may not be on this host, or null; also when it does not resolve: it is checked again at
  *  every connection. */
 export async function refusalOfHost(
   host: string,
@@ -107,7 +107,7 @@ export function guardedLookup({
   };
 }
 
-/** Wraps an undici connector that was built with `guardedLookup`: literals are judged before the connection
+/** Wraps an undici connector that was built with `guardedLookup`: literals are checked before the connection
  *  (sockets do not look them up), and the address that was really connected to before any request byte. */
 export function guardConnector(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) => {

@@ -7,8 +7,8 @@ import type { Resolve } from "../addresses/resolver.ts";
 const UPSTREAM =
   /^(rtmps?):\/\/(?:([^/@]*)@)?(\[[\da-f:.]+\]|[^/@:[\]?]+)(?::(\d{1,5}))?\/([^?]+)\/([^/?]+)(?:\?.*)?$/i;
 
-/** Judges a customer's upstream at save as W21 does a webhook, but for the scheme and credentials, which RTMP servers
- *  ask for. A name that does not resolve is saved: it is judged again at every connection. `dev` allows every address.
+/** Validates a customer's upstream at save as W21 does a webhook, but for the scheme and credentials, which RTMP servers
+ *  ask for. A name that does not resolve is saved: it is checked again at every connection. `dev` allows every address.
  *  Never throws. */
 export async function checkUpstreamUrl(
   url: string,

@@ -1,4 +1,4 @@
-// The connections to customers' webhooks: kept alive, TLS judged by the public authorities and the operator's, every
+// The connections to customers' webhooks: kept alive, TLS verified against the public authorities and the operator's, every
 // address passed by the guard.
 import { createSecureContext, rootCertificates } from "node:tls";
 import { Agent, buildConnector } from "undici";

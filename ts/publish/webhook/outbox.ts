@@ -125,7 +125,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     void look();
   }
 
-  /** One look at a time; a wish for another during one is remembered. Never rejects. */
+  /** One look at a time; another that is asked for during one is remembered. Never rejects. */
   function look(): Promise<void> {
     if (closed) return Promise.resolve();
     if (looking !== null) {

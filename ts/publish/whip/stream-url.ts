@@ -21,7 +21,7 @@ export interface StreamUrlRules {
   readonly allow: readonly string[];
 }
 
-/** Judges `stream_url` for the stream `name`; our hosts also count as `<name>.host`. */
+/** Validates `stream_url` for the stream `name`; our hosts also count as `<name>.host`. */
 export function readStreamUrl(text: string, name: string, rules: StreamUrlRules): StreamUrl {
   const refused: StreamUrl = { kind: "refused" };
   const url = parse(text);

@@ -1,4 +1,4 @@
-// WHIP publishes: from a judged request to an answer, or to an offer of ours (the deprecated v5 signalling), and the
+// WHIP publishes: from a validated request to an answer, or to an offer of ours (the deprecated v5 signalling), and the
 // session ids by which they are patched and ended. Knows no HTTP type.
 import { randomUUID } from "node:crypto";
 import type { Media, SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../../media.ts";
@@ -95,7 +95,7 @@ export interface Whip {
   has(session: string): boolean;
   /** Whose session it is; null when there is none (any more). */
   find(session: string): { readonly clientId: number; readonly organisation: string; readonly stream: string } | null;
-  /** A trickled fragment (P8). `matches` judges the session's entity tag before anything is done. */
+  /** A trickled fragment (P8). `matches` checks the session's entity tag before anything is done. */
   patch(session: string, fragment: string, matches: (etag: string) => boolean): PatchOutcome;
   /** Why it is no fragment at all; null when it is one. */
   refuseFragment(fragment: string): SdpRefused | null;

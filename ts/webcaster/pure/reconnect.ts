@@ -14,7 +14,7 @@ export const RECONNECT_DEFAULT: Required<ReconnectConfig> = { minDelaySec: 2, ma
 /** How much longer each pause is than the one before. */
 const GROWTH = 1.5;
 
-/** Seconds before try number `attempt` (from 1), or null when it is one too many. The service's own wish
+/** Seconds before try number `attempt` (from 1), or null when it is one too many. The service's own request
  *  (Retry-After) counts when it is longer. */
 export function delayBefore(
   attempt: number,
