@@ -1,6 +1,7 @@
-// Web tokens by HTTP: `npm run bench -- http [SECONDS CONNECTIONS]`, by default `10 50`. Half of the requests issue, half
+// Web tokens by HTTP: `npm run bench -- http [SECONDS CONNECTIONS] [--against DIR]`, by default `10 50`. Half of the requests issue, half
 // verify; every token is verified once, so that no result could be remembered. The service has no rate limit, and one
-// core counts: requests are told per CPU second of the whole process, all its threads. Then where that goes.
+// core counts: requests are told per CPU second of the whole process, all its threads. Then where that goes. With another
+// checkout the two take turns, and the ratio of their medians is told.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,6 +10,7 @@ import { createInterface } from "node:readline";
 import { generateKeyPair, jwtVerify, SignJWT } from "jose";
 import { Pool } from "undici";
 import { root } from "../build.mjs";
+import { readAgainst, resultOf } from "./_against.mjs";
 import { cpuSeconds } from "./_process.mjs";
 
 const DEFAULTS = [10, 50];
@@ -18,11 +20,37 @@ const SPLIT_ROUNDS = 6_000;
 /** performance goal: requests per second of one core. */
 const GOAL = 5_500;
 
+/** Measurements of each checkout when there are two. */
+const BLOCKS = 5;
+
 export async function bench(words) {
-  const [seconds, connections] = words.length >= 2 ? words.map(Number) : DEFAULTS;
+  const { against, rest } = readAgainst(words);
+  const [seconds, connections] = rest.length >= 2 ? rest.map(Number) : DEFAULTS;
+  if (against === null) {
+    const result = await measure(root, seconds, connections);
+    console.log(JSON.stringify({ ...result, goal: GOAL }));
+    console.log(JSON.stringify(await split(result.cpuPerRequestUs, connections)));
+    return;
+  }
+  const servers = [
+    { name: "this", folder: root, costs: [] },
+    { name: "the other", folder: against, costs: [] },
+  ];
+  for (let block = 0; block < BLOCKS; block += 1) {
+    for (const { folder, costs } of servers) {
+      costs.push((await measure(folder, seconds, connections)).cpuPerRequestUs / 1_000);
+    }
+  }
+  console.log(resultOf(...servers));
+}
+
+/** CPU per request of the service in `checkout`. */
+async function measure(checkout, seconds, connections) {
   const apiKey = "bench-key-bench-key-bench-key";
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-"));
-  const service = spawn(process.execPath, [join(root, "scripts", "headgate.mjs"), "serve"], {
+  const program = `await (await import(${JSON.stringify(join(checkout, "dist", "cli", "main.js"))})).run(["serve"])`;
+  const service = spawn(process.execPath, ["--input-type=module", "--eval", program], {
+    cwd: checkout,
     env: {
       PATH: process.env.PATH,
       HEADGATE_DATA_DIR: folder,
@@ -44,19 +72,17 @@ export async function bench(words) {
     const before = cpuSeconds(service.pid);
     const { requests, latencies, tookS } = await load(pool, apiKey, connections, { seconds });
     const cpu = cpuSeconds(service.pid) - before;
+    await pool.close();
     latencies.sort((a, b) => a - b);
     const percentile = (share) => Number(latencies[Math.floor(latencies.length * share)]?.toFixed(1));
-    const perCpuSecond = Math.round(requests / cpu);
-    const result = {
+    return {
       requests,
       perSecond: Math.round(requests / tookS),
       cpuPerRequestUs: Math.round((cpu / requests) * 1e6),
+      perCpuSecond: Math.round(requests / cpu),
+      p50Ms: percentile(0.5),
+      p99Ms: percentile(0.99),
     };
-    console.log(
-      JSON.stringify({ ...result, perCpuSecond, goal: GOAL, p50Ms: percentile(0.5), p99Ms: percentile(0.99) }),
-    );
-    console.log(JSON.stringify(await split(result.cpuPerRequestUs, connections)));
-    await pool.close();
   } finally {
     service.kill("SIGTERM");
     await new Promise((resolve) => service.once("exit", resolve));
