@@ -1,10 +1,12 @@
 // `npm run mutants [-- COUNT [SKIPPED] | N,N,…]`: puts small faults into the gateway's rules, one at a time, in copies of this
 // checkout, and says which of them no test finds. The sample is fixed: the same code gives the same faults in the same order.
+// `npm run mutants -- crates …` does it to the protocol crates (mutants/crates.mjs).
 // Not a proof: a fault that changes nothing survives as well, and a person looks at each survivor.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./build.mjs";
 import { coveringTests } from "./mutants/covering-tests.mjs";
+import { tryCrates } from "./mutants/crates.mjs";
 import { FOLDERS, faultsIn, inFixedOrder } from "./mutants/faults.mjs";
 import { testsOf } from "./mutants/nearest-tests.mjs";
 import { openRunner } from "./mutants/test-runner.mjs";
@@ -22,6 +24,10 @@ const SLOW_MS = 20_000;
 const PATIENCE = 3;
 const PATIENCE_MS = 30_000;
 
+if (process.argv[2] === "crates") {
+  tryCrates(process.argv.slice(3));
+  process.exit(0);
+}
 const [first = String(STANDARD_COUNT), skipped = "0"] = process.argv.slice(2);
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
 const files = FOLDERS.flatMap((folder) =>

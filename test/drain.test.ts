@@ -9,6 +9,8 @@ import { type Headgate, startHeadgate } from "./support/headgate.ts";
 
 const OFFER = readFileSync(new URL("fixtures/offers/chromium-156.sdp", import.meta.url), "utf8");
 const DRAIN_S = 5;
+/** What comes so soon is the same signal, ms. */
+const SAME_SIGNAL_MS = 1_000;
 /** After a second signal (R10). */
 const SECOND_SIGNAL_LIMIT_MS = 2_000;
 
@@ -75,8 +77,20 @@ test("a second signal ends a drain within two seconds, and every end is told or 
     return answer.status === 503;
   });
   const again = performance.now();
-  service.kill("SIGINT");
-  expect(await service.exit).toBe(0);
-  expect(performance.now() - again).toBeLessThan(SECOND_SIGNAL_LIMIT_MS);
+  // The first of them that comes a second after the first signal is the second one.
+  const impatient = setInterval(() => service.kill("SIGINT"), 100);
+  expect(await service.exit.finally(() => clearInterval(impatient))).toBe(0);
+  expect(performance.now() - again).toBeLessThan(SAME_SIGNAL_MS + SECOND_SIGNAL_LIMIT_MS);
   expect(customer.calls("publish_done")).toHaveLength(1);
+}, 60_000);
+
+test("one ^C that arrives twice, as through npm, drains, and the log tells for whom", async () => {
+  const { process: service } = await publishing(DRAIN_S);
+  const told = performance.now();
+  service.kill("SIGINT");
+  service.kill("SIGTERM");
+  expect(await service.exit).toBe(0);
+  expect(performance.now() - told).toBeGreaterThanOrEqual(DRAIN_S * 1_000);
+  expect(service.stderr()).toMatch(/"running":1,"limitS":5[^\n]*draining/);
+  expect(service.stderr()).toMatch(/"running":1[^\n]*drained/);
 }, 60_000);

@@ -1,4 +1,5 @@
 // Starts the service of a configuration, port by port, and stops it gracefully.
+import type { Logger } from "pino";
 import { keepCertificate, readCertificate } from "./certificate.ts";
 import { clock } from "./clock.ts";
 import type { Config } from "./config.ts";
@@ -17,6 +18,9 @@ import { watchStore } from "./store/health.ts";
 import { openStore } from "./store/open.ts";
 import { keepPruned } from "./store/retention.ts";
 import { keepTokenKeys } from "./token/keys.ts";
+
+/** How often a drain says for whom it waits, ms. */
+const DRAIN_TOLD_MS = 30_000;
 
 export interface RunningService {
   readonly addresses: Addresses;
@@ -104,8 +108,11 @@ export async function serve(
       async stop() {
         ready = false;
         http.drain();
+        const untold = tellDrain(() => publishing.running().length, config.drainS, log);
         await Promise.race([publishing.drain(config.drainS * 1_000), stoppedNow]);
+        untold();
         await stopAll(started);
+        log.info("stopped");
       },
     };
   }
@@ -127,6 +134,17 @@ async function loadMediaCore(): Promise<typeof import("./media/open.ts")> {
   } catch (cause) {
     throw new MediaCoreMissing(`the media core does not load: ${reasonOf(cause)}`, { cause });
   }
+}
+
+/** Logs for whom a drain waits, at its start and now and then; what comes back ends that. */
+function tellDrain(running: () => number, limitS: number, log: Logger): () => void {
+  const tell = () => log.info({ running: running(), limitS }, "draining: no new publish; running ones may end");
+  tell();
+  const timer = setInterval(tell, DRAIN_TOLD_MS);
+  return () => {
+    clearInterval(timer);
+    log.info({ running: running() }, "drained: what still runs ends now");
+  };
 }
 
 async function stopAll(started: (() => Promise<void>)[]): Promise<void> {

@@ -7,6 +7,8 @@ import { usableCertificates } from "./config.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { readFlags } from "./flags.ts";
 
+/** One ^C reaches the service twice through npm, and so does systemd's default; what comes later is a second signal, ms. */
+const SAME_SIGNAL_MS = 1_000;
 /** What a second signal leaves for the goodbye, ms. */
 const SECOND_SIGNAL_LIMIT_MS = 1_500;
 
@@ -38,16 +40,17 @@ export async function runService(flags: Readonly<Record<string, unknown>>): Prom
   if (signalled) stop();
 }
 
-/** The first call stops gracefully, the second at once. */
+/** The first call stops gracefully, a later one at once. */
 function stopper(service: RunningService): () => void {
-  let calls = 0;
+  let firstAt: number | null = null;
   return () => {
-    calls += 1;
-    if (calls > 1) {
+    if (firstAt !== null) {
+      if (clock.now() - firstAt < SAME_SIGNAL_MS) return;
       setTimeout(() => process.exit(0), SECOND_SIGNAL_LIMIT_MS).unref();
       service.stopNow();
       return;
     }
+    firstAt = clock.now();
     service.stop().then(
       () => process.exit(0),
       (error: unknown) => {

@@ -1,0 +1,74 @@
+// `npm run mutants -- crates [COUNT [SKIPPED]]`: the same for the protocol crates, in one copy of the workspace. Each fault
+// costs a build of its crate's tests, and they run all.
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { root } from "../build.mjs";
+import { CRATES, crateFaultsIn } from "./crate-faults.mjs";
+import { inFixedOrder } from "./faults.mjs";
+
+const STANDARD_COUNT = 50;
+const COPIED = ["Cargo.toml", "Cargo.lock", "crates"];
+/** The build and the tests of one crate, ms; a fault may make tests wait for ever. */
+const LIMIT_MS = 300_000;
+const OUTPUT_LIMIT_BYTES = 64 << 20;
+
+/** Prints what each fault led to; true when the tests are green without any. */
+export function tryCrates([count = String(STANDARD_COUNT), skipped = "0"]) {
+  const copy = mkdtempSync(join(tmpdir(), "headgate-mutants-"));
+  process.on("exit", () => rmSync(copy, { recursive: true, force: true }));
+  for (const name of COPIED) cpSync(join(root, name), join(copy, name), { recursive: true });
+  const faults = inFixedOrder(CRATES.flatMap(([folder, name, spared]) => faultsOf(folder, name, spared)));
+  const sample = faults.slice(Number(skipped), Number(skipped) + Number(count));
+  for (const [, name] of CRATES) {
+    const { finding } = tested(copy, name);
+    if (finding !== null) throw new Error(`the tests of ${name} are red without any fault: ${finding}`);
+  }
+
+  const survivors = [];
+  let tried = 0;
+  for (const [at, fault] of sample.entries()) {
+    const path = join(copy, fault.file);
+    const text = readFileSync(path, "utf8");
+    writeFileSync(path, fault.apply(text));
+    const { compiles, finding } = tested(copy, fault.package);
+    writeFileSync(path, text);
+    const what = `${fault.file}:${fault.line} ${fault.was} -> ${fault.is}`;
+    console.log(
+      `${at} ${compiles ? (finding === null ? "SURVIVED" : "found   ") : "no fault"} ${what} ${finding ?? ""}`,
+    );
+    if (!compiles) continue;
+    tried += 1;
+    if (finding === null) survivors.push(what);
+  }
+  console.log(`\n${faults.length} faults can be made`);
+  for (const what of survivors) console.log(`survivor: ${what}`);
+  const found = tried - survivors.length;
+  console.log(`${tried} tried, ${found} found: ${Math.round((1_000 * found) / tried) / 10} %`);
+}
+
+function faultsOf(folder, name, spared) {
+  return readdirSync(join(root, folder, "src"), { recursive: true, encoding: "utf8" })
+    .map((path) => join(folder, "src", path))
+    .filter((path) => path.endsWith(".rs") && !/tests?(\.rs|\/)/.test(path) && !spared.test(path))
+    .sort()
+    .flatMap((path) => crateFaultsIn(path, readFileSync(join(root, path), "utf8")))
+    .map((fault) => ({ ...fault, package: name }));
+}
+
+/** What the crate's tests say: a test that is red, or null. */
+function tested(copy, name) {
+  const words = ["test", "--locked", "--quiet", "--lib", "-p", name];
+  const { status, stdout, stderr } = spawnSync("cargo", words, {
+    cwd: copy,
+    env: { ...process.env, CARGO_TARGET_DIR: join(root, "target", "mutants"), RUSTFLAGS: "--cap-lints warn" },
+    encoding: "utf8",
+    timeout: LIMIT_MS,
+    killSignal: "SIGKILL",
+    maxBuffer: OUTPUT_LIMIT_BYTES,
+  });
+  if (status === null) return { compiles: true, finding: "its tests do not come to an end" };
+  const compiles = !/^error.*could not compile/m.test(stderr);
+  return { compiles, finding: status === 0 ? null : (/^ {4}([\w:]+)$/m.exec(stdout)?.[1] ?? "red") };
+}
