@@ -108,6 +108,7 @@ export function newRoutes({ authorise, keptAnswers }: RouteDeps): Routes {
 }
 
 const NO_QUERY = z.object({});
+const BINARY = z.string().openapi({ format: "binary" });
 const NEXT_PAGE = z.object({
   "x-next-cursor": z
     .string()
@@ -186,7 +187,9 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
         description: "Done",
         ...(query !== undefined && "cursor" in query.shape ? { headers: NEXT_PAGE } : {}),
         content:
-          answer === null ? { [answerType]: { schema: z.string() } } : { "application/json": { schema: answer } },
+          answer === null
+            ? { [answerType]: { schema: answerType.startsWith("video/") ? BINARY : z.string() } }
+            : { "application/json": { schema: answer } },
       },
       ...(redirect === undefined ? {} : { 302: { description: redirect } }),
       ...Object.fromEntries([...errors].sort().map((status) => [status, errorResponse(status, path)])),
@@ -198,7 +201,11 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
 function pathParameter(name: string, path: string): z.ZodType {
   if (name === "client_id") return z.int().openapi({ description: "As GET /session gives it", example: 100_482 });
   const description =
-    name === "file" ? "Name of a file" : `The id, as GET ${path.slice(0, path.indexOf("/{"))} gives it`;
+    name === "file"
+      ? path.startsWith("/live/")
+        ? "Id of the stream and `.flv`"
+        : "Name of a file"
+      : `The id, as GET ${path.slice(0, path.indexOf("/{"))} gives it`;
   return UUID_NAMED.test(path) ? z.uuid().openapi({ description }) : z.string().openapi({ description });
 }
 

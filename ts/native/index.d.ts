@@ -2,6 +2,8 @@
 
 /** The running media core. */
 export declare class MediaCore {
+  /** A running publish as FLV, from its cached keyframe on; null when it does not run. */
+  openPreview(clientId: number, wake: () => void): MediaPreview | null
   /** Opens a WHIP publish that was allowed and returns the answer, or our own offer. A publish_ended follows in any case. */
   openWhip(offer: WhipOffer, options: WhipOptions): string
   /**
@@ -46,6 +48,8 @@ export declare class MediaCore {
   kernelDrops(): number | null
   /** Bytes that the kernel buffers on each media port, when it grants fewer than asked for; null when all is well. */
   get smallReceiveBuffer(): number | null
+  /** How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1. */
+  workerLoads(): Array<number>
   /** Everything since the last drain, oldest first. */
   drain(): Array<MailboxItem>
   /** Answers a publish request: it goes live. A publish_ended follows in any case. */
@@ -68,6 +72,14 @@ export declare class MediaCore {
   removeUpstream(clientId: number, id: string): boolean
   /** Ends every session and joins the workers off the JavaScript thread. Drain once more afterwards. */
   stop(): Promise<unknown>
+}
+
+/** One preview of one running publish. */
+export declare class MediaPreview {
+  /** The next bytes. After neither bytes nor an end, `wake` is called once when there is something. */
+  read(): PreviewPart
+  /** Nothing more is wanted of it. */
+  close(): void
 }
 
 /** An offer that was parsed and validated, or one of our own: `openWhip` takes it. */
@@ -173,6 +185,13 @@ export interface PlayerCounters {
   droppedFrames: number
 }
 
+/** What a read gave: bytes, or why there will be no more; neither when nothing is there yet. */
+export interface PreviewPart {
+  data?: Buffer
+  /** publish_ended, stalled, closed or internal_error. */
+  ended?: string
+}
+
 /** Counters of one running publish. */
 export interface PublishCounters {
   clientId: number
@@ -184,6 +203,11 @@ export interface PublishCounters {
   silentMs: number
   subscribers: number
   droppedFrames: number
+  videoFrames: number
+  gopMs?: number
+  rttMs?: number
+  lossPercent?: number
+  skewMs?: number
   video?: VideoTrack
   audio?: AudioTrack
   upstreams: Array<UpstreamCounters>

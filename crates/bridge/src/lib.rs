@@ -3,6 +3,7 @@
 //! The core only *wakes* JavaScript; JavaScript drains the mailbox. Every export catches panics: without that a panic
 //! would take the process along.
 
+mod preview;
 mod transfer;
 mod whip;
 
@@ -171,6 +172,12 @@ impl MediaCore {
     pub fn small_receive_buffer(&self) -> Option<f64> {
         let granted = self.ingest.as_ref().and_then(|ingest| ingest.small_receive_buffer());
         granted.map(|bytes| number(bytes as u64))
+    }
+
+    /// How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1.
+    #[napi(catch_unwind)]
+    pub fn worker_loads(&self) -> Vec<f64> {
+        self.ingest.as_ref().map_or_else(Vec::new, |ingest| ingest.worker_loads())
     }
 
     /// Everything since the last drain, oldest first.

@@ -14,6 +14,7 @@ use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::{Denial, Event, Mailbox};
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::players::PlayerStatus;
+use crate::publish::preview_pipe::{PreviewReader, preview_pipe};
 use crate::publish::record::PublishSnapshot;
 use crate::publish::registry::Publishes;
 use crate::publish::upstreams::{AddedUpstream, Upstream};
@@ -224,10 +225,31 @@ impl Ingest {
         })
     }
 
+    /// A running publish as FLV, from its cached keyframe on; `None` when it does not run. `wake` is called from any
+    /// thread when there is something to read again; it must not block.
+    pub fn open_preview(
+        &self,
+        client_id: u64,
+        wake: Box<dyn Fn() + Send + Sync>,
+    ) -> Option<PreviewReader> {
+        let record = self.shared.publishes.find(client_id)?;
+        let (writer, reader) = preview_pipe(wake);
+        let message = Message::OpenPreview { stream: record.stream, writer };
+        self.shared.tell(record.worker, message);
+        Some(reader)
+    }
+
     /// Media workers that run.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.shared.workers()
+    }
+
+    /// How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1.
+    #[must_use]
+    pub fn worker_loads(&self) -> Vec<f64> {
+        let now = Instant::now();
+        self.shared.loads.iter().map(|load| load.share(now)).collect()
     }
 
     /// Ends every session with [`EndReason::Shutdown`] and joins the workers: about a second at most. Call it off the

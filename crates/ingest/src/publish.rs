@@ -3,9 +3,11 @@
 
 pub(crate) mod end_reason;
 mod lock;
+mod loss_window;
 pub(crate) mod mailbox;
 pub(crate) mod play_guard;
 pub(crate) mod players;
+pub(crate) mod preview_pipe;
 pub(crate) mod record;
 pub(crate) mod registry;
 pub(crate) mod tracks;
