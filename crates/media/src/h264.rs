@@ -76,4 +76,10 @@ mod tests {
         assert_eq!(resolution(HIGH), Some((1280, 720)));
         assert_eq!(resolution(&BASELINE[..5]), None);
     }
+
+    #[test]
+    fn a_frame_is_a_reference_unless_nal_ref_idc_is_0() {
+        assert!(is_reference(0x65) && is_reference(0x41) && is_reference(0x21));
+        assert!(!is_reference(0x01));
+    }
 }

@@ -49,3 +49,25 @@ fn past_its_rate_a_clients_packets_are_dropped_unopened() {
     let later = now + std::time::Duration::from_secs(1);
     assert!(media.handle_datagram(later, &mut sealed.clone()));
 }
+
+#[test]
+fn a_sender_report_is_of_the_track_whose_ssrc_it_names() {
+    let (mut media, mut client, now) = connected();
+    for (payload_type, ssrc) in [(111, 5), (96, 6)] {
+        let head = [0xb0, 0x80 | payload_type, 0, 0, 0, 0, 0, 0, 0, 0, 0, ssrc];
+        let rid = [0xbe, 0xde, 0, 1, 0xa0, b'h', 0, 0];
+        let packet = [&head[..], &rid, &[0; 15], &[16]].concat();
+        let mut datagram = client.protect_rtp(&packet).expect("protects").to_vec();
+        assert!(media.handle_datagram(now, &mut datagram));
+    }
+    media.clock.stamp_audio(now, 5, 0);
+    media.clock.stamp_video(now, 6, 0);
+    for ssrc in [5, 6] {
+        // Second 1 of NTP time is timestamp 0 of either track.
+        let times = [[0, 0, 0, 1], [0; 4], [0; 4], [0; 4], [0; 4]].concat();
+        let report = [&[0x80, 200, 0, 6, 0, 0, 0, ssrc][..], &times].concat();
+        let mut datagram = client.protect_rtcp(&report).expect("protects").to_vec();
+        assert!(media.handle_datagram(now, &mut datagram));
+    }
+    assert_eq!(media.clock.skew_us(), Some(0), "both tracks have reported");
+}
