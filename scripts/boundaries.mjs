@@ -19,8 +19,8 @@ const LAYERS = [
 ];
 /** Folders of a room, the upper ones first, "" for what stands at its top: each may import those beside and below it. */
 const FOLDERS = {
-  publish: [["whip"], ["", "upstreams", "preview"], ["webhook"], ["addresses"]],
-  http: [["", "whip", "v5", "pages"], ["request"]],
+  publish: [["whip", "monitoring"], ["", "upstreams", "preview"], ["webhook"], ["addresses"]],
+  http: [["", "whip", "v5", "pages", "monitoring", "records"], ["request"]],
   store: [[""], ["tables"]],
   webcaster: [["v5"], [""], ["pure"]],
 };
@@ -29,7 +29,7 @@ const FOLDERS = {
 const IN_BROWSERS = { webcaster: [], broadcast: ["webcaster"] };
 /** What the routes share; they import nothing else of each other. */
 const FOR_ROUTES =
-  /^ts\/http\/((openapi|error-codes|error-answers)\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|request\/)/;
+  /^ts\/http\/((openapi|error-codes|error-answers)\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|monitoring\/(?!event-routes)|records\/|request\/)/;
 /** What any room may import; they import each other and what is below http. No circle comes of it: that is checked. */
 const FREE = new Set([
   "errors",

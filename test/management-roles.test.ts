@@ -8,14 +8,17 @@ import { type Gateway, openGateway } from "./support/gateway.ts";
 const READONLY = [
   "GET /organisation",
   "GET /organisation/usage",
+  "GET /organisation/events",
   "GET /organisation/settings",
   "GET /organisation/webhook/deliveries",
   "GET /organisation/webhook/deliveries/{id}",
   "GET /stream",
   "GET /stream/{id}",
   "GET /stream/{id}/upstream",
+  "GET /stream/{id}/publish",
   "GET /session",
   "GET /session/{client_id}",
+  "GET /session/{client_id}/history",
   "GET /me",
   "PUT /me/password",
 ];

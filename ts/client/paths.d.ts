@@ -15,7 +15,7 @@ export interface components {
     };
     ManagementError: {
       error: {
-        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was used for another request (idempotency_key_reused); 9410 The first request with this Idempotency-Key still runs (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 As many previews run as are served at once (too_many_previews) */
+        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was used for another request (idempotency_key_reused); 9410 The first request with this Idempotency-Key still runs (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 As many previews run as are served at once (too_many_previews) */
         code: number;
         message: string;
         /** What the code is about: required_parameter, parameter and type, reason, required_role */
@@ -104,6 +104,40 @@ export interface components {
       };
     };
     StreamState: "created" | "live" | "ended" | "locked" | "deleted";
+    Publish: {
+      /** clientid of the webhook */
+      client_id: number;
+      /** asking: the webhook is being asked */
+      state: "asking" | "denied" | "live" | "ended";
+      protocol: "rtmp" | "whip" | null;
+      /** Of the broadcaster; of denied ones for some days */
+      address: (string | null);
+      asked_at: string;
+      accepted_at: (string | null);
+      ended_at: (string | null);
+      end_reason: (string | null);
+      /** end_reason for people */
+      end_words: (string | null);
+      denial: ({
+        cause: string;
+        /** What the broadcaster was told */
+        reason: string;
+      } | null);
+      bytes_in: number;
+      bytes_out: number;
+      video: ({
+        codec: string;
+        width: (number | null);
+        height: (number | null);
+      } | null);
+      audio: ({
+        codec: string;
+        sample_rate: (number | null);
+        channels: (number | null);
+      } | null);
+      /** What players and upstreams lost */
+      dropped_frames: (number | null);
+    };
     Session: {
       /** clientid of the webhook */
       client_id: number;
@@ -185,16 +219,44 @@ export interface components {
       upstreams: components["schemas"]["SessionUpstream"][];
       /** Why the audio is not transcoded to AAC although a player or an upstream needs that; null when all is well */
       transcoder_error: (string | null);
+      numbers: components["schemas"]["SessionNumbers"];
       /** Who plays it, the oldest first; the first thousand of them */
       players: components["schemas"]["SessionPlayer"][];
       /** What the protocol tells of its transport; null when nothing */
       diagnostics?: unknown;
+    };
+    SessionNumbers: {
+      /** Audio and video from the broadcaster */
+      bitrate_kbps: (number | null);
+      /** Video frames per second */
+      fps: (number | null);
+      /** Between the two newest keyframes */
+      gop_ms: (number | null);
+      /** Packets of WHIP that were lost for good */
+      loss_percent: (number | null);
+      /** Round trip to the broadcaster */
+      rtt_ms: (number | null);
+      /** How far video and audio are apart; positive: the video is early */
+      skew_ms: (number | null);
     };
     SessionPlayer: {
       address: string;
       since: string;
       bytes_out: number;
       dropped_frames: number;
+    };
+    SessionHistory: {
+      step_ms: 5000;
+      /** When the first point was taken, Unix time in ms */
+      since: number;
+      points: {
+        bitrate_kbps: (number | null)[];
+        fps: (number | null)[];
+        gop_ms: (number | null)[];
+        loss_percent: (number | null)[];
+        rtt_ms: (number | null)[];
+        skew_ms: (number | null)[];
+      };
     };
     User: {
       id: string;
@@ -296,6 +358,8 @@ export interface components {
         hash: string;
         name: string;
       };
+      /** An administrator of the deployment's own organisation: /deployment */
+      operator: boolean;
       /** Send it as x-csrf-token with every request of the session that changes something; null for a key */
       csrf_token: (string | null);
     };
@@ -576,6 +640,10 @@ export interface paths {
           state?: "created" | "live" | "ended" | "locked";
           /** Only streams with all of these tags */
           "tags[]"?: string[];
+          /** Only streams with this in their name or in a tag; the case of letters does not matter */
+          search?: string;
+          /** Which come first */
+          order?: "newest" | "live";
         };
       };
       responses: {
@@ -704,6 +772,31 @@ export interface paths {
       };
     };
   };
+  "/stream/{id}/publish": {
+    get: {
+      parameters: {
+        query?: {
+          /** How many entries a page has; 500 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+        };
+        path: {
+          /** The id, as GET /stream gives it */
+          id: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Publish"][] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
   "/session": {
     get: {
       parameters: {
@@ -736,6 +829,25 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["SessionWithDiagnostics"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/session/{client_id}/history": {
+    get: {
+      parameters: {
+        path: {
+          /** As GET /session gives it */
+          client_id: number;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["SessionHistory"] } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };
@@ -859,6 +971,25 @@ export interface paths {
       };
       responses: {
         200: { content: { "video/x-flv": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/organisation/events": {
+    get: {
+      parameters: {
+        query?: {
+          /** Id of a stream: only what happens to it */
+          stream?: string;
+        };
+      };
+      responses: {
+        200: { content: { "text/event-stream": string } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };
@@ -1073,6 +1204,8 @@ export interface paths {
           from?: string;
           /** The last day; today without it */
           to?: string;
+          /** csv: a table of the whole span, a row for each day and stream */
+          format?: "json" | "csv";
           /** Id of a stream: only its bytes */
           stream?: string;
           /** `next` of the page before */
@@ -1080,7 +1213,7 @@ export interface paths {
         };
       };
       responses: {
-        200: { content: { "application/json": components["schemas"]["Usage"] } };
+        200: { content: { "application/json": components["schemas"]["Usage"]; "text/csv": string } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         429: { content: { "application/json": components["schemas"]["ManagementError"] } };

@@ -48,6 +48,8 @@ export const ROUTES = {
   "GET /organisation/usage": "view",
   "GET /organisation/audit": "view_audit",
 
+  "GET /organisation/events": "view",
+
   "GET /organisation/user": "manage_users",
   "POST /organisation/user": "manage_users",
   "PUT /organisation/user/{id}": "manage_users",
@@ -61,6 +63,7 @@ export const ROUTES = {
   "POST /stream": "create_stream",
   "GET /stream": "view",
   "GET /stream/{id}": "view",
+  "GET /stream/{id}/publish": "view",
   "PUT /stream/{id}/tag": "change_tags",
   "PUT /stream/{id}/stop": "control_stream",
   "PUT /stream/{id}/lock": "control_stream",
@@ -71,6 +74,7 @@ export const ROUTES = {
 
   "GET /session": "view",
   "GET /session/{client_id}": "view",
+  "GET /session/{client_id}/history": "view",
   "POST /session/{client_id}/kick": "control_stream",
   "PUT /session/{client_id}/bitrate": "control_stream",
   "POST /session/{client_id}/upstream": "change_upstreams",
