@@ -23,6 +23,7 @@ import { loginRoutes } from "./http/login.ts";
 import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { broadcastRoutes } from "./http/pages/broadcast.ts";
+import { dashboardRoutes } from "./http/pages/dashboard.ts";
 import { docsRoutes } from "./http/pages/docs.ts";
 import { sdkRoutes } from "./http/pages/sdk.ts";
 import { envelope } from "./http/request/envelope.ts";
@@ -121,6 +122,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", v5Routes({ ...deps, authorise, clientAddress }));
   app.route("/", sdkRoutes({ ...deps, ...access }));
   app.route("/", broadcastRoutes({ ...deps, ...access }));
+  app.route("/", dashboardRoutes({ ...deps, ...access }));
   describeTheRest(app.openAPIRegistry);
   describeWhip(app.openAPIRegistry);
   let document: object | null = null;

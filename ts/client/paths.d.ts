@@ -1422,6 +1422,49 @@ export interface paths {
       };
     };
   };
+  "/": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "text/html": string } };
+        302: { content: never };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/dashboard": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "text/html": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/dashboard/file/{file}": {
+    get: {
+      parameters: {
+        path: {
+          /** Name of a file */
+          file: string;
+        };
+      };
+      responses: {
+        200: { content: { "text/javascript": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
   "/p/webrtc": {
     post: {
       parameters: {
