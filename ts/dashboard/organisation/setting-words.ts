@@ -60,6 +60,6 @@ export const PLAY_WORDS: Readonly<Record<Settings["play"], string>> = {
 };
 
 export const UNREACHABLE_WORDS: Readonly<Record<Settings["publish_on_hook_unreachable"], string>> = {
-  deny: "It is refused",
-  allow: "It goes ahead",
+  deny: "The publish is refused",
+  allow: "The publish goes ahead",
 };

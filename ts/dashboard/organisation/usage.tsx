@@ -151,8 +151,8 @@ function UsageView({ usage }: { readonly usage: Usage }) {
           label={`Bytes received and handed out on each day from ${from} to ${to}. The table below has the numbers.`}
           times={days.map(({ day }) => Date.parse(`${day}T00:00:00Z`))}
           series={[
-            { title: "Handed out", colour: "--graph-2", values: days.map(({ bytes_out }) => bytes_out) },
-            { title: "Received", colour: "--graph-1", values: days.map(({ bytes_in }) => bytes_in) },
+            { title: "Received", colour: "--graph-1", values: days.map(({ bytes_in }) => bytes_in || null) },
+            { title: "Handed out", colour: "--graph-2", values: days.map(({ bytes_out }) => bytes_out || null) },
           ]}
           words={bytesWords}
           height={220}

@@ -29,8 +29,9 @@ interface GraphProps {
   readonly inUtc?: boolean;
 }
 
-/** Part of the space of a column's day that it takes. */
-const COLUMN_WIDTH = 0.7;
+/** Part of the space between two times that the columns of one take, side by side; and a column's widest, px. */
+const COLUMNS_WIDTH = 0.75;
+const COLUMN_LIMIT_PX = 24;
 
 export function Graph(props: GraphProps) {
   const { label, times, series, height = 180 } = props;
@@ -95,7 +96,12 @@ function optionsOf(props: GraphProps, Plot: typeof uPlot, width: number): uPlot.
   const [soft, line] = [colourOf("--soft"), colourOf("--line")];
   const font = "12px system-ui, sans-serif";
   const axis = { stroke: soft, font, grid: { stroke: line, width: 1 }, ticks: { show: false } };
-  const columns = Plot.paths.bars?.({ size: [COLUMN_WIDTH, 48] });
+  const columns = (index: number) =>
+    Plot.paths.bars?.({
+      size: [COLUMNS_WIDTH / series.length, COLUMN_LIMIT_PX],
+      // Two stand at either side of their time; one alone, or the middle one, upon it.
+      align: series.length === 1 ? 0 : index === 0 ? -1 : 1,
+    });
   return {
     width,
     height,
@@ -104,7 +110,7 @@ function optionsOf(props: GraphProps, Plot: typeof uPlot, width: number): uPlot.
     cursor: { drag: { x: false, y: false }, points: { show: kind === "lines" } },
     ...(inUtc ? { tzDate: (seconds: number) => Plot.tzDate(new Date(seconds * 1_000), "Etc/UTC") } : {}),
     scales: {
-      x: { time: true },
+      x: { time: true, ...(kind === "columns" ? { range: withRoom } : {}) },
       y: { range: (_plot, _low, high) => [0, Math.max(least, high ?? 0, Number.MIN_VALUE) * 1.08 || 1] },
     },
     axes: [
@@ -113,13 +119,24 @@ function optionsOf(props: GraphProps, Plot: typeof uPlot, width: number): uPlot.
     ],
     series: [
       { value: inUtc ? "{YYYY}-{MM}-{DD}" : "{HH}:{mm}:{ss}" },
-      ...series.map(({ title, colour }) => ({
+      ...series.map(({ title, colour }, index) => ({
         label: title,
         stroke: colourOf(colour),
-        ...(kind === "columns" ? { fill: colourOf(colour), ...(columns ? { paths: columns } : {}) } : { width: 2 }),
+        ...(kind === "columns" ? columnsOf(colour, columns(index)) : { width: 2 }),
         points: { show: false },
         value: (_plot: uPlot, value: number | null) => (value === null ? "–" : words(value)),
       })),
     ],
   };
+}
+
+function columnsOf(colour: Series["colour"], paths: uPlot.Series.PathBuilder | undefined) {
+  return { fill: colourOf(colour), width: 0, ...(paths === undefined ? {} : { paths }) };
+}
+
+/** Half a step more at either end, so that the first and the last columns are whole. */
+function withRoom(plot: uPlot, first: number, last: number): uPlot.Range.MinMax {
+  const times = plot.data[0];
+  const step = times.length > 1 ? ((times[1] ?? 0) - (times[0] ?? 0)) / 2 : 43_200;
+  return [first - step, last + step];
 }

@@ -1,6 +1,6 @@
 // What a call of the webhook came to, as people read it: by what name, in what tone, and what they can do. Pure.
 import type { Records } from "../../client/index.ts";
-import type { Tone } from "../parts/status-pill.tsx";
+import type { Tone } from "../parts/tone.ts";
 
 type Outcome = Records["Delivery"]["outcome"];
 

@@ -23,7 +23,11 @@ const COLUMNS: readonly Column<Delivery>[] = [
   {
     title: "Event",
     isHead: true,
-    cell: (delivery) => <a href={addressOf("deliveries", delivery.id)}>{CALL_WORDS[delivery.call]}</a>,
+    cell: ({ id, call }) => (
+      <a class="nowrap" href={addressOf("deliveries", id)}>
+        {CALL_WORDS[call]}
+      </a>
+    ),
   },
   { title: "Answer", cell: (delivery) => <StatusPill tone={toneOf(delivery)}>{shortWords(delivery)}</StatusPill> },
   { title: "Reason", cell: ({ reason }) => reason ?? <span class="soft">–</span> },

@@ -75,7 +75,7 @@ function Answer({ delivery }: { readonly delivery: Delivery }) {
           <span class="soft">after {delivery.latency_ms} ms</span>
         </p>
         <p>{longWords(delivery, delivery.call)}</p>
-        {delivery.reason !== null && <blockquote>{delivery.reason}</blockquote>}
+        {delivery.reason !== null && delivery.call !== "publish" && <blockquote>{delivery.reason}</blockquote>}
       </div>
     </Section>
   );

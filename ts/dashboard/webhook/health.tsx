@@ -32,9 +32,9 @@ export function HealthSection() {
             <div class="stack">
               <Call title="Latest call" delivery={latest} />
               {failure === null ? (
-                <p class="soft">No call failed in the last 30 days.</p>
+                <p class="soft">No call was refused or failed in the last 30 days.</p>
               ) : (
-                failure.id !== latest.id && <Call title="Latest failure" delivery={failure} />
+                failure.id !== latest.id && <Call title="Latest refusal or failure" delivery={failure} />
               )}
             </div>
           )
