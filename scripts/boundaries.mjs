@@ -23,10 +23,14 @@ const FOLDERS = {
   http: [["", "whip", "v5", "pages", "monitoring", "records"], ["request"]],
   store: [[""], ["tables"]],
   webcaster: [["v5"], [""], ["pure"]],
+  dashboard: [[""], ["organisation", "webhook", "streams", "stream", "operator"], ["shell"], ["parts"]],
 };
-/** What runs in browsers, and what each may import beside itself: no package, and nothing of the gateway, which imports
- *  nothing of these. */
-const IN_BROWSERS = { webcaster: [], broadcast: ["webcaster"] };
+/** What runs in browsers, and what each may import beside itself: nothing of the gateway, which imports nothing of these. */
+const IN_BROWSERS = { webcaster: [], broadcast: ["webcaster"], dashboard: ["client"] };
+/** The packages that what runs in browsers may import; webcaster and broadcast stand on the browser alone. */
+const PACKAGES_IN_BROWSERS = {
+  dashboard: /^(preact(\/hooks)?|preact-iso\/router|@preact\/signals|openapi-fetch|uplot|mpegts\.js)$/,
+};
 /** What the routes share; they import nothing else of each other. */
 const FOR_ROUTES =
   /^ts\/http\/((openapi|error-codes|error-answers)\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|monitoring\/(?!event-routes)|records\/|request\/)/;
@@ -70,7 +74,7 @@ export function violations(root) {
       name: relative(root, path),
       text: readFileSync(path, "utf8"),
     }));
-  return [...gateway(files("ts", /\.m?ts$|\.mjs$/)), ...crates(files("crates", /\.rs$|^Cargo\.toml$/))];
+  return [...gateway(files("ts", /\.m?tsx?$|\.mjs$/)), ...crates(files("crates", /\.rs$|^Cargo\.toml$/))];
 }
 
 function* gateway(files) {
@@ -83,8 +87,9 @@ function* gateway(files) {
     for (const [, target] of text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*["'`]([^"'`]+)["'`]/g)) {
       if (isNative(target) && room !== "media") yield `${name}: only media imports #native`;
       if (/^(@hono\/|hono(\/|$))/.test(target) && NO_HONO.has(room)) yield `${name}: ${room} knows no Hono`;
-      if (room in IN_BROWSERS && !target.startsWith(".")) yield `${name}: ${room} imports no package`;
-      if (!target.startsWith(".") || isNative(target)) continue;
+      if (room in IN_BROWSERS && !target.startsWith(".") && !PACKAGES_IN_BROWSERS[room]?.test(target))
+        yield `${name}: ${room} imports no package${PACKAGES_IN_BROWSERS[room] ? ` ${target}` : ""}`;
+      if (!target.startsWith(".") || isNative(target) || target.endsWith(".txt")) continue; // a text is no code
       const file = normalize(join(dirname(name), target));
       const other = roomOf(file);
       const isShape = onlyTypes(text, target) && room in IN_BROWSERS === other in IN_BROWSERS;
@@ -115,7 +120,7 @@ function* ambient(name, text) {
   if (/\bprocess\.argv\b/.test(text) && roomOf(name) !== "cli") yield `${name}: only cli reads process.argv`;
   // What customers copy, and what browsers run, has nobody to be given a clock by; its pure part needs none.
   const isCopied = ["client", "webcaster"].includes(roomOf(name)) && !folderOf(name).endsWith("/pure");
-  const hasClock = name === "ts/clock.ts" || isCopied;
+  const hasClock = /^ts\/(dashboard\/shell\/)?clock\.ts$/.test(name) || isCopied;
   if (/\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()/.test(text) && !hasClock) {
     yield `${name}: the clock comes from clock.ts`;
   }
@@ -127,7 +132,7 @@ const isNative = (target) => target === "#native" || /(^|\/)native\//.test(targe
 /** `ts/http/stream.ts` → http; `ts/app.ts` → app. */
 function roomOf(name) {
   const [, first, second] = name.split("/");
-  return second === undefined ? first.replace(/\.m?[tj]s$/, "") : first;
+  return second === undefined ? first.replace(/\.m?[tj]sx?$/, "") : first;
 }
 
 /** `ts/publish/whip/amf0.ts` → publish/whip; `ts/publish/record.ts` → publish. */

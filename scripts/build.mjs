@@ -29,7 +29,7 @@ export class BuildError extends Error {}
 export function build() {
   requireVersion("Node", process.versions.node, NODE_AT_LEAST, "https://nodejs.org or your package manager");
   // Commands that have nothing to build do not wait for each other.
-  const parts = [packages, addon, gateway, webcaster, broadcastPage];
+  const parts = [packages, addon, gateway, webcaster, broadcastPage, dashboard];
   if (parts.every(isBuilt)) return;
   withLock(join(root, ".build"), () => parts.forEach(provide));
 }
@@ -40,7 +40,8 @@ export const installPackages = () => provide(packages);
 export const buildGateway = () => provide(gateway);
 
 const isRustInput = (path) => /\.(rs|toml|lock)$/.test(path) && !/crates\/(fuzz|bench)\//.test(path);
-const isGatewayInput = (path) => !/ts\/(native|webcaster|broadcast)\//.test(path) && /\.(ts|mjs|json)$/.test(path);
+const isGatewayInput = (path) =>
+  !/ts\/(native|webcaster|broadcast|dashboard)\//.test(path) && /\.(ts|mjs|json)$/.test(path);
 
 // What is built: `made` must be there, and `stamp` holds the hash of the inputs that it was made of.
 
@@ -69,7 +70,7 @@ const addon = {
 };
 
 /** Folders in dist that are not the gateway's. */
-const BUNDLES = ["sdk", "broadcast"];
+const BUNDLES = ["sdk", "broadcast", "dashboard"];
 
 /** The TypeScript of the gateway, as JavaScript in dist. */
 const gateway = {
@@ -97,6 +98,13 @@ const broadcastPage = bundle("broadcast", {
   name: "broadcast page",
   sources: ["ts/broadcast", "ts/webcaster"],
   words: ["broadcast-page.mjs"],
+});
+
+/** The pages below /dashboard. */
+const dashboard = bundle("dashboard", {
+  name: "dashboard",
+  sources: ["ts/dashboard", "ts/client"],
+  words: ["dashboard-pages.mjs"],
 });
 
 /** What a script makes for browsers, in a folder of dist. */

@@ -28,6 +28,7 @@ const steps = [
   ["lock files and hosts", () => report(foreignTexts())],
   ["types", () => run(...node("node_modules/typescript/bin/tsc", "-p", "."))],
   ["types of the broadcast page", () => run(...node("node_modules/typescript/bin/tsc", "-p", "ts/broadcast"))],
+  ["types of the dashboard", () => run(...node("node_modules/typescript/bin/tsc", "-p", "ts/dashboard"))],
   ["types of the browser client", () => run(...node("node_modules/typescript/bin/tsc", "-p", "ts/webcaster"))],
   [
     "lints of Rust",

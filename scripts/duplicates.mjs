@@ -41,6 +41,6 @@ function* filesBelow(folder) {
     const path = join(folder, name);
     if (["target", "native", "tests", "fuzz"].includes(name)) continue;
     if (statSync(path).isDirectory()) yield* filesBelow(path);
-    else if (/(?<!tests?)(?<!\.d)\.(rs|ts|mjs)$/.test(name)) yield path; // declarations are generated
+    else if (/(?<!tests?)(?<!\.d)\.(rs|tsx?|mjs)$/.test(name)) yield path; // declarations are generated
   }
 }

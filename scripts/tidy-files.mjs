@@ -1,6 +1,6 @@
 // What a source file is called, how long it is, and words that have a plainer one.
 
-const SOURCE = /\.(rs|ts|mjs|js)$/;
+const SOURCE = /\.(rs|tsx?|mjs|js)$/;
 const GENERATED = /\.d\.ts$/;
 /** Nobody reads a longer file to its end. */
 const LINES_LIMIT = 400;

@@ -25,6 +25,7 @@ import type { Events } from "./http/monitoring/events.ts";
 import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { broadcastRoutes } from "./http/pages/broadcast.ts";
+import { dashboardRoutes } from "./http/pages/dashboard.ts";
 import { docsRoutes } from "./http/pages/docs.ts";
 import { previewRoutes } from "./http/pages/preview.ts";
 import { sdkRoutes } from "./http/pages/sdk.ts";
@@ -133,6 +134,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", v5Routes({ ...deps, authorise, clientAddress }));
   app.route("/", sdkRoutes({ ...deps, ...access }));
   app.route("/", broadcastRoutes({ ...deps, ...access }));
+  app.route("/", dashboardRoutes({ ...deps, ...access }));
   describeTheRest(app.openAPIRegistry);
   describeWhip(app.openAPIRegistry);
   let document: object | null = null;

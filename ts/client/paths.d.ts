@@ -1178,6 +1178,10 @@ export interface paths {
           quantity?: number;
           /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
           cursor?: string;
+          /** Only this action, or with the first part of one all that begin with it */
+          action?: string;
+          /** Id of a person or of a key: only what they changed */
+          who?: string;
           /** Only entries older than the one of this id */
           before?: string;
         };
@@ -1557,6 +1561,49 @@ export interface paths {
     };
   };
   "/broadcast/{file}": {
+    get: {
+      parameters: {
+        path: {
+          /** Name of a file */
+          file: string;
+        };
+      };
+      responses: {
+        200: { content: { "text/javascript": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "text/html": string } };
+        302: { content: never };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/dashboard": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "text/html": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/dashboard/file/{file}": {
     get: {
       parameters: {
         path: {

@@ -1,29 +1,19 @@
 // /broadcast: the page that a browser broadcasts from. Its sources are in ts/broadcast; what is served is what
 // scripts/build.mjs made of them.
 import { readFile } from "node:fs/promises";
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
 import { etag, RETAINED_304_HEADERS } from "hono/etag";
 import { html, raw } from "hono/html";
 import type { Config } from "../../config.ts";
 import { newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
-import { takesGzip } from "../request/gzip.ts";
 import { ingestAt } from "../request/ingest.ts";
+import { pageFiles } from "../request/page-files.ts";
 import { baseUrlOf } from "../request/request.ts";
 
 /** The built files, for sources (`ts/http`) and for what is built of them (`dist/http`) alike. */
 const FOLDER = new URL("../../../dist/broadcast/", import.meta.url);
-/** A file's name changes with its content, so that it is kept for as long as a browser likes: a year, seconds. */
-const FILES_CACHE = "public, max-age=31536000, immutable";
-const TYPES: Readonly<Record<string, string>> = {
-  js: "text/javascript; charset=utf-8",
-  css: "text/css; charset=utf-8",
-  svg: "image/svg+xml",
-};
 /** The camera is for this page alone, and for no frame in it. */
 const PERMISSIONS =
   "camera=(self), microphone=(self), display-capture=(self), screen-wake-lock=(self), geolocation=(), usb=()";
-type Bytes = Uint8Array<ArrayBuffer>;
 
 /** What must come with a 304 as well: browsers put it in the place of what they kept. */
 const PAGE_HEADERS = ["content-security-policy", "permissions-policy", "cross-origin-opener-policy", "x-frame-options"];
@@ -38,7 +28,7 @@ export function broadcastRoutes(
   const routes = newRoutes(deps);
   /** Read when first asked for. */
   let page: Promise<string> | null = null;
-  const files = new Map<string, Promise<readonly [plain: Bytes, zipped: Bytes]>>();
+  const files = pageFiles(FOLDER);
 
   routes.hono.use("/broadcast", etag({ retainedHeaders: [...RETAINED_304_HEADERS, ...PAGE_HEADERS] }));
   routes.open(
@@ -75,26 +65,7 @@ export function broadcastRoutes(
       answerType: "text/javascript",
       errors: [404],
     },
-    async (c) => {
-      const name = c.req.param("file");
-      const type = /^[a-z]+-[0-9a-f]{12}\.(js|css|svg)$/.exec(name)?.[1];
-      if (type === undefined) return c.notFound();
-      let file = files.get(name);
-      if (file === undefined) {
-        file = readFile(new URL(name, FOLDER)).then(async (bytes) => [bytes, await promisify(gzip)(bytes)]);
-        files.set(name, file);
-        file.catch(() => files.delete(name)); // other names than ours must not fill the memory
-      }
-      const read = await file.catch(() => null);
-      if (read === null) return c.notFound();
-      const [plain, zipped] = read;
-      c.header("cache-control", FILES_CACHE);
-      c.header("content-type", TYPES[type]);
-      c.header("vary", "accept-encoding");
-      if (!takesGzip(c)) return c.body(plain);
-      c.header("content-encoding", "gzip");
-      return c.body(zipped);
-    },
+    async (c) => await files(c, c.req.param("file")),
   );
 
   return routes.hono;

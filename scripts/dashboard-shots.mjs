@@ -1,0 +1,28 @@
+// What `node scripts/dashboard-screenshots.mjs` takes pictures of. A row for each page, and for what stands behind a
+// button of it.
+
+/** `name`: of the file. `path`: an address, or a function of what the service was furnished with: `streams`, the `live`
+ *  one, the `denied` delivery. `act`: what is pressed before the picture is taken. */
+export const SHOTS = [
+  { name: "login", path: "/dashboard/", signedOut: true },
+  { name: "streams", path: "/dashboard/streams" },
+  { name: "stream", path: ({ live }) => `/dashboard/streams/${live.id}` },
+  { name: "webhook", path: "/dashboard/webhook" },
+  { name: "deliveries", path: "/dashboard/deliveries" },
+  { name: "delivery", path: ({ denied }) => `/dashboard/deliveries/${denied.id}` },
+  { name: "usage", path: "/dashboard/usage" },
+  { name: "settings", path: "/dashboard/settings" },
+  { name: "keys", path: "/dashboard/keys" },
+  { name: "people", path: "/dashboard/people" },
+  { name: "audit", path: "/dashboard/audit" },
+  { name: "account", path: "/dashboard/account" },
+  { name: "operator", path: "/dashboard/operator" },
+  {
+    name: "palette",
+    path: "/dashboard/streams",
+    act: async (page) => {
+      await page.keyboard.press("Control+k");
+      await page.waitForSelector(".palette-command");
+    },
+  },
+];

@@ -1,0 +1,55 @@
+// The whole dashboard: the login, or the frame with the page that the address names.
+import { LocationProvider, Route, Router } from "preact-iso/router";
+import { PAGES } from "./pages.ts";
+import { ConfirmHost } from "./parts/confirm.tsx";
+import { Loading, Problem } from "./parts/states.tsx";
+import { Toasts } from "./parts/toasts.tsx";
+import { Frame } from "./shell/frame.tsx";
+import { Login } from "./shell/login.tsx";
+import { NoSuchPage } from "./shell/no-such-page.tsx";
+import { PageBoundary } from "./shell/page-boundary.tsx";
+import { may, session, startSession } from "./shell/session.ts";
+
+export function Dashboard() {
+  return (
+    <>
+      <Content />
+      <ConfirmHost />
+      <Toasts />
+    </>
+  );
+}
+
+function Content() {
+  const known = session.value;
+  switch (known.state) {
+    case "asking":
+      return <Loading words="Opening the dashboard …" />;
+    case "unreachable":
+      return (
+        <main class="alone">
+          <Problem title="Headgate does not answer" again={() => void startSession()}>
+            The service may be restarting, or this device may be offline. Nothing you did is lost.
+          </Problem>
+        </main>
+      );
+    case "out":
+      return <Login why={known.why} />;
+    case "in":
+      return (
+        <LocationProvider scope="/dashboard">
+          <Frame pages={PAGES} me={known.me}>
+            <PageBoundary>
+              <Router>
+                {PAGES.filter(({ needs }) => needs === undefined || may(needs)).flatMap(
+                  ({ path, also = [], component }) =>
+                    [path, ...also].map((address) => <Route key={address} path={address} component={component} />),
+                )}
+                <Route default component={NoSuchPage} />
+              </Router>
+            </PageBoundary>
+          </Frame>
+        </LocationProvider>
+      );
+  }
+}

@@ -1,0 +1,49 @@
+// A modal dialog: the browser keeps the focus in it, closes it by Escape and gives the focus back.
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { Icon } from "./icons.tsx";
+
+interface DialogProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+  /** Escape and the cross are out of reach while something must be read first. */
+  readonly mustStay?: boolean;
+  readonly wide?: boolean;
+}
+
+/** Open for as long as it is rendered. */
+export function Dialog({ title, onClose, children, mustStay = false, wide = false }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    return () => {
+      // Removed while open, it gives the focus to nobody.
+      if (before instanceof HTMLElement && before.isConnected) before.focus();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      class={wide ? "box wide" : "box"}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        if (!mustStay) onClose();
+      }}
+    >
+      <header>
+        <h2 id={id}>{title}</h2>
+        {!mustStay && (
+          <button type="button" class="quiet icon-only" onClick={onClose}>
+            <Icon name="close" />
+            <span class="unseen">Close</span>
+          </button>
+        )}
+      </header>
+      {children}
+    </dialog>
+  );
+}

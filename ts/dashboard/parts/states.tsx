@@ -1,0 +1,54 @@
+// What stands where nothing is to be seen yet: loading in words, an error with a way on, an empty list that says why.
+import type { ComponentChildren } from "preact";
+import { Icon, type IconName } from "./icons.tsx";
+
+/** Shown only when it takes a moment. */
+export function Loading({ words }: { readonly words: string }) {
+  return (
+    <p class="loading" role="status">
+      {words}
+    </p>
+  );
+}
+
+interface ProblemProps {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+  /** What the button does; without it there is none. */
+  readonly again?: (() => void) | undefined;
+  readonly does?: string;
+}
+
+export function Problem({ title, children, again, does = "Try again" }: ProblemProps) {
+  return (
+    <div class="state problem" role="alert">
+      <Icon name="warning" />
+      <h2>{title}</h2>
+      {children && <p>{children}</p>}
+      {again && (
+        <button type="button" onClick={again}>
+          {does}
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface EmptyProps {
+  readonly title: string;
+  readonly icon: IconName;
+  readonly children?: ComponentChildren;
+  /** Buttons. */
+  readonly actions?: ComponentChildren;
+}
+
+export function Empty({ title, icon, children, actions }: EmptyProps) {
+  return (
+    <div class="state">
+      <Icon name={icon} />
+      <h3>{title}</h3>
+      {children && <p>{children}</p>}
+      {actions}
+    </div>
+  );
+}

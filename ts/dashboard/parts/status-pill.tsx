@@ -1,0 +1,12 @@
+// A state in one or two words, with a colour that says the same.
+import type { Tone } from "./tone.ts";
+
+export type { Tone };
+
+export function StatusPill({ tone, children }: { readonly tone: Tone; readonly children: string }) {
+  return (
+    <span class="pill" data-tone={tone}>
+      {children}
+    </span>
+  );
+}

@@ -1,0 +1,53 @@
+// Times and amounts as people read them. Pure: the time is an argument.
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** "just now", "3 min ago", "in 2 h", "5 days ago"; beyond a month the date. */
+export function relativeTime(at: number, now: number): string {
+  const away = Math.abs(now - at);
+  const said = (amount: string) => (at <= now ? `${amount} ago` : `in ${amount}`);
+  if (away < MINUTE_MS) return at <= now ? "just now" : "in a moment";
+  if (away < HOUR_MS) return said(`${Math.floor(away / MINUTE_MS)} min`);
+  if (away < DAY_MS) return said(`${Math.floor(away / HOUR_MS)} h`);
+  const days = Math.floor(away / DAY_MS);
+  if (days <= 31) return said(days === 1 ? "1 day" : `${days} days`);
+  return new Intl.DateTimeFormat(undefined, { dateStyle: "medium" }).format(at);
+}
+
+/** The whole of it, in the browser's own language and time zone. */
+export function absoluteTime(at: number): string {
+  return new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" }).format(at);
+}
+
+/** "3:07", "1:02:03". */
+export function durationWords(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  const two = (number: number) => String(number).padStart(2, "0");
+  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60];
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
+}
+
+/** "812 kB", "1.62 GB"; decimal units, as networks count. */
+export function bytesWords(bytes: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1_000 && unit < units.length - 1) {
+    value /= 1_000;
+    unit += 1;
+  }
+  const digits = unit === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  return `${value.toFixed(digits)} ${units[unit]}`;
+}
+
+/** "850 kbps", "2.4 Mbps". */
+export function bitrateWords(kbps: number): string {
+  return kbps < 1_000 ? `${Math.round(kbps)} kbps` : `${(kbps / 1_000).toFixed(1)} Mbps`;
+}
+
+/** "1 stream", "4 streams". */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count.toLocaleString()} ${count === 1 ? one : many}`;
+}

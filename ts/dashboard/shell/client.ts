@@ -1,0 +1,43 @@
+// The API as the dashboard calls it: the typed client of ts/client, with the session's cookie in place of a key.
+import createClient from "openapi-fetch";
+import type { paths } from "../../client/paths.d.ts";
+import { retryingFetch } from "../../client/retry.ts";
+
+export { answerOf, HeadgateError, isHeadgateError, type Records } from "../../client/index.ts";
+
+/** How often a call without an answer is sent again. */
+const RETRIES = 2;
+
+/** Proves that a request was made by this page (`csrf_token` of /me). */
+let pageToken: string | null = null;
+let sessionEnded: () => unknown = () => {};
+
+export function setPageToken(token: string | null): void {
+  pageToken = token;
+}
+
+/** `act` is called when an answer says that nobody, or somebody with another role, is signed in. */
+export function onSessionEnd(act: () => unknown): void {
+  sessionEnded = act;
+}
+
+async function send(request: Request): Promise<Response> {
+  if (pageToken !== null && request.method !== "GET") request.headers.set("x-csrf-token", pageToken);
+  return await fetch(request);
+}
+
+async function sendWatched(request: Request): Promise<Response> {
+  const response = await send(request);
+  if (response.status === 403) sessionEnded();
+  return response;
+}
+
+/** Calls like `api.GET("/stream/{id}", { params: { path: { id } } })`; each gives `data` or `error`, and `response`.
+ *  `answerOf(call)` gives the data or throws a `HeadgateError`. */
+export const api = createClient<paths, "application/json">({
+  baseUrl: location.origin,
+  fetch: retryingFetch(sendWatched, RETRIES),
+});
+
+/** The same, sent once and without looking at the session: for signing in and out. */
+export const plainApi = createClient<paths, "application/json">({ baseUrl: location.origin, fetch: send });

@@ -1,0 +1,77 @@
+// What people read when a call fails: what happened, and what they can do. Never a code alone.
+import { HeadgateError } from "../../client/index.ts";
+import { ROLE_WORDS, type Role } from "./permissions.ts";
+
+/** One or two sentences. */
+export function wordsOfError(error: unknown): string {
+  if (!(error instanceof HeadgateError)) {
+    return "Headgate does not answer. It may be restarting, or this device may be offline.";
+  }
+  const { kind, status, userinfo, field } = error;
+  const reason = userinfo["reason"];
+  switch (kind) {
+    case "bad_webhook_url":
+      return `This address cannot be the webhook: ${reason}.`;
+    case "invalid_value":
+      return reason === undefined ? plainMessage(error) : `${nameOf(field)} ${reason}.`;
+    case "parameter_required":
+      return `${nameOf(field)} is missing.`;
+    case "wrong_data_type":
+      return `${nameOf(field)} is not what is expected there: ${userinfo["type"] ?? "another kind of value"}.`;
+    case "not_unique":
+      return `${nameOf(field)} is taken already.`;
+    case "wrong_credentials":
+      return "The password is wrong.";
+    case "access_denied":
+      return deniedWords(error);
+    case "webhook_missing":
+      return "No webhook is set, so there is nobody to call.";
+    case "unknown_stream":
+      return "This stream does not exist, or was deleted.";
+    case "unknown_session":
+      return "This broadcast has ended.";
+    case "unknown_delivery":
+      return "This delivery does not exist, or is older than the log goes back.";
+    case "unknown_user":
+      return "This person was removed meanwhile.";
+    case "unknown_api_key":
+      return "This key was revoked meanwhile, or has expired.";
+    case "unknown_upstream":
+      return "This upstream was removed meanwhile.";
+    case "too_many_requests":
+      return "That was too much at once. Wait a moment and try again.";
+    case "temporarily_unavailable":
+      return "Headgate cannot do this just now. Try again in a moment.";
+    default:
+      if (status >= 500) return `Something failed inside Headgate. ${tellTheOperator(error)}`;
+      return plainMessage(error);
+  }
+}
+
+/** What a support request needs; "" when there is nothing to tell. */
+export function tellTheOperator(error: unknown): string {
+  const id = error instanceof HeadgateError ? error.requestId : null;
+  return id === null ? "" : `Tell the operator this number: ${id}`;
+}
+
+function deniedWords({ userinfo, message }: HeadgateError): string {
+  const role = userinfo["required_role"];
+  if (role !== undefined) return `Only ${roleName(String(role))}s may do this.`;
+  if (userinfo["reason"] !== undefined) return `That is not allowed: ${userinfo["reason"]}.`;
+  if (message.includes("not enabled"))
+    return "This organisation is not enabled: its trial may be over. Ask the operator.";
+  return "That is not allowed.";
+}
+
+const roleName = (role: string) => (ROLE_WORDS[role as Role]?.name ?? role).toLowerCase();
+
+/** Without the status and code that the error's own text ends with. */
+function plainMessage({ message }: HeadgateError): string {
+  return `${message.replace(/ \(HTTP \d+, code \d+\)$/, "")}.`;
+}
+
+/** `max_bitrate_kbps` as it is read: "Max bitrate kbps". */
+function nameOf(field: string | null): string {
+  const words = (field ?? "a value").replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

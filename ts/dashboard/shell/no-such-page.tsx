@@ -1,0 +1,13 @@
+// What stands at an address that is no page, or one that the role may not see: the same for both.
+import { Page } from "./page.tsx";
+
+export function NoSuchPage() {
+  return (
+    <Page title="There is no such page">
+      <p>
+        The address may be mistyped, or your role may not see what is there.{" "}
+        <a href="/dashboard/streams">To the streams</a>
+      </p>
+    </Page>
+  );
+}

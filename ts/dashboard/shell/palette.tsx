@@ -1,0 +1,130 @@
+// The command palette: Ctrl+K or ⌘K from anywhere, a few letters, Enter. A combobox after the pattern of the ARIA
+// Authoring Practices: the focus stays in the field, the arrows move what is chosen.
+import { signal } from "@preact/signals";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { Icon } from "../parts/icons.tsx";
+import { type Command, commandsFor, matching } from "./commands.ts";
+
+const isOpen = signal(false);
+
+export function openPalette(): void {
+  isOpen.value = true;
+}
+
+/** As the keyboard of this machine is labelled. */
+export const PALETTE_KEYS = /Mac|iPhone|iPad/.test(navigator.userAgent) ? "⌘K" : "Ctrl K";
+
+/** Stands once in the frame. */
+export function Palette() {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey)
+        return;
+      event.preventDefault();
+      isOpen.value = !isOpen.value;
+    };
+    addEventListener("keydown", onKey);
+    return () => {
+      removeEventListener("keydown", onKey);
+      isOpen.value = false;
+    };
+  }, []);
+  return isOpen.value ? <OpenPalette /> : null;
+}
+
+function OpenPalette() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const list = useRef<HTMLDivElement>(null);
+  const id = useId();
+  const [typed, setTyped] = useState("");
+  const [commands, setCommands] = useState<readonly Command[]>([]);
+  const [chosen, setChosen] = useState(0);
+  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    const controller = new AbortController();
+    commandsFor(typed, controller.signal).then(
+      (all) => {
+        if (controller.signal.aborted) return;
+        setCommands(matching(all, typed));
+        setChosen(0);
+      },
+      () => {},
+    );
+    return () => controller.abort();
+  }, [typed]);
+  useEffect(() => {
+    list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+  }, [chosen, commands]);
+
+  const close = () => (isOpen.value = false);
+  const run = (command: Command | undefined) => {
+    if (command === undefined) return;
+    close();
+    command.run();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step !== undefined && commands.length > 0) {
+      event.preventDefault();
+      setChosen((chosen + step + commands.length) % commands.length);
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      run(commands[chosen]);
+    }
+  };
+  const groups = [...new Set(commands.map(({ group }) => group))];
+  return (
+    <dialog ref={dialog} class="palette" aria-label="Commands" closedby="any" onClose={close}>
+      <div class="palette-field">
+        <Icon name="search" />
+        <input
+          type="text"
+          role="combobox"
+          aria-expanded="true"
+          aria-controls={`${id}-list`}
+          aria-activedescendant={commands.length > 0 ? `${id}-${chosen}` : undefined}
+          aria-label="Find a page, a stream or something to do"
+          placeholder="Find a page, a stream or something to do"
+          autocomplete="off"
+          spellcheck={false}
+          value={typed}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+        />
+        <kbd>Esc</kbd>
+      </div>
+      <div class="palette-list" role="listbox" id={`${id}-list`} aria-label="Commands" ref={list} tabIndex={-1}>
+        {groups.map((group) => (
+          // biome-ignore lint/a11y/useSemanticElements: a group of options, no fieldset
+          <div key={group} role="group" aria-label={group}>
+            <p class="palette-group" aria-hidden="true">
+              {group}
+            </p>
+            {commands.map((command, index) =>
+              command.group !== group ? null : (
+                // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are the field's, which keeps the focus
+                // biome-ignore lint/a11y/useFocusableInteractive: the field keeps the focus and names what is chosen
+                <div
+                  key={command.id}
+                  id={`${id}-${index}`}
+                  class="palette-command"
+                  role="option"
+                  aria-selected={index === chosen}
+                  onClick={() => run(command)}
+                  onMouseMove={() => setChosen(index)}
+                >
+                  <Icon name={command.icon} />
+                  <span>{command.title}</span>
+                  {command.hint && <small>{command.hint}</small>}
+                </div>
+              ),
+            )}
+          </div>
+        ))}
+      </div>
+      <p class="palette-none" role="status">
+        {commands.length === 0 ? `Nothing is called “${typed}”.` : ""}
+      </p>
+    </dialog>
+  );
+}

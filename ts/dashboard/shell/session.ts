@@ -1,0 +1,82 @@
+// Who is signed in: one signal that everything renders by. The session itself is in a cookie that no script can read.
+import { signal } from "@preact/signals";
+import { onSessionEnd, plainApi, setPageToken } from "./client.ts";
+import { type Me, mayDo, type Permission } from "./permissions.ts";
+
+export type Session =
+  /** The answer is not there yet. */
+  | { readonly state: "asking" }
+  | { readonly state: "unreachable" }
+  /** `ended`: it was there a moment ago. `password`: it ended because the own password was changed. */
+  | { readonly state: "out"; readonly why: "signed-out" | "ended" | "password" | null }
+  | { readonly state: "in"; readonly me: Me };
+
+const current = signal<Session>({ state: "asking" });
+/** Read `value`. */
+export const session: { readonly value: Session } = current;
+
+/** Whether whoever is signed in may do something. */
+export function may(permission: Permission): boolean {
+  const known = current.value;
+  return known.state === "in" && mayDo(known.me, permission);
+}
+
+/** Whoever is signed in. Pages are rendered for them alone, and may call this. */
+export function me(): Me {
+  const known = current.value;
+  if (known.state !== "in") throw new Error("nobody is signed in");
+  return known.me;
+}
+
+/** Finds out who is signed in. */
+export async function startSession(): Promise<void> {
+  current.value = { state: "asking" };
+  current.value = await whoIsThere();
+}
+
+/** Of a sign-in: `refused` with what a person is told. */
+export type SignIn = "in" | "wrong" | "no-cookie" | "not-enabled" | "unreachable" | { readonly retryAfterS: number };
+
+export async function signIn(email: string, password: string): Promise<SignIn> {
+  const answer = await plainApi.POST("/login", { body: { email, password } }).catch(() => null);
+  if (answer === null) return "unreachable";
+  const { response, error } = answer;
+  if (response.status === 429) return { retryAfterS: Number(response.headers.get("retry-after") ?? 60) };
+  if (error !== undefined) {
+    const { code, message } = (error as { error?: { code?: number; message?: string } }).error ?? {};
+    if (message?.includes("not enabled")) return "not-enabled";
+    return code === 4002 || response.status === 400 ? "wrong" : "unreachable";
+  }
+  // The password held. Whether the browser kept the cookie, only the next request tells.
+  const known = await whoIsThere();
+  if (known.state === "out") return "no-cookie";
+  if (known.state === "unreachable") return "unreachable";
+  current.value = known;
+  return "in";
+}
+
+export async function signOut(): Promise<void> {
+  await plainApi.POST("/logout").catch(() => null);
+  leave("signed-out");
+}
+
+/** The session ended on the other side. */
+export function leave(why: "signed-out" | "ended" | "password"): void {
+  setPageToken(null);
+  current.value = { state: "out", why };
+}
+
+async function whoIsThere(): Promise<Session> {
+  const answer = await plainApi.GET("/me").catch(() => null);
+  if (answer === null || answer.response.status >= 500) return { state: "unreachable" };
+  if (answer.data === undefined) return { state: "out", why: null };
+  setPageToken(answer.data.csrf_token);
+  return { state: "in", me: answer.data };
+}
+
+onSessionEnd(async () => {
+  if (current.value.state !== "in") return;
+  const known = await whoIsThere();
+  if (known.state === "out") leave("ended");
+  else if (known.state === "in") current.value = known; // a role that was changed meanwhile
+});
