@@ -41,7 +41,7 @@ const planted: readonly [path: string, text: string, complaint: string][] = [
     "dashboard/shell may not import dashboard/stream",
   ],
   ["ts/dashboard/parts/a.tsx", 'import { a } from "../shell/a.ts";', "dashboard/parts may not import dashboard/shell"],
-  ["ts/dashboard/stream/a.tsx", "const now = Date.now();", "the clock is made in main.ts"],
+  ["ts/dashboard/stream/a.tsx", "const now = Date.now();", "the clock comes from clock.ts"],
   ["ts/dashboard/stream/a.tsx", 'import { a } from "../../errors.ts";', "dashboard may not import errors"],
   ["ts/token/a.ts", "const home = process.env.HOME;", "only config.ts reads process.env"],
   ["ts/token/a.ts", "const now = Date.now();", "the clock comes from clock.ts"],
