@@ -17,6 +17,7 @@ import type { Resolve } from "./publish/addresses/resolver.ts";
 import { withAdmissionSteps } from "./publish/admission-steps.ts";
 import { createPublishing, type Publishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
+import { createDeployment } from "./publish/monitoring/deployment.ts";
 import { createMeasurements } from "./publish/monitoring/measurements.ts";
 import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
 import { createWhip } from "./publish/whip/whip-publishes.ts";
@@ -96,6 +97,11 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const sessions = createLiveSessions({ publishing, media, dev, resolve });
   const measurements = createMeasurements({ publishing, media, clock });
   const events = createEvents({ db, measurements, sessions, clock, log });
+  const version = readVersion();
+  const deployment = createDeployment({
+    ...{ db, config, publishing, media, version, clock },
+    ...(storeProblem && { storeProblem }),
+  });
   const hosts = ownHosts(config);
   const whip = createWhip({
     media,
@@ -135,8 +141,9 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     sessions,
     measurements,
     events,
+    deployment,
     rtmpPort: () => media().rtmpPort,
-    version: readVersion(),
+    version,
     whip,
   };
   return {
