@@ -95,7 +95,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     },
   });
   const sessions = createLiveSessions({ publishing, media, dev, resolve });
-  const measurements = createMeasurements({ publishing, media, clock });
+  const measurements = createMeasurements({ publishing, media, clock, log });
   const events = createEvents({ db, measurements, sessions, clock, log });
   const version = readVersion();
   const deployment = createDeployment({
