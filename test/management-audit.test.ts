@@ -139,8 +139,9 @@ async function publish(stream: { id: string; name: string }, clientId: number, o
     name: stream.name,
     app: "live",
     address: "203.0.113.7",
+    protocol: "rtmp",
     arguments: null,
-  };
+  } as const;
   await recordIntent(gateway.db, intent, gateway.clock.ms);
   expect(await recordLive(gateway.db, intent, gateway.clock.ms)).toBe(true);
 }
@@ -156,7 +157,8 @@ test("bytes are told by stream and day, and sum up to what publish_done says", a
   const [one, two] = [await newStream(["studio"]), await newStream()];
   await publish(one, 1, organisation.id);
   await publish(two, 2, organisation.id);
-  const bytes = (clientId: number, bytesIn: number, bytesOut: number) => ({ clientId, bytesIn, bytesOut });
+  const carried = { droppedFrames: 0, tracks: { video: null, audio: null } };
+  const bytes = (clientId: number, bytesIn: number, bytesOut: number) => ({ clientId, bytesIn, bytesOut, ...carried });
   await recordBytes(db, [bytes(1, 100, 50), bytes(2, 7, 0)], clock.ms);
   await recordBytes(db, [bytes(1, 150, 80), bytes(2, 7, 0)], clock.ms);
   clock.ms += DAY_MS;
@@ -215,4 +217,33 @@ test.each([
 ])("usage asked for as %s is refused", async (query, code) => {
   const answer = await gateway.call("GET", `/organisation/usage${query}`);
   expect(answer).toMatchObject({ status: 400, body: { error: { code } } });
+});
+
+test("usage as a table has a row for each day and stream of the whole span", async () => {
+  const { db, organisation, clock } = gateway;
+  const [one, two] = [await newStream(["studio"]), await newStream()];
+  await publish(one, 1, organisation.id);
+  await publish(two, 2, organisation.id);
+  const carried = { droppedFrames: 0, tracks: { video: null, audio: null } };
+  await recordBytes(db, [{ clientId: 1, bytesIn: 100, bytesOut: 50, ...carried }], clock.ms);
+  clock.ms += DAY_MS;
+  await recordBytes(db, [{ clientId: 2, bytesIn: 7, bytesOut: 0, ...carried }], clock.ms);
+  await db.updateTable("stream").set({ name: '=1+1,"x"' }).where("id", "=", two.id).execute();
+  const { status, headers, body } = await gateway.call("GET", "/organisation/usage?format=csv&quantity=1");
+  expect({ status, type: headers.get("content-type") }).toEqual({
+    status: 200,
+    type: "text/csv; charset=utf-8; header=present",
+  });
+  expect(headers.get("content-disposition")).toBe('attachment; filename="usage-2025-12-04-2026-01-02.csv"');
+  expect(body).toBe(
+    [
+      "day,stream,streamname,bytes_in,bytes_out",
+      `2026-01-01,${one.id},${one.name},100,50`,
+      `2026-01-02,${two.id},"'=1+1,""x""",7,0`,
+      "",
+    ].join("\r\n"),
+  );
+  const { body: none } = await gateway.call("GET", "/organisation/usage?format=csv&from=2025-01-01&to=2025-01-02");
+  expect(none).toBe("day,stream,streamname,bytes_in,bytes_out\r\n");
+  expect(await gateway.call("GET", "/organisation/usage?format=csv&after=2026-01-01/x")).toMatchObject({ status: 400 });
 });

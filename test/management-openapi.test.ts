@@ -85,7 +85,14 @@ test("an id has one type wherever it stands, and a list says where its next page
   expect(shown.parameters).toContainEqual(
     expect.objectContaining({ name: "client_id", in: "path", schema: expect.objectContaining({ type: "integer" }) }),
   );
-  for (const path of ["/stream", "/session", "/organisation/user", "/organisation/key", "/organisation/audit"]) {
+  for (const path of [
+    "/stream",
+    "/stream/{id}/publish",
+    "/session",
+    "/organisation/user",
+    "/organisation/key",
+    "/organisation/audit",
+  ]) {
     expect(paths[path]?.["get"]?.responses["200"]).toHaveProperty("headers.x-next-cursor");
   }
 });

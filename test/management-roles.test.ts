@@ -14,6 +14,7 @@ const READONLY = [
   "GET /stream",
   "GET /stream/{id}",
   "GET /stream/{id}/upstream",
+  "GET /stream/{id}/publish",
   "GET /session",
   "GET /session/{client_id}",
   "GET /me",

@@ -26,6 +26,7 @@ import { broadcastRoutes } from "./http/pages/broadcast.ts";
 import { dashboardRoutes } from "./http/pages/dashboard.ts";
 import { docsRoutes } from "./http/pages/docs.ts";
 import { sdkRoutes } from "./http/pages/sdk.ts";
+import { publishRoutes } from "./http/publishes.ts";
 import { envelope } from "./http/request/envelope.ts";
 import { rateLimit } from "./http/request/rate-limit.ts";
 import { boundedBody, clientAddresses, hasLeft, readApiKey } from "./http/request/request.ts";
@@ -107,6 +108,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", organisationRoutes({ ...deps, ...access }));
   app.route("/", webhookRoutes({ ...deps, ...access }));
   app.route("/", streamRoutes({ ...deps, ...access }));
+  app.route("/", publishRoutes({ ...deps, ...access }));
   app.route("/", sessionRoutes({ ...deps, ...access }));
   app.route("/", userRoutes({ ...deps, ...access }));
   app.route("/", keyRoutes({ ...deps, ...access }));

@@ -120,6 +120,19 @@ export interface PublishSnapshot {
   readonly silentMs: number;
   readonly subscribers: number;
   readonly droppedFrames: number;
+  /** Video frames from the broadcaster: two readings give the frame rate. */
+  readonly videoFrames: number;
+  /** Time between the two newest keyframes by the broadcaster's clock, ms; null before the second one. */
+  readonly gopMs: number | null;
+  /** Round trip to the broadcaster, ms: of WHIP by requests that were answered, of RTMP as the TCP connection has it
+   *  (behind a TLS terminator, that to the terminator). At most two seconds old; null while unknown. */
+  readonly rttMs: number | null;
+  /** Packets of a WHIP publish that were lost for good in the last five seconds, percent; null while unknown and for
+   *  RTMP. */
+  readonly lossPercent: number | null;
+  /** How far video and audio of a WHIP publish are apart by the sender's clocks, ms, positive: the video goes too early;
+   *  null while unknown and for RTMP. */
+  readonly skewMs: number | null;
   readonly tracks: PublishTracks;
   readonly upstreams: readonly UpstreamStatus[];
   /** Why its audio is not transcoded to AAC although someone needs that; null when all is well. */
@@ -214,6 +227,8 @@ export interface Media extends WhipMedia {
   kernelDrops(): number | null;
   /** Bytes that the kernel buffers on each media port, when it grants fewer than `RECEIVE_BUFFER_BYTES`; else null. */
   readonly smallReceiveBuffer: number | null;
+  /** How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1. */
+  workerLoads(): readonly number[];
   /** Lets a player read. A `PlayEnded` follows in any case, also when the player is gone. */
   allowPlay(request: number): void;
   /** Lets the publish go live under `clientId`, pushed to each of `upstreams`.
@@ -300,6 +315,7 @@ export function startMedia(
     refusedConnections: () => core.refusedConnections(),
     kernelDrops: () => core.kernelDrops(),
     smallReceiveBuffer: core.smallReceiveBuffer,
+    workerLoads: () => core.workerLoads(),
     allow: (request, { clientId, upstreams }) => core.allow(request, clientId, [...upstreams]),
     allowPlay: (request) => core.allowPlay(request),
     deny: (request, { code, description }) => core.deny(request, code, description),
@@ -346,6 +362,10 @@ function open(options: MediaOptions, wake: () => void): ReturnType<typeof startC
 function readSnapshot({ video, audio, upstreams, transcoderError, ...counters }: PublishCounters): PublishSnapshot {
   return {
     ...counters,
+    gopMs: counters.gopMs ?? null,
+    rttMs: counters.rttMs ?? null,
+    lossPercent: counters.lossPercent ?? null,
+    skewMs: counters.skewMs ?? null,
     tracks: {
       video: video ? { codec: video.codec, width: video.width ?? null, height: video.height ?? null } : null,
       audio: audio

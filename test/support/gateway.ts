@@ -32,7 +32,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = {
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  /** The JSON body, or null when there was none. */
+  /** The JSON body; another body as text, of an event stream its beginning; null when there was none. */
   readonly body: unknown;
 }
 
@@ -80,6 +80,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   const clock = { ms: START_MS, now: () => clock.ms };
   const lines: string[] = [];
   const recorded = createRecordedSessions();
+  let organisations = 0;
   const media = new RecordingMedia();
   const service = await createService(config, {
     db: store.db,
@@ -93,7 +94,9 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   const app = createApp({ ...service.appDeps, sessions: recorded.sessions });
 
   async function newOrganisation(name: string): Promise<Member> {
-    const organisation = await addOrganisation(store.db, name, clock.now());
+    // One after the other: the first one stays the deployment's own.
+    const organisation = await addOrganisation(store.db, name, clock.now() + organisations);
+    organisations += 1;
     const add = async (role: Role) =>
       (await addApiKey(store.db, { organisationId: organisation.id, role, now: clock.now() })).key;
     const keys = {
@@ -128,8 +131,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
       };
       const peer = { incoming: { socket: { remoteAddress: PEER, remotePort: 1, remoteFamily: "IPv4" } } };
       const response = await app.request(`http://gateway.example${path}`, init, peer);
-      const text = await response.text();
-      return { status: response.status, headers: response.headers, body: text === "" ? null : JSON.parse(text) };
+      return { status: response.status, headers: response.headers, body: await bodyOf(response) };
     },
     async restart(other) {
       await service.stop();
@@ -142,6 +144,22 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+async function bodyOf(response: Response): Promise<unknown> {
+  const type = response.headers.get("content-type") ?? "";
+  if (type.startsWith("text/event-stream")) return await beginningOf(response);
+  const text = await response.text();
+  if (text === "") return null;
+  return type.startsWith("text/") ? text : JSON.parse(text);
+}
+
+/** What comes first of a body that does not end by itself. */
+async function beginningOf({ body }: Response): Promise<string> {
+  const reader = body?.getReader();
+  const { value = new Uint8Array() } = (await reader?.read()) ?? {};
+  await reader?.cancel();
+  return new TextDecoder().decode(value);
 }
 
 async function resolve(host: string): Promise<readonly string[]> {

@@ -112,6 +112,9 @@ export class RecordingMedia implements Media {
     return null;
   }
   readonly smallReceiveBuffer = null;
+  workerLoads(): readonly number[] {
+    return [0];
+  }
   end(clientId: number, reason: EndRequest, description: string): void {
     this.told.push({ told: "end", clientId, reason, description });
   }
@@ -142,6 +145,11 @@ export class RecordingMedia implements Media {
       silentMs: 0,
       subscribers: 0,
       droppedFrames: 0,
+      videoFrames: 0,
+      gopMs: null,
+      rttMs: null,
+      lossPercent: null,
+      skewMs: null,
       tracks: { video: null, audio: null },
       upstreams: [],
       transcoderError: null,

@@ -104,6 +104,40 @@ export interface components {
       };
     };
     StreamState: "created" | "live" | "ended" | "locked" | "deleted";
+    Publish: {
+      /** clientid of the webhook */
+      client_id: number;
+      /** asking: the webhook is being asked */
+      state: "asking" | "denied" | "live" | "ended";
+      protocol: "rtmp" | "whip" | null;
+      /** Of the broadcaster; of denied ones for some days */
+      address: (string | null);
+      asked_at: string;
+      accepted_at: (string | null);
+      ended_at: (string | null);
+      end_reason: (string | null);
+      /** end_reason for people */
+      end_words: (string | null);
+      denial: ({
+        cause: string;
+        /** What the broadcaster was told */
+        reason: string;
+      } | null);
+      bytes_in: number;
+      bytes_out: number;
+      video: ({
+        codec: string;
+        width: (number | null);
+        height: (number | null);
+      } | null);
+      audio: ({
+        codec: string;
+        sample_rate: (number | null);
+        channels: (number | null);
+      } | null);
+      /** What players and upstreams lost */
+      dropped_frames: (number | null);
+    };
     Session: {
       /** clientid of the webhook */
       client_id: number;
@@ -296,6 +330,8 @@ export interface components {
         hash: string;
         name: string;
       };
+      /** An administrator of the deployment's own organisation: /deployment */
+      operator: boolean;
       /** Send it as x-csrf-token with every request of the session that changes something; null for a key */
       csrf_token: (string | null);
     };
@@ -576,6 +612,10 @@ export interface paths {
           state?: "created" | "live" | "ended" | "locked";
           /** Only streams with all of these tags */
           "tags[]"?: string[];
+          /** Only streams with this in their name or in a tag; the case of letters does not matter */
+          search?: string;
+          /** Which come first */
+          order?: "newest" | "live";
         };
       };
       responses: {
@@ -695,6 +735,31 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/stream/{id}/publish": {
+    get: {
+      parameters: {
+        query?: {
+          /** How many entries a page has; 500 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+        };
+        path: {
+          /** The id, as GET /stream gives it */
+          id: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Publish"][] } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };
@@ -1054,6 +1119,8 @@ export interface paths {
           from?: string;
           /** The last day; today without it */
           to?: string;
+          /** csv: a table of the whole span, a row for each day and stream */
+          format?: "json" | "csv";
           /** Id of a stream: only its bytes */
           stream?: string;
           /** `next` of the page before */
@@ -1061,7 +1128,7 @@ export interface paths {
         };
       };
       responses: {
-        200: { content: { "application/json": components["schemas"]["Usage"] } };
+        200: { content: { "application/json": components["schemas"]["Usage"]; "text/csv": string } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         429: { content: { "application/json": components["schemas"]["ManagementError"] } };

@@ -6,6 +6,7 @@ import { ForeignPage, WrongCredentials } from "../errors.ts";
 import { changed } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import { AGE_LIMIT_MS, type Logins, pageTokenOf } from "../organisation/logins.ts";
+import { isOperator } from "../organisation/organisations.ts";
 import { checkPassword, hashPassword, passwordHolds } from "../organisation/passwords.ts";
 import { changePerson, passwordHashOf } from "../organisation/people.ts";
 import type { Schema } from "../store/schema.ts";
@@ -24,6 +25,9 @@ const Me = z
     role: Role,
     scope_tag: z.string().nullable(),
     organisation: z.object({ id: z.uuid(), hash: z.string(), name: z.string() }),
+    operator: z
+      .boolean()
+      .openapi({ description: "An administrator of the deployment's own organisation: /deployment" }),
     csrf_token: z.string().nullable().openapi({
       description: "Send it as x-csrf-token with every request of the session that changes something; null for a key",
     }),
@@ -65,7 +69,7 @@ export function loginRoutes(
       const shown = { apiKey: null, sessionId: id, pageToken: null, changes: false, foreignPage: false };
       const caller = await authorise(shown, "view", (known) => noteForLog(c, loggedCaller(known, id))); // a disabled organisation's people stay out
       setCookie(c, SESSION_COOKIE, id, { ...COOKIE, maxAge: AGE_LIMIT_MS / 1_000 });
-      return c.json(meRecord(caller, id));
+      return c.json(await meRecord(caller, id));
     },
   );
 
@@ -87,8 +91,8 @@ export function loginRoutes(
     },
   );
 
-  routes.guarded("GET /me", { tag: "People", summary: "Who am I?", answer: Me }, (c, caller) =>
-    c.json(meRecord(caller, sessionOf(c, caller))),
+  routes.guarded("GET /me", { tag: "People", summary: "Who am I?", answer: Me }, async (c, caller) =>
+    c.json(await meRecord(caller, sessionOf(c, caller))),
   );
 
   routes.guarded(
@@ -121,21 +125,22 @@ export function loginRoutes(
   );
 
   return routes.hono;
+
+  async function meRecord(caller: Caller, sessionId: string | null): Promise<z.infer<typeof Me>> {
+    const { id, hash, name } = caller.organisation;
+    return {
+      kind: caller.who.kind,
+      id: caller.who.id,
+      email: caller.email,
+      role: caller.role,
+      scope_tag: caller.scopeTag,
+      organisation: { id, hash, name },
+      operator: await isOperator(db, caller),
+      csrf_token: sessionId === null ? null : pageTokenOf(sessionId),
+    };
+  }
 }
 
 function sessionOf(c: Context, { who }: Caller): string | null {
   return who.kind === "user" ? sessionIdOf(c) : null;
-}
-
-function meRecord(caller: Caller, sessionId: string | null): z.infer<typeof Me> {
-  const { id, hash, name } = caller.organisation;
-  return {
-    kind: caller.who.kind,
-    id: caller.who.id,
-    email: caller.email,
-    role: caller.role,
-    scope_tag: caller.scopeTag,
-    organisation: { id, hash, name },
-    csrf_token: sessionId === null ? null : pageTokenOf(sessionId),
-  };
 }

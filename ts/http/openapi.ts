@@ -34,6 +34,8 @@ export interface RouteText<Query extends z.ZodObject = z.ZodObject, Body extends
   readonly answer: z.ZodType | null;
   /** Content type of an `answer` that is null. */
   readonly answerType?: string;
+  /** Content type of text that the answer is instead, when the request asks for it. */
+  readonly alsoAnswers?: string;
   /** When the answer is a 302 instead, and where it leads. */
   readonly redirect?: string;
   /** Statuses of errors besides those that `guarded` and `open` know of. */
@@ -155,6 +157,7 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
     bodyRequired = false,
     answer,
     answerType = "text/html",
+    alsoAnswers,
     redirect,
   } = text;
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, param]) => param as string);
@@ -185,8 +188,10 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
       200: {
         description: "Done",
         ...(query !== undefined && "cursor" in query.shape ? { headers: NEXT_PAGE } : {}),
-        content:
-          answer === null ? { [answerType]: { schema: z.string() } } : { "application/json": { schema: answer } },
+        content: {
+          ...(answer === null ? { [answerType]: { schema: z.string() } } : { "application/json": { schema: answer } }),
+          ...(alsoAnswers === undefined ? {} : { [alsoAnswers]: { schema: z.string() } }),
+        },
       },
       ...(redirect === undefined ? {} : { 302: { description: redirect } }),
       ...Object.fromEntries([...errors].sort().map((status) => [status, errorResponse(status, path)])),

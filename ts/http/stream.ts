@@ -11,6 +11,7 @@ import {
   deleteStream,
   findStream,
   listStreams,
+  listStreamsLiveFirst,
   lockStream,
   QUANTITY_DEFAULT,
   QUANTITY_LIMIT,
@@ -23,14 +24,17 @@ import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Stream, z } from "./openapi.ts";
 import { type Ingest, ingestAt } from "./request/ingest.ts";
-import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
+import { cursorOf, FOREIGN_CURSOR, pageOf, pageQuery } from "./request/page.ts";
 import { baseUrlOf } from "./request/request.ts";
 import { text } from "./request/schema.ts";
 
 /** States a list can be asked for. */
 const LISTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
 
-const Page = cursorOf("stream", z.tuple([z.int(), text()]));
+/** Behind a stream; in the order that has live ones first also whether it was live. */
+const Page = cursorOf("stream", z.union([z.tuple([z.int(), text()]), z.tuple([z.int(), text(), z.boolean()])]));
+/** Longest text to search for, characters. */
+const SEARCH_LIMIT = 100;
 /** Tags as a request gives them; null: none. */
 const GivenTags = z
   .array(text({ most: TAG_LENGTH_LIMIT }))
@@ -80,6 +84,9 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
     {
       tag: "Streams",
       summary: "List streams, newest first",
+      description:
+        "With `order=live` the live ones come before all others; a stream that begins or ends between two pages may then " +
+        "be on both or on neither.",
       query: z.object({
         ...pageQuery({ standard: QUANTITY_DEFAULT, most: QUANTITY_LIMIT }, Page),
         state: z.enum(LISTED_STATES).optional().openapi({ description: "Only streams in this state", example: "live" }),
@@ -87,15 +94,38 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
           .array(text())
           .optional()
           .openapi({ description: "Only streams with all of these tags", example: ["studio-1"] }),
+        search: text({ most: SEARCH_LIMIT }).optional().openapi({
+          description: "Only streams with this in their name or in a tag; the case of letters does not matter",
+          example: "studio",
+        }),
+        order: z
+          .enum(["newest", "live"])
+          .default("newest")
+          .openapi({ description: "Which come first", example: "live" }),
       }),
       answer: z.array(Stream),
     },
-    async (c, { organisation, scopeTag }, { query: { quantity, cursor = null, state = null, ...query } }) => {
+    async (
+      c,
+      { organisation, scopeTag },
+      { query: { quantity, cursor = null, state = null, search, order, ...query } },
+    ) => {
       const tags = [...(query["tags[]"] ?? []), ...(scopeTag === null ? [] : [scopeTag])];
-      const [createdAt, id] = cursor ?? [];
-      const behind = createdAt === undefined || id === undefined ? null : { createdAt, id };
-      const found = await listStreams(db, organisation.id, { quantity: quantity + 1, behind, state, tags });
-      const positionOf = (stream: StreamTable): [number, string] => [Number(stream.created_at), stream.id];
+      const filter = { quantity: quantity + 1, state, tags, search: search || null };
+      const [createdAt, id, live] = cursor ?? [];
+      // A cursor of the one order says nothing in the other.
+      if (cursor !== null && (live !== undefined) !== (order === "live"))
+        throw new InvalidValue("cursor", FOREIGN_CURSOR);
+      const position = createdAt === undefined || id === undefined ? null : { createdAt, id };
+      const found =
+        order === "newest"
+          ? await listStreams(db, organisation.id, { ...filter, behind: position })
+          : await listStreamsLiveFirst(db, organisation.id, {
+              ...filter,
+              behind: position && { ...position, live: live === true },
+            });
+      const positionOf = ({ created_at, id, state }: StreamTable): [number, string] | [number, string, boolean] =>
+        order === "newest" ? [Number(created_at), id] : [Number(created_at), id, state === "live"];
       const streams = pageOf(c, found, { quantity, cursor: Page, positionOf });
       return c.json(streams.map((stream) => streamRecord(stream, ingestOf(c, deps))));
     },

@@ -1,7 +1,7 @@
 // /organisation/usage: bytes per stream and day, the same measure as in publish_done (W8).
 import type { Kysely } from "kysely";
 import { InvalidValue } from "../errors.ts";
-import { readUsage, USAGE_SPAN_LIMIT_DAYS, type UsageOfDay } from "../organisation/usage.ts";
+import { everyDay, readUsage, USAGE_SPAN_LIMIT_DAYS, type UsageOfDay } from "../organisation/usage.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
@@ -59,13 +59,24 @@ export function usageRoutes(
         ...pageQuery(QUANTITY, Page),
         from: GivenDay.optional().openapi({ description: "The first day" }),
         to: GivenDay.optional().openapi({ description: "The last day; today without it" }),
+        format: z
+          .enum(["json", "csv"])
+          .default("json")
+          .openapi({ description: "csv: a table of the whole span, a row for each day and stream" }),
         stream: text().optional().openapi({ description: "Id of a stream: only its bytes" }),
         after: After.optional().openapi({ deprecated: true, description: "`next` of the page before" }),
       }),
       answer: Usage,
+      alsoAnswers: "text/csv",
     },
-    async (c, { organisation, scopeTag }, { query: { quantity, cursor, stream = null, ...query } }) => {
+    async (c, { organisation, scopeTag }, { query: { quantity, cursor, format, stream = null, ...query } }) => {
       const span = spanOf(query, deps.clock.now());
+      if (format === "csv") {
+        if (cursor !== undefined || query.after !== undefined) throw new InvalidValue("cursor", "has no place in csv");
+        c.header("content-type", "text/csv; charset=utf-8; header=present");
+        c.header("content-disposition", `attachment; filename="usage-${span.from}-${span.to}.csv"`);
+        return c.body(csvOf(everyDay(deps.db, organisation.id, { ...span, stream, tag: scopeTag })));
+      }
       const [day, id] = cursor ?? query.after ?? [];
       const after = day === undefined || id === undefined ? null : { day, stream: id };
       const page = { after, quantity: quantity + 1 };
@@ -77,6 +88,40 @@ export function usageRoutes(
     },
   );
   return routes.hono;
+}
+
+/** RFC 4180, as the rows come; nothing is read ahead of the reader. */
+function csvOf(portions: AsyncGenerator<readonly UsageOfDay[]>): ReadableStream<Uint8Array> {
+  const lines = ["day,stream,streamname,bytes_in,bytes_out"];
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { value: rows, done } = await portions.next();
+        if (done) return controller.close();
+        lines.push(
+          ...rows.map((row) => [row.day, row.stream, row.streamname, row.bytes_in, row.bytes_out].map(cell).join()),
+        );
+        controller.enqueue(
+          Buffer.from(
+            lines
+              .splice(0)
+              .map((line) => `${line}\r\n`)
+              .join(""),
+          ),
+        );
+      },
+      async cancel() {
+        await portions.return(undefined);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** What a spreadsheet would take for a formula stays text. */
+function cell(value: string | number): string {
+  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 /** `from` and `to`: epoch ms. */

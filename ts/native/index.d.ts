@@ -46,6 +46,8 @@ export declare class MediaCore {
   kernelDrops(): number | null
   /** Bytes that the kernel buffers on each media port, when it grants fewer than asked for; null when all is well. */
   get smallReceiveBuffer(): number | null
+  /** How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1. */
+  workerLoads(): Array<number>
   /** Everything since the last drain, oldest first. */
   drain(): Array<MailboxItem>
   /** Answers a publish request: it goes live. A publish_ended follows in any case. */
@@ -184,6 +186,11 @@ export interface PublishCounters {
   silentMs: number
   subscribers: number
   droppedFrames: number
+  videoFrames: number
+  gopMs?: number
+  rttMs?: number
+  lossPercent?: number
+  skewMs?: number
   video?: VideoTrack
   audio?: AudioTrack
   upstreams: Array<UpstreamCounters>

@@ -1,7 +1,7 @@
 // Organisations: the first one of a new store, and the webhook setting (M5–M7).
 import { randomUUID } from "node:crypto";
 import type { Kysely } from "kysely";
-import type { OrganisationTable, Schema } from "../store/schema.ts";
+import type { OrganisationTable, Role, Schema } from "../store/schema.ts";
 import { addApiKey, hashOfKey } from "./api-keys.ts";
 import { randomText } from "./key-text.ts";
 import { hashPassword } from "./passwords.ts";
@@ -57,15 +57,28 @@ export async function ensureFirstPerson(
   if (any !== undefined) return null;
   const given = password ?? randomText(FIRST_PASSWORD_LENGTH);
   const password_hash = await hashPassword(given);
-  const { id } = await db
-    .selectFrom("organisation")
-    .select("id")
-    .orderBy("created_at")
-    .orderBy("id")
-    .limit(1)
-    .executeTakeFirstOrThrow();
+  const id = await firstOrganisation(db);
   await addPerson(db, { organisation_id: id, email: FIRST_PERSON, role: "administrator", password_hash }, now);
   return password === null ? given : null;
+}
+
+/** Id of the oldest organisation: the deployment's own. */
+async function firstOrganisation(db: Kysely<Schema>): Promise<string> {
+  const oldest = db.selectFrom("organisation").select("id").orderBy("created_at").orderBy("id").limit(1);
+  return (await oldest.executeTakeFirstOrThrow()).id;
+}
+
+/** Whether the caller operates the deployment: an administrator of its own organisation, without a scope. */
+export async function isOperator(
+  db: Kysely<Schema>,
+  caller: {
+    readonly organisation: Pick<OrganisationTable, "id">;
+    readonly role: Role;
+    readonly scopeTag: string | null;
+  },
+): Promise<boolean> {
+  if (caller.role !== "administrator" || caller.scopeTag !== null) return false;
+  return (await firstOrganisation(db)) === caller.organisation.id;
 }
 
 /** Adds an enabled, paid organisation without a webhook. */

@@ -61,6 +61,7 @@ export const ROUTES = {
   "POST /stream": "create_stream",
   "GET /stream": "view",
   "GET /stream/{id}": "view",
+  "GET /stream/{id}/publish": "view",
   "PUT /stream/{id}/tag": "change_tags",
   "PUT /stream/{id}/stop": "control_stream",
   "PUT /stream/{id}/lock": "control_stream",

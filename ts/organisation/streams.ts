@@ -43,26 +43,38 @@ export async function createStream(
   throw new StoreFailed(`no free stream name for organisation ${organisation.id}`);
 }
 
-/** Streams of an organisation, newest first, without deleted ones; only those in `state` and with all of `tags`, and of
- *  the order behind the stream `behind`, which may be gone. */
+/** Which streams a list has. */
+export interface StreamFilter {
+  readonly quantity: number;
+  /** Behind this stream of the order, which may be gone. */
+  readonly behind?: { readonly createdAt: number; readonly id: string } | null;
+  readonly state: StreamState | null;
+  /** Those that it is not in; beside `state`. */
+  readonly notIn?: StreamState;
+  /** All of them. */
+  readonly tags: readonly string[];
+  /** Part of the name or of a tag, whatever its case; null for any. */
+  readonly search?: string | null;
+}
+
+/** Streams of an organisation, newest first, without deleted ones. */
 export async function listStreams(
   db: Kysely<Schema>,
   organisationId: string,
-  filter: {
-    readonly quantity: number;
-    readonly behind?: { readonly createdAt: number; readonly id: string } | null;
-    readonly state: StreamState | null;
-    readonly tags: readonly string[];
-  },
+  filter: StreamFilter,
 ): Promise<readonly StreamTable[]> {
   let query = db
     .selectFrom("stream")
     .selectAll()
     .where("organisation_id", "=", organisationId)
     .where("state", "!=", "deleted");
-  if (filter.state !== null) query = query.where("state", "=", filter.state);
+  // Said and not bound: the index of the live ones serves no parameter.
+  if (filter.state === "live") query = query.where(sql<boolean>`state = 'live'`);
+  else if (filter.state !== null) query = query.where("state", "=", filter.state);
   for (const tag of filter.tags) query = query.where(hasTag(tag));
-  const { behind = null } = filter;
+  const { behind = null, search = null, notIn } = filter;
+  if (notIn !== undefined) query = query.where("state", "<>", notIn);
+  if (search !== null) query = query.where(isLike(search));
   if (behind !== null) {
     query = query.where((eb) =>
       eb.or([
@@ -72,6 +84,31 @@ export async function listStreams(
     );
   }
   return await query.orderBy("created_at", "desc").orderBy("id").limit(filter.quantity).execute();
+}
+
+/** The same, live ones first. `behind` says of its stream whether it came among the live ones. A stream that begins or
+ *  ends between two pages may be on both or on neither. */
+export async function listStreamsLiveFirst(
+  db: Kysely<Schema>,
+  organisationId: string,
+  filter: Omit<StreamFilter, "behind" | "notIn"> & {
+    readonly behind: { readonly live: boolean; readonly createdAt: number; readonly id: string } | null;
+  },
+): Promise<readonly StreamTable[]> {
+  const { behind, state, quantity } = filter;
+  const hasLive = (state === null || state === "live") && behind?.live !== false;
+  const live = hasLive ? await listStreams(db, organisationId, { ...filter, state: "live" }) : [];
+  if (state === "live" || live.length >= quantity) return live;
+  const rest = { behind: behind?.live === false ? behind : null, quantity: quantity - live.length };
+  return [...live, ...(await listStreams(db, organisationId, { ...filter, ...rest, notIn: "live" }))];
+}
+
+/** Holds for streams with `search` in the name or in a tag, whatever its case. */
+function isLike(search: string): RawBuilder<boolean> {
+  const part = `%${search.replaceAll(/[\\%_]/g, "\\$&")}%`;
+  const has = (column: string) => sql`lower(${sql.ref(column)}) like lower(${part}) escape '\\'`;
+  return sql<boolean>`(${has("stream.name")} or exists (select 1 from json_each(stream.tags)
+    where ${has("json_each.value")}))`;
 }
 
 /** Holds for streams with this tag. */

@@ -11,6 +11,19 @@ export interface Usage {
   readonly bytes_out: number;
 }
 
+/** Which days are meant, and a page of them. */
+export interface UsageSpan {
+  /** `2026-01-31`, UTC; both counted. */
+  readonly from: string;
+  readonly to: string;
+  /** Only of that stream, of streams with that tag. */
+  readonly stream: string | null;
+  readonly tag: string | null;
+  /** Behind this day and stream. */
+  readonly after: { readonly day: string; readonly stream: string } | null;
+  readonly quantity: number;
+}
+
 export interface UsageOfDay extends Usage {
   /** `2026-01-31`, UTC. */
   readonly day: string;
@@ -18,20 +31,39 @@ export interface UsageOfDay extends Usage {
   readonly streamname: string;
 }
 
-/** Bytes of the days `from` to `to` (both counted): their sum, and a page of them by day and stream. `stream`, `tag`: only
- *  of that stream, of streams with that tag; `after`: behind this day and stream. */
+/** Days that are read at once for a table of the whole span. */
+const PORTION = 2_000;
+
+/** Every day of a span, as `readUsage` gives them, in portions: a year of many streams is never held at once. */
+export async function* everyDay(
+  db: Kysely<Schema>,
+  organisationId: string,
+  span: Pick<UsageSpan, "from" | "to" | "stream" | "tag">,
+): AsyncGenerator<readonly UsageOfDay[], void, undefined> {
+  for (let after: UsageSpan["after"] = null; ; ) {
+    const days = await daysOf(usageOf(db, organisationId, span), { after, quantity: PORTION });
+    yield days;
+    const last = days.at(-1);
+    if (last === undefined || days.length < PORTION) return;
+    after = { day: last.day, stream: last.stream };
+  }
+}
+
+/** Bytes of the days of a span: their sum, and a page of them by day and stream. */
 export async function readUsage(
   db: Kysely<Schema>,
   organisationId: string,
-  span: {
-    readonly from: string;
-    readonly to: string;
-    readonly stream: string | null;
-    readonly tag: string | null;
-    readonly after: { readonly day: string; readonly stream: string } | null;
-    readonly quantity: number;
-  },
+  span: UsageSpan,
 ): Promise<{ readonly total: Usage; readonly days: readonly UsageOfDay[] }> {
+  const query = usageOf(db, organisationId, span);
+  const total = await query
+    .select((eb) => [eb.fn.sum("usage.bytes_in").as("bytes_in"), eb.fn.sum("usage.bytes_out").as("bytes_out")])
+    .executeTakeFirstOrThrow();
+  const days = await daysOf(query, span);
+  return { total: { bytes_in: Number(total.bytes_in ?? 0), bytes_out: Number(total.bytes_out ?? 0) }, days };
+}
+
+function usageOf(db: Kysely<Schema>, organisationId: string, span: Pick<UsageSpan, "from" | "to" | "stream" | "tag">) {
   let query = db
     .selectFrom("usage")
     .innerJoin("stream", "stream.id", "usage.stream_id")
@@ -40,10 +72,14 @@ export async function readUsage(
     .where("usage.day", "<=", span.to);
   if (span.stream !== null) query = query.where("usage.stream_id", "=", span.stream);
   if (span.tag !== null) query = query.where(hasTag(span.tag));
-  const total = await query
-    .select((eb) => [eb.fn.sum("usage.bytes_in").as("bytes_in"), eb.fn.sum("usage.bytes_out").as("bytes_out")])
-    .executeTakeFirstOrThrow();
-  const { after } = span;
+  return query;
+}
+
+async function daysOf(
+  all: ReturnType<typeof usageOf>,
+  { after, quantity }: Pick<UsageSpan, "after" | "quantity">,
+): Promise<readonly UsageOfDay[]> {
+  let query = all;
   if (after !== null) {
     query = query.where((eb) =>
       eb.or([
@@ -56,14 +92,13 @@ export async function readUsage(
     .select(["usage.day", "usage.stream_id", "stream.name", "usage.bytes_in", "usage.bytes_out"])
     .orderBy("usage.day")
     .orderBy("usage.stream_id")
-    .limit(span.quantity)
+    .limit(quantity)
     .execute();
-  const days = rows.map((row) => ({
+  return rows.map((row) => ({
     day: row.day,
     stream: row.stream_id,
     streamname: row.name,
     bytes_in: Number(row.bytes_in),
     bytes_out: Number(row.bytes_out),
   }));
-  return { total: { bytes_in: Number(total.bytes_in ?? 0), bytes_out: Number(total.bytes_out ?? 0) }, days };
 }

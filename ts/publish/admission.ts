@@ -30,6 +30,7 @@ const SILENT_FOR_REPLACEMENT_MS = 5_000;
 const REPLACEMENT_LIMIT_MS = 1_000;
 
 export interface PublishRequest {
+  readonly protocol: Intent["protocol"];
   readonly app: string;
   /** Stream name as sent, without arguments. */
   readonly name: Uint8Array;
@@ -146,6 +147,7 @@ export function createAdmission(deps: AdmissionDeps): {
         arguments: request.arguments,
         name: check.name,
         app: request.app,
+        protocol: request.protocol,
         address: withoutMapping(request.address),
         clientId: await deps.ids.next(),
         organisationId: found.organisation_id,
@@ -218,7 +220,7 @@ export function createAdmission(deps: AdmissionDeps): {
     if (answer?.outcome === "answered") about.status = answer.status;
     if (answer?.outcome === "unreachable") Object.assign(about, { unreachable: answer.cause, detail: answer.detail });
     if (refusal === null) return (await record()) ? null : denied("store_unavailable");
-    if (recorded !== null) denials.add(clientId, recorded);
+    if (recorded !== null) denials.add({ ...refusal, clientId }, recorded);
     return refusal;
   }
 

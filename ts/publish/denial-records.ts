@@ -4,7 +4,7 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Schema } from "../store/schema.ts";
-import { recordDenied } from "./record.ts";
+import { type Denial, recordDenied } from "./record.ts";
 
 /** How long a denial waits for others, ms. */
 const GATHERING_MS = 100;
@@ -13,7 +13,7 @@ const AT_A_TIME = 100;
 
 export interface DenialRecords {
   /** Returns at once. `recorded`: whether the intent is in the store, which must not reject. */
-  add(clientId: number, recorded: Promise<boolean>): void;
+  add(denial: Denial, recorded: Promise<boolean>): void;
   /** Writes what waits; resolves when nothing is left to be written of the denials so far. */
   settled(): Promise<void>;
 }
@@ -26,12 +26,12 @@ export function createDenialRecords(deps: {
 }): DenialRecords {
   const { db, clock, log } = deps;
   const underWay = new Set<Promise<void>>();
-  let gathered: number[] = [];
+  let gathered: Denial[] = [];
   let timer: NodeJS.Timeout | undefined;
 
   return {
-    add(clientId, recorded) {
-      track(recorded.then((isThere) => (isThere ? gather(clientId) : undefined)));
+    add(denial, recorded) {
+      track(recorded.then((isThere) => (isThere ? gather(denial) : undefined)));
     },
     async settled() {
       while (underWay.size > 0 || gathered.length > 0) {
@@ -41,8 +41,8 @@ export function createDenialRecords(deps: {
     },
   };
 
-  function gather(clientId: number): void {
-    gathered.push(clientId);
+  function gather(denial: Denial): void {
+    gathered.push(denial);
     if (gathered.length >= AT_A_TIME) write();
     else timer ??= setTimeout(write, GATHERING_MS);
   }
@@ -51,9 +51,9 @@ export function createDenialRecords(deps: {
     clearTimeout(timer);
     timer = undefined;
     if (gathered.length === 0) return;
-    const clientIds = gathered;
+    const denials = gathered;
     gathered = [];
-    track(recordDenied(db, clientIds, clock.now()));
+    track(recordDenied(db, denials, clock.now()));
   }
 
   function track(work: Promise<void>): void {

@@ -84,7 +84,7 @@ export interface Publishing {
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
   /** Decides a WHIP publish request; when it is allowed, `open` makes the media and its answer at once. */
-  openWhip(request: PublishRequest, open: (allowed: Allowed) => string): Promise<OpenedWhip | Denied>;
+  openWhip(request: Omit<PublishRequest, "protocol">, open: (allowed: Allowed) => string): Promise<OpenedWhip | Denied>;
   /** Calls `ended` once when the publish has ended; at once when it runs no more. */
   onEnded(clientId: number, ended: () => void): void;
   /** Every publish that runs now, oldest first. */
@@ -191,7 +191,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       }
     },
     async openWhip(request, open) {
-      const admission = stopping ? denied("stopping") : await admitted(request);
+      const admission = stopping ? denied("stopping") : await admitted({ ...request, protocol: "whip" });
       if (admission.outcome === "denied") {
         tellDenied(admission, request.address, "whip");
         return admission;
@@ -274,7 +274,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       media.deny(event.request, { code: "denied", description: "Service is stopping" });
       return;
     }
-    const admission = await admitted(event);
+    const admission = await admitted({ ...event, protocol: "rtmp" });
     if (admission.outcome === "denied") {
       tellDenied(admission, event.address, "rtmp");
       media.deny(event.request, admission);

@@ -1,10 +1,12 @@
 // What the store remembers of a publish, from intent to end. Each function is one transaction; none talks to anybody.
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql } from "kysely";
 import type { EndReason } from "../media/codes.ts";
+import type { PublishSnapshot } from "../media.ts";
 import { step } from "../step-times.ts";
 import type { Schema } from "../store/schema.ts";
 import { together } from "../store/together.ts";
 import { addUsage } from "./daily-bytes.ts";
+import type { Denied } from "./denials.ts";
 import { doneBody, type WebhookSubject } from "./webhook/body.ts";
 import { newWebhookId } from "./webhook/signature.ts";
 
@@ -15,6 +17,7 @@ const COUNTERS_AT_A_TIME = 25;
 export interface Intent extends WebhookSubject {
   readonly organisationId: string;
   readonly streamId: string;
+  readonly protocol: "rtmp" | "whip";
   /** URL to ask, null when the organisation has none. */
   readonly webhook: string | null;
 }
@@ -33,6 +36,7 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
     app: intent.app,
     arguments: intent.arguments === null ? null : Buffer.from(intent.arguments).toString("latin1"),
     address: intent.address,
+    protocol: intent.protocol,
     webhook: intent.webhook,
     state: "asking",
     asked_at: now,
@@ -45,14 +49,24 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
   await step("intent", () => publish.execute(), intent.clientId);
 }
 
-/** The answer was no. A denied publish never gets a publish_done. At most some hundred `clientIds`. */
-export async function recordDenied(db: Kysely<Schema>, clientIds: readonly number[], now: number): Promise<void> {
-  await db
-    .updateTable("publish")
-    .set({ state: "denied", ended_at: now })
-    .where("client_id", "in", clientIds)
-    .where("state", "=", "asking")
-    .execute();
+/** A publish that was denied, and what the broadcaster was told. */
+export interface Denial extends Pick<Denied, "cause" | "description"> {
+  readonly clientId: number;
+}
+
+/** The answer was no. A denied publish never gets a publish_done. At most some hundred `denials`. */
+export async function recordDenied(db: Kysely<Schema>, denials: readonly Denial[], now: number): Promise<void> {
+  const rows = denials.map(
+    ({ clientId, cause, description }) =>
+      sql`(cast(${clientId} as bigint), cast(${cause} as text), cast(${description} as text))`,
+  );
+  // Both stores name the columns of a list of values so.
+  await sql`
+    update publish set state = 'denied', ended_at = cast(${now} as bigint),
+      denial_cause = denial.column2, denial_reason = denial.column3
+    from (values ${sql.join(rows)}) as denial
+    where publish.client_id = denial.column1 and publish.state = 'asking'
+  `.execute(db);
 }
 
 /** The answer was yes: publish and stream become live. False when the stream was locked or deleted meanwhile, or its
@@ -98,18 +112,20 @@ function isLive(eb: ExpressionBuilder<Schema, "publish">, streamId: string) {
     .where("stream.state", "=", "live");
 }
 
-/** Keeps the counters of running publishes, so that a crash loses at most the last ones (W8). Some at a time: whoever
- *  wants to publish meanwhile does not wait for all of them. */
-export async function recordBytes(
-  db: Kysely<Schema>,
-  counters: readonly { readonly clientId: number; readonly bytesIn: number; readonly bytesOut: number }[],
-  now: number,
-): Promise<void> {
-  const queries = counters.map(({ clientId, bytesIn, bytesOut }) => [
+/** What is kept of a running publish. */
+type Counters = Pick<PublishSnapshot, "clientId" | "bytesIn" | "bytesOut" | "droppedFrames" | "tracks">;
+
+/** Keeps the counters of running publishes, so that a crash loses at most the last ones (W8), and what they carry. Some
+ *  at a time: whoever wants to publish meanwhile does not wait for all of them. */
+export async function recordBytes(db: Kysely<Schema>, counters: readonly Counters[], now: number): Promise<void> {
+  const queries = counters.map(({ clientId, bytesIn, bytesOut, droppedFrames, tracks: { video, audio } }) => [
     addUsage(db, { clientId, bytesIn, bytesOut }, now),
     db
       .updateTable("publish")
-      .set({ bytes_in: bytesIn, bytes_out: bytesOut })
+      .set({ bytes_in: bytesIn, bytes_out: bytesOut, dropped_frames: droppedFrames })
+      // What was known once stays known.
+      .$if(video !== null, (update) => update.set({ video: JSON.stringify(video) }))
+      .$if(audio !== null, (update) => update.set({ audio: JSON.stringify(audio) }))
       .where("client_id", "=", clientId)
       .where("state", "=", "live")
       .compile(),

@@ -53,7 +53,7 @@ export interface StreamTable {
 }
 
 /** One row per publish request that the customer was asked about: the intent row of W17a, written while
- *  the webhook is asked. `asking` → `denied`, or `asking` → `live` → `ended`. */
+ *  the webhook is asked. `asking` → `denied`, or `asking` → `live` → `ended`. What came with 0013 is null in older rows. */
 export interface PublishTable {
   /** The wire's clientid. */
   client_id: number;
@@ -64,6 +64,7 @@ export interface PublishTable {
   /** Custom arguments, one character per byte (latin1); null when there were none. */
   arguments: string | null;
   address: string;
+  protocol: "rtmp" | "whip" | null;
   /** The webhook URL at the time of asking; null when the organisation had none. */
   webhook: string | null;
   state: "asking" | "denied" | "live" | "ended";
@@ -71,8 +72,16 @@ export interface PublishTable {
   accepted_at: number | null;
   ended_at: number | null;
   end_reason: string | null;
+  /** Why it was denied, by the names of publish/denials.ts, and what the broadcaster was told. */
+  denial_cause: string | null;
+  denial_reason: string | null;
   bytes_in: number;
   bytes_out: number;
+  /** What it carried when that was last written, JSON objects as in `PublishTracks`. */
+  video: string | null;
+  audio: string | null;
+  /** What its readers had lost by then. */
+  dropped_frames: number | null;
 }
 
 /** Events that must arrive at the customer; written in the transaction that ends the publish. */

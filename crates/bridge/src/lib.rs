@@ -173,6 +173,12 @@ impl MediaCore {
         granted.map(|bytes| number(bytes as u64))
     }
 
+    /// How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1.
+    #[napi(catch_unwind)]
+    pub fn worker_loads(&self) -> Vec<f64> {
+        self.ingest.as_ref().map_or_else(Vec::new, |ingest| ingest.worker_loads())
+    }
+
     /// Everything since the last drain, oldest first.
     #[napi(catch_unwind)]
     pub fn drain(&self) -> Vec<MailboxItem> {

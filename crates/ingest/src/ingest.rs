@@ -230,6 +230,13 @@ impl Ingest {
         self.shared.workers()
     }
 
+    /// How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1.
+    #[must_use]
+    pub fn worker_loads(&self) -> Vec<f64> {
+        let now = Instant::now();
+        self.shared.loads.iter().map(|load| load.share(now)).collect()
+    }
+
     /// Ends every session with [`EndReason::Shutdown`] and joins the workers: about a second at most. Call it off the
     /// JavaScript thread, then drain once more.
     pub fn stop(&self) {

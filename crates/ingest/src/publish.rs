@@ -3,6 +3,7 @@
 
 pub(crate) mod end_reason;
 mod lock;
+mod loss_window;
 pub(crate) mod mailbox;
 pub(crate) mod play_guard;
 pub(crate) mod players;

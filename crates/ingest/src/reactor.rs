@@ -13,5 +13,6 @@ mod start;
 pub(crate) mod tls;
 mod tokens;
 pub(crate) mod udp;
+pub(crate) mod worker_load;
 
 pub(crate) use start::{Opened, open};

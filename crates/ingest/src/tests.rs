@@ -4,6 +4,7 @@ mod clocks;
 mod endings;
 mod enhanced;
 mod hostile;
+mod numbers;
 mod own_offer;
 mod peer;
 mod players;

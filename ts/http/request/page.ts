@@ -7,25 +7,25 @@ import { type QuantityLimits, quantity } from "./schema.ts";
 /** Longest cursor that is read, characters. */
 const CURSOR_LIMIT = 512;
 
+/** Why a cursor is refused. */
+export const FOREIGN_CURSOR = "is none that this list has given";
+
 /** One kind of position: what the rows of a list are ordered by. `list` keeps cursors of one list out of the others. */
 export interface CursorOf<Position> {
   readonly query: z.ZodType<Position | undefined>;
   textOf(position: Position): string;
 }
 
-export function cursorOf<Parts extends readonly [z.ZodType, ...z.ZodType[]]>(
-  list: string,
-  parts: z.ZodTuple<Parts, null>,
-): CursorOf<z.output<z.ZodTuple<Parts, null>>> {
-  const whole = z.tuple([z.literal(list), parts]);
-  const refused = "is none that this list has given";
+export function cursorOf<Parts extends z.ZodType>(list: string, parts: Parts): CursorOf<z.output<Parts>> {
+  const whole = z.tuple([z.literal(list), z.unknown()]);
   const query = z
     .string()
-    .max(CURSOR_LIMIT, refused)
+    .max(CURSOR_LIMIT, FOREIGN_CURSOR)
     .transform((given, issues) => {
-      const { data } = whole.safeParse(contentOf(given));
-      if (data !== undefined) return data[1];
-      issues.addIssue({ code: "custom", message: refused });
+      const { data: content } = whole.safeParse(contentOf(given));
+      const { data, success } = parts.safeParse(content?.[1]);
+      if (success) return data;
+      issues.addIssue({ code: "custom", message: FOREIGN_CURSOR });
       return z.NEVER;
     })
     .optional()

@@ -2,7 +2,7 @@
 //! knows the publish (names, sessions, streams, routes) is an index that leads here.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use headgate_media::Frame;
@@ -11,7 +11,7 @@ use super::lock::lock;
 use super::players::Players;
 use super::tracks::Tracks;
 use super::upstreams::{UpstreamStatus, Upstreams};
-use super::whip_record::WhipRecord;
+use super::whip_record::{NetworkNumbers, WhipRecord};
 
 /// One live stream, over all workers and for the life of the process: its publish's number in the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,13 +40,18 @@ pub(crate) struct PublishRecord {
     last_input_ms: AtomicU64,
     subscribers: AtomicI64,
     dropped_frames: AtomicU64,
+    video_frames: AtomicU64,
+    /// 0: not known.
+    gop_ms: AtomicU64,
+    /// Of an RTMP connection; 0: not known.
+    round_trip_us: AtomicU32,
     /// Read from configurations, of which few pass.
     tracks: Mutex<Tracks>,
     transcoder_error: Mutex<Option<String>>,
 }
 
 /// Counters and state of a publish session at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PublishSnapshot {
     /// Newest frame's timestamp in milliseconds, never negative.
     pub timestamp_ms: i64,
@@ -62,6 +67,17 @@ pub struct PublishSnapshot {
     pub subscribers: u64,
     /// Frames that slow subscribers lost, summed over them.
     pub dropped_frames: u64,
+    /// Video frames from the broadcaster: two readings give the frame rate.
+    pub video_frames: u64,
+    /// Time between the two newest keyframes by the broadcaster's clock, ms.
+    pub gop_ms: Option<u64>,
+    /// Round trip to the broadcaster, ms: of WHIP by requests that were answered, of RTMP as its TCP connection has it.
+    pub rtt_ms: Option<f64>,
+    /// Packets that were lost for good in the last five seconds, percent; `None` for RTMP.
+    pub loss_percent: Option<f64>,
+    /// How far video and audio are apart by the sender's clocks, ms, positive: the video goes too early; `None` for
+    /// RTMP.
+    pub skew_ms: Option<f64>,
     /// What it carries.
     pub tracks: Tracks,
     /// Where it is pushed.
@@ -95,6 +111,9 @@ impl PublishRecord {
             last_input_ms: AtomicU64::new(0),
             subscribers: AtomicI64::new(0),
             dropped_frames: AtomicU64::new(0),
+            video_frames: AtomicU64::new(0),
+            gop_ms: AtomicU64::new(0),
+            round_trip_us: AtomicU32::new(0),
             tracks: Mutex::default(),
             transcoder_error: Mutex::default(),
         }
@@ -112,6 +131,22 @@ impl PublishRecord {
     pub(crate) fn add_in(&self, bytes: u64, timestamp_ms: i64) {
         self.bytes_in.fetch_add(bytes, Ordering::Relaxed);
         self.timestamp_ms.fetch_max(timestamp_ms, Ordering::Relaxed);
+    }
+
+    /// A video frame came.
+    pub(crate) fn add_video_frame(&self) {
+        self.video_frames.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// So much media time lies between the two newest keyframes.
+    pub(crate) fn note_gop(&self, millis: u64) {
+        self.gop_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// The round trip of the broadcaster's TCP connection.
+    pub(crate) fn note_round_trip(&self, time: Duration) {
+        let micros = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+        self.round_trip_us.store(micros, Ordering::Relaxed);
     }
 
     /// Payload handed to one subscriber.
@@ -155,6 +190,7 @@ impl PublishRecord {
     pub(crate) fn snapshot(&self, now: Instant, wall: SystemTime) -> PublishSnapshot {
         let (bytes_in, bytes_out) = self.bytes();
         let last_input = Duration::from_millis(self.last_input_ms.load(Ordering::Relaxed));
+        let NetworkNumbers { rtt_ms, loss_percent, skew_ms } = self.network();
         PublishSnapshot {
             timestamp_ms: self.timestamp_ms.load(Ordering::Relaxed).max(0),
             bytes_in,
@@ -163,9 +199,23 @@ impl PublishRecord {
             silent: now.saturating_duration_since(self.started).saturating_sub(last_input),
             subscribers: u64::try_from(self.subscribers.load(Ordering::Relaxed)).unwrap_or(0),
             dropped_frames: self.dropped_frames.load(Ordering::Relaxed),
+            video_frames: self.video_frames.load(Ordering::Relaxed),
+            gop_ms: Some(self.gop_ms.load(Ordering::Relaxed)).filter(|millis| *millis > 0),
+            rtt_ms,
+            loss_percent,
+            skew_ms,
             tracks: *lock(&self.tracks),
             upstreams: self.upstreams.status(now, wall),
             transcoder_error: self.transcoder_error(),
         }
+    }
+
+    fn network(&self) -> NetworkNumbers {
+        if let Some(whip) = &self.whip {
+            return whip.network();
+        }
+        let micros = self.round_trip_us.load(Ordering::Relaxed);
+        let rtt_ms = (micros > 0).then(|| f64::from(micros) / 1_000.0);
+        NetworkNumbers { rtt_ms, ..NetworkNumbers::default() }
     }
 }

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use headgate_whip::sdp::{Fragment, Offer, OfferError, OwnOffer, write_fragment};
-use headgate_whip::{Credentials, Diagnostics, Identity};
+use headgate_whip::{Credentials, Diagnostics, Identity, TrackDiagnostics};
 
 use super::lock::lock;
+use super::loss_window::LossWindow;
 
 /// Pause between two ICE restarts of one session.
 const RESTART_PAUSE: Duration = Duration::from_secs(2);
@@ -61,7 +62,26 @@ pub(crate) struct WhipRecord {
     /// Our own offer, until the client has answered it.
     unanswered: Mutex<Option<Unanswered>>,
     is_connected: AtomicBool,
-    diagnostics: Mutex<Option<Diagnostics>>,
+    reported: Mutex<Reported>,
+}
+
+/// What the session tells once a second.
+#[derive(Debug, Default)]
+struct Reported {
+    diagnostics: Option<Diagnostics>,
+    /// Of video and audio together.
+    loss: LossWindow,
+}
+
+/// How the way from the sender does; `None` for what is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct NetworkNumbers {
+    /// Round trip, ms.
+    pub(crate) rtt_ms: Option<f64>,
+    /// Packets that were lost for good in the last five seconds, percent.
+    pub(crate) loss_percent: Option<f64>,
+    /// How far video and audio are apart, ms; positive: the video goes too early.
+    pub(crate) skew_ms: Option<f64>,
 }
 
 /// An offer of ours that waits for its answer.
@@ -103,9 +123,9 @@ impl WhipRecord {
     pub(crate) fn new(offer: Offer, candidates: Vec<SocketAddr>) -> Self {
         let (ufrag, password) = (offer.ufrag.clone(), offer.pwd.clone());
         let client = Mutex::new(ClientIce { ufrag, password, restarted_at: None });
-        let (is_connected, diagnostics) = (AtomicBool::new(false), Mutex::default());
+        let (is_connected, reported) = (AtomicBool::new(false), Mutex::default());
         let unanswered = Mutex::default();
-        Self { offer, candidates, client, unanswered, is_connected, diagnostics }
+        Self { offer, candidates, client, unanswered, is_connected, reported }
     }
 
     /// The same for an offer of ours: see [`WhipRecord::take_answer`].
@@ -170,11 +190,30 @@ impl WhipRecord {
 
     /// The newest diagnostics of the session.
     pub(crate) fn put_diagnostics(&self, diagnostics: Diagnostics) {
-        *lock(&self.diagnostics) = Some(diagnostics);
+        let tracks = [
+            diagnostics.video.as_ref().map(|video| &video.track),
+            diagnostics.audio.as_ref().map(|audio| &audio.track),
+        ];
+        let sum =
+            |of: fn(&TrackDiagnostics) -> u64| tracks.iter().flatten().map(|track| of(track)).sum();
+        let mut reported = lock(&self.reported);
+        reported.loss.note(sum(|track| track.packets), sum(|track| track.lost));
+        reported.diagnostics = Some(diagnostics);
     }
 
     /// Not older than two seconds; `None` before the first second.
     pub(crate) fn diagnostics(&self) -> Option<Diagnostics> {
-        lock(&self.diagnostics).clone()
+        lock(&self.reported).diagnostics.clone()
+    }
+
+    /// The same age.
+    pub(crate) fn network(&self) -> NetworkNumbers {
+        let reported = lock(&self.reported);
+        let told = reported.diagnostics.as_ref();
+        NetworkNumbers {
+            rtt_ms: told.and_then(|told| told.rtt_ms),
+            loss_percent: reported.loss.percent(),
+            skew_ms: told.and_then(|told| told.skew_ms),
+        }
     }
 }

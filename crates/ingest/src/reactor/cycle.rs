@@ -16,6 +16,7 @@ use super::media_tcp::{MediaTcp, is_media_connection};
 use super::shared::{Command, Shared};
 use super::tokens::{LISTENER, MEDIA, MEDIA_LISTENER, TLS_LISTENER, WAKER, session_of};
 use super::udp::UdpPort;
+use super::worker_load::LoadMeter;
 use crate::switchboard::{Action, SessionKey, Switchboard};
 
 /// Wake-ups are coalesced to this: a sleep costs about as much as two packets, and on average half of it is added as
@@ -47,7 +48,8 @@ pub(crate) struct Reactor {
     media_tcp: MediaTcp,
     acceptor: Option<Acceptor>,
     stopping_until: Option<Instant>,
-    now: Instant,
+    pub(super) now: Instant,
+    load: LoadMeter,
 }
 
 impl Reactor {
@@ -62,6 +64,7 @@ impl Reactor {
         media_tcp: MediaTcp,
         acceptor: Option<Acceptor>,
     ) -> Self {
+        let now = Instant::now();
         Self {
             index,
             poll,
@@ -77,7 +80,8 @@ impl Reactor {
             media_tcp,
             acceptor,
             stopping_until: None,
-            now: Instant::now(),
+            now,
+            load: LoadMeter::new(now),
         }
     }
 
@@ -132,6 +136,9 @@ impl Reactor {
         }
         let woke = Instant::now();
         self.now = woke;
+        if let Some(load) = self.shared.loads.get(self.index) {
+            self.load.measure(woke, load);
+        }
         self.switchboard.begin(woke);
         let mut is_woken = false;
         for event in events.iter() {

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 
 use headgate_rtmp::Output;
 use mio::net::TcpStream;
@@ -12,6 +13,8 @@ use super::connection_limits::ConnectionPermit;
 
 /// Slices in one vectored write: a large keyframe in 64 KiB chunks with its headers, and the audio that rides along.
 const SLICES_LIMIT: usize = 128;
+/// How often the kernel is asked for a connection's round trip: a system call each time.
+const ROUND_TRIP_PAUSE: Duration = Duration::from_secs(2);
 
 /// What a read gave.
 pub(super) enum Received {
@@ -38,6 +41,7 @@ pub(super) struct Link {
     mark: usize,
     /// It waits for its turn to be read.
     is_queued: bool,
+    round_trip_at: Option<Instant>,
     /// Given back with the socket.
     _permit: ConnectionPermit,
 }
@@ -59,6 +63,7 @@ impl Link {
             read_closed: false,
             mark: 1,
             is_queued: false,
+            round_trip_at: None,
             _permit: permit,
         }
     }
@@ -117,6 +122,17 @@ impl Link {
     /// Why TLS failed; `None` when it did not.
     pub(super) fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
+    }
+
+    /// It is time to ask for the round trip again.
+    pub(super) fn is_round_trip_due(&self, now: Instant) -> bool {
+        self.round_trip_at.is_none_or(|at| now >= at + ROUND_TRIP_PAUSE)
+    }
+
+    /// The round trip that the kernel measures by what the peer acknowledges; a system call.
+    pub(super) fn poll_round_trip(&mut self, now: Instant) -> Option<Duration> {
+        self.round_trip_at = Some(now);
+        round_trip(&self.socket)
     }
 
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Received {
@@ -246,7 +262,9 @@ impl Link {
     }
 }
 
-/// SO_RCVLOWAT (socket 7), which no crate of ours has: the only unsafe code of this crate.
+// What follows no crate of ours has: the only unsafe code of this crate.
+
+/// SO_RCVLOWAT (socket 7).
 #[allow(unsafe_code)]
 fn set_low_water(socket: &TcpStream, bytes: usize) {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(1);
@@ -261,4 +279,24 @@ fn set_low_water(socket: &TcpStream, bytes: usize) {
             size_of::<libc::c_int>() as libc::socklen_t,
         );
     }
+}
+
+/// The smoothed round trip of TCP_INFO (tcp 7); `None` before the first measurement.
+#[allow(unsafe_code)]
+fn round_trip(socket: &TcpStream) -> Option<Duration> {
+    let mut told = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the descriptor is the socket's own and open; the kernel writes `length` bytes at most, which is the room
+    // there is, and every bit pattern of them, zeros included, is a `tcp_info`.
+    let (outcome, told) = unsafe {
+        let outcome = libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            told.as_mut_ptr().cast(),
+            &raw mut length,
+        );
+        (outcome, told.assume_init())
+    };
+    (outcome == 0 && told.tcpi_rtt > 0).then(|| Duration::from_micros(told.tcpi_rtt.into()))
 }

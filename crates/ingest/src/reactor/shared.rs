@@ -10,6 +10,7 @@ use mio::net::TcpStream;
 
 use super::connection_limits::{ConnectionLimits, ConnectionPermit};
 use super::tls::TlsContext;
+use super::worker_load::WorkerLoad;
 use crate::publish::registry::Publishes;
 use crate::switchboard::message::Message;
 use crate::transcoding::Transcoders;
@@ -53,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) tls: TlsContext,
     pub(crate) connections: Arc<ConnectionLimits>,
     pub(super) inboxes: Vec<Inbox>,
+    /// One for each worker.
+    pub(crate) loads: Vec<WorkerLoad>,
 }
 
 impl Shared {

@@ -100,6 +100,12 @@ impl Reactor {
         let Some(link) = self.links.get_mut(key) else { return };
         link.set_mark(self.switchboard.receive_mark(key));
         let is_tls = link.is_tls();
+        if link.is_round_trip_due(self.now)
+            && let Some(record) = self.switchboard.publish_of(key)
+            && let Some(time) = link.poll_round_trip(self.now)
+        {
+            record.note_round_trip(time);
+        }
         if has_more || has_unread {
             self.read_later(key);
         }

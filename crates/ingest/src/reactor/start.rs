@@ -14,6 +14,7 @@ use super::media_tcp::{MediaTcp, open_media_ports};
 use super::shared::{Inbox, Shared};
 use super::tls::TlsContext;
 use super::tokens::{MEDIA, MEDIA_LISTENER, WAKER};
+use super::worker_load::WorkerLoad;
 use crate::publish::registry::Publishes;
 use crate::switchboard::{Context, Switchboard};
 use crate::transcoding::{Transcoders, TranscodingThreads};
@@ -65,6 +66,7 @@ pub(crate) fn open(config: &IngestConfig, publishes: Arc<Publishes>) -> Result<O
         transcoders: transcoders.clone(),
         tls,
         connections,
+        loads: inboxes.iter().map(|_| WorkerLoad::new(Instant::now())).collect(),
         inboxes,
     });
     let mut acceptor = Some(acceptor);

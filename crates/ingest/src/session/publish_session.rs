@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use headgate_media::flv::CONFIGURATION_LIMIT_BYTES;
-use headgate_media::{Frame, FrameKind, Track};
+use headgate_media::{Frame, FrameKind, Timestamp, Track};
 
 use crate::publish::record::PublishRecord;
 
@@ -29,6 +29,7 @@ pub(crate) struct PublishSession {
     newest: [Bytes; 3],
     configurations: u32,
     window_from: Instant,
+    last_keyframe: Option<Timestamp>,
 }
 
 /// The broadcaster went past a limit.
@@ -41,7 +42,16 @@ impl PublishSession {
     pub(crate) const fn new(record: Arc<PublishRecord>, now: Instant) -> Self {
         let newest = [Bytes::new(), Bytes::new(), Bytes::new()];
         let (has_media, configurations) = (false, 0);
-        Self { record, last_input: now, has_media, newest, configurations, window_from: now }
+        let (window_from, last_keyframe) = (now, None);
+        Self {
+            record,
+            last_input: now,
+            has_media,
+            newest,
+            configurations,
+            window_from,
+            last_keyframe,
+        }
     }
 
     /// The publish's record.
@@ -83,6 +93,9 @@ impl PublishSession {
             FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => {
                 self.has_media = true;
                 self.record.add_in(frame.payload_bytes(), frame.timestamp.as_millis());
+                if frame.kind != FrameKind::Audio {
+                    self.count_video(frame);
+                }
             }
         }
         Ok(())
@@ -92,6 +105,20 @@ impl PublishSession {
     #[must_use]
     pub(crate) fn silence_deadline(&self) -> Instant {
         self.last_input + if self.has_media { SILENCE_LIMIT } else { FIRST_MEDIA_LIMIT }
+    }
+
+    fn count_video(&mut self, frame: &Frame) {
+        self.record.add_video_frame();
+        if frame.kind != FrameKind::Keyframe {
+            return;
+        }
+        if let Some(last) = self.last_keyframe.replace(frame.timestamp) {
+            let millis = frame.timestamp.as_millis() - last.as_millis();
+            // A clock that was set back says nothing.
+            if let Ok(millis) = u64::try_from(millis) {
+                self.record.note_gop(millis);
+            }
+        }
     }
 
     fn is_new(&mut self, slot: usize, frame: &Frame) -> bool {
@@ -119,7 +146,7 @@ impl PublishSession {
 mod tests {
     use super::*;
     use crate::publish::record::StreamId;
-    use headgate_media::{Codec, Timestamp};
+    use headgate_media::Codec;
     use std::time::SystemTime;
 
     fn frame(kind: FrameKind, millis: i64) -> Frame {
@@ -142,6 +169,26 @@ mod tests {
         }
         let snapshot = session.record.snapshot(now, SystemTime::now());
         assert_eq!((snapshot.bytes_in, snapshot.timestamp_ms), (10, 40));
+    }
+
+    #[test]
+    fn video_frames_are_counted_and_the_time_between_keyframes_is_known_from_the_second_on() {
+        use FrameKind::{Audio, Configuration, Disposable, Inter, Keyframe};
+        let now = Instant::now();
+        let mut session = session(now);
+        let mut numbers = |kind, millis| {
+            session.handle_frame(&frame(kind, millis), now).expect("within the limits");
+            let snapshot = session.record.snapshot(now, SystemTime::now());
+            (snapshot.video_frames, snapshot.gop_ms)
+        };
+        assert_eq!(numbers(Configuration, 0), (0, None));
+        assert_eq!(numbers(Keyframe, 0), (1, None));
+        assert_eq!(numbers(Inter, 40), (2, None));
+        assert_eq!(numbers(Audio, 60), (2, None));
+        assert_eq!(numbers(Disposable, 80), (3, None));
+        assert_eq!(numbers(Keyframe, 2_000), (4, Some(2_000)));
+        assert_eq!(numbers(Keyframe, 1_000), (5, Some(2_000)), "a clock that was set back");
+        assert_eq!(numbers(Keyframe, 1_500), (6, Some(500)));
     }
 
     #[test]

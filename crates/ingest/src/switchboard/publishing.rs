@@ -11,7 +11,7 @@ use super::message::WhipOpening;
 use super::source::{LocalSource, Source};
 use super::{SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
-use crate::publish::record::StreamId;
+use crate::publish::record::{PublishRecord, StreamId};
 use crate::publish::registry::PublishGuard;
 use crate::publish::upstreams::{Upstream, UpstreamRecord, UpstreamSource};
 use crate::session::Session;
@@ -155,6 +155,12 @@ impl Switchboard {
         if is_opus {
             self.transcode(stream, frame);
         }
+    }
+
+    /// The publish that a session carries out; `None` for a session that is no publisher.
+    pub(crate) fn publish_of(&self, key: SessionKey) -> Option<&PublishRecord> {
+        let stream = self.sessions.get(key)?.publishes?;
+        self.hub.stream(stream).map(|live| &*live.record)
     }
 
     /// Whether the stream has audio that may have to be transcoded first: no push of it makes up silence meanwhile.

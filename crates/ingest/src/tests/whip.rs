@@ -110,7 +110,7 @@ fn broadcast(mut publisher: Publisher, is_tcp: bool, stop: &AtomicBool) -> (u32,
     (sounds, is_closed)
 }
 
-pub(super) fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+pub(super) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !is_true() {
         assert!(Instant::now() < until, "{what}");

@@ -1,0 +1,57 @@
+//! What the gateway reads of running publishes and of the workers, to draw over time.
+
+use std::time::Duration;
+
+use super::Core;
+use super::whip::{Broadcaster, wait_until};
+
+#[test]
+fn frames_keyframes_and_the_round_trip_of_an_rtmp_publisher_are_told() {
+    let mut core = Core::start(1);
+    let mut publisher = core.publisher("cam", 1, &[]);
+    for n in 0..31 {
+        publisher.send_frame(n, 15);
+    }
+    core.wait_for_time(1, 30 * 40);
+    let told = core.ingest.snapshot(1).expect("it runs");
+    assert_eq!((told.video_frames, told.gop_ms), (31, Some(600)));
+    let rtt_ms = told.rtt_ms.expect("the handshake has measured it");
+    assert!(rtt_ms > 0.0 && rtt_ms < 1_000.0, "{rtt_ms}");
+    assert_eq!((told.loss_percent, told.skew_ms), (None, None));
+    publisher.say_goodbye();
+    core.ended(1);
+}
+
+#[test]
+fn the_network_of_a_whip_publisher_is_told_from_its_reports() {
+    let mut core = Core::start(1);
+    let broadcaster = Broadcaster::start(&core, 1, "cam");
+    wait_until("the reports are there", || {
+        core.ingest.snapshot(1).is_some_and(|told| told.loss_percent.is_some())
+    });
+    let told = core.ingest.snapshot(1).expect("it runs");
+    assert!(told.video_frames > 0, "{told:?}");
+    assert_eq!(told.loss_percent, Some(0.0));
+    assert_eq!(told.rtt_ms, core.ingest.whip_diagnostics(1).expect("it runs").rtt_ms);
+    broadcaster.stop();
+    core.ended(1);
+}
+
+#[test]
+fn a_worker_that_carries_a_stream_has_a_load() {
+    let mut core = Core::start(1);
+    assert_eq!(core.ingest.worker_loads(), [0.0]);
+    let mut publisher = core.publisher("cam", 1, &[]);
+    let mut n = 0;
+    let mut loads = Vec::new();
+    wait_until("a worker has measured itself", || {
+        publisher.send_frame(n, 25);
+        n += 1;
+        std::thread::sleep(Duration::from_millis(5));
+        loads = core.ingest.worker_loads();
+        loads.iter().all(|load| *load > 0.0)
+    });
+    assert!(matches!(loads[..], [load] if load <= 1.0), "{loads:?}");
+    publisher.say_goodbye();
+    core.ended(1);
+}

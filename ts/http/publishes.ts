@@ -1,0 +1,90 @@
+// /stream/{id}/publish: what was published to a stream, newest first, and why it ended or was denied.
+import type { Kysely } from "kysely";
+import { findStream } from "../organisation/streams.ts";
+import { listPublishes, type PastPublish } from "../publish/monitoring/publish-list.ts";
+import type { Schema } from "../store/schema.ts";
+import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
+import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "./request/tracks.ts";
+
+/** Of one page. */
+const QUANTITY = { standard: 50, most: 500 } as const;
+const Page = cursorOf("publish", z.tuple([z.int()]));
+
+const Publish = z
+  .object({
+    client_id: z.int().openapi({ description: "clientid of the webhook" }),
+    state: z.enum(["asking", "denied", "live", "ended"]).openapi({ description: "asking: the webhook is being asked" }),
+    protocol: z.enum(["rtmp", "whip"]).nullable(),
+    address: z.string().nullable().openapi({ description: "Of the broadcaster; of denied ones for some days" }),
+    asked_at: Time,
+    accepted_at: Time.nullable(),
+    ended_at: Time.nullable(),
+    end_reason: z.string().nullable().openapi({ example: "broadcaster_left" }),
+    end_words: z
+      .string()
+      .nullable()
+      .openapi({ description: "end_reason for people", example: "The connection to the broadcaster was lost." }),
+    denial: z
+      .object({
+        cause: z.string().openapi({ example: "rejected_by_customer" }),
+        reason: z.string().openapi({ description: "What the broadcaster was told", example: "Unknown passcode" }),
+      })
+      .nullable(),
+    bytes_in: z.int(),
+    bytes_out: z.int(),
+    video: VideoTrack.nullable(),
+    audio: AudioTrack.nullable(),
+    dropped_frames: z.int().nullable().openapi({ description: "What players and upstreams lost" }),
+  })
+  .openapi("Publish");
+
+export function publishRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): Routes["hono"] {
+  const routes = newRoutes(deps);
+  routes.guarded(
+    "GET /stream/{id}/publish",
+    {
+      tag: "Streams",
+      summary: "Publishes of a stream, newest first",
+      description:
+        "Those that the webhook was asked about, and without a webhook those that went live; as long as " +
+        "`retention.publishes_days` keeps them. What is not known of an older one is null.",
+      query: z.object(pageQuery(QUANTITY, Page)),
+      answer: z.array(Publish),
+      errors: [404],
+    },
+    async (c, { organisation, scopeTag }, { query: { quantity, cursor } }) => {
+      const stream = await findStream(deps.db, organisation.id, c.req.param("id"), scopeTag);
+      const page = { before: cursor?.[0] ?? null, quantity: quantity + 1 };
+      const found = await listPublishes(deps.db, stream.id, page);
+      const positionOf = ({ clientId }: PastPublish): [number] => [clientId];
+      return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(publishRecord));
+    },
+  );
+  return routes.hono;
+}
+
+function publishRecord(publish: PastPublish): z.infer<typeof Publish> {
+  return {
+    client_id: publish.clientId,
+    state: publish.state,
+    protocol: publish.protocol,
+    address: publish.address,
+    asked_at: timeText(publish.askedAt),
+    accepted_at: timeText(publish.acceptedAt),
+    ended_at: timeText(publish.endedAt),
+    end_reason: publish.endReason,
+    end_words: publish.endWords,
+    denial: publish.denial,
+    bytes_in: publish.bytesIn,
+    bytes_out: publish.bytesOut,
+    video: videoRecord(publish.video),
+    audio: audioRecord(publish.audio),
+    dropped_frames: publish.droppedFrames,
+  };
+}
+
+function timeText<Ms extends number | null>(ms: Ms): Ms extends number ? string : string | null;
+function timeText(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}

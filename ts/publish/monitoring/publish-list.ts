@@ -1,0 +1,70 @@
+// The publishes of a stream as the store remembers them, newest first. What runs now in numbers is in measurements.ts.
+import type { Kysely, Selectable } from "kysely";
+import type { PublishTracks } from "../../media.ts";
+import type { PublishTable, Schema } from "../../store/schema.ts";
+import { endWords } from "./end-words.ts";
+
+/** One publish from the question to its end; null for what its row does not know. */
+export interface PastPublish {
+  readonly clientId: number;
+  readonly state: PublishTable["state"];
+  readonly protocol: "rtmp" | "whip" | null;
+  /** IP address of the broadcaster; of denied ones it is forgotten after some days. */
+  readonly address: string | null;
+  /** Epoch ms, as the next two. */
+  readonly askedAt: number;
+  readonly acceptedAt: number | null;
+  readonly endedAt: number | null;
+  /** As `RecordedEndReason`; `endWords` says it for people. */
+  readonly endReason: string | null;
+  readonly endWords: string | null;
+  /** Why it was denied, as `DenialCause`, and what the broadcaster was told. */
+  readonly denial: { readonly cause: string; readonly reason: string } | null;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  /** What it carried, and what its readers lost, up to 10 s before its end. */
+  readonly video: PublishTracks["video"];
+  readonly audio: PublishTracks["audio"];
+  readonly droppedFrames: number | null;
+}
+
+/** The newest `quantity` of a stream, those older than `before` when that is a client id. */
+export async function listPublishes(
+  db: Kysely<Schema>,
+  streamId: string,
+  page: { readonly before: number | null; readonly quantity: number },
+): Promise<readonly PastPublish[]> {
+  let query = db.selectFrom("publish").selectAll().where("stream_id", "=", streamId);
+  if (page.before !== null) query = query.where("client_id", "<", page.before);
+  const rows = await query.orderBy("client_id", "desc").limit(page.quantity).execute();
+  return rows.map(pastPublish);
+}
+
+/** Why a publish ended; null while that is not recorded. */
+export async function endReasonOf(db: Kysely<Schema>, clientId: number): Promise<string | null> {
+  const row = await db.selectFrom("publish").select("end_reason").where("client_id", "=", clientId).executeTakeFirst();
+  return row?.end_reason ?? null;
+}
+
+function pastPublish(row: Selectable<PublishTable>): PastPublish {
+  const { denial_cause: cause, denial_reason: reason, end_reason: endReason } = row;
+  return {
+    clientId: Number(row.client_id),
+    state: row.state,
+    protocol: row.protocol,
+    address: row.address === "" ? null : row.address,
+    askedAt: Number(row.asked_at),
+    acceptedAt: numberOrNull(row.accepted_at),
+    endedAt: numberOrNull(row.ended_at),
+    endReason,
+    endWords: endReason === null ? null : endWords(endReason),
+    denial: cause === null || reason === null ? null : { cause, reason },
+    bytesIn: Number(row.bytes_in),
+    bytesOut: Number(row.bytes_out),
+    video: row.video === null ? null : (JSON.parse(row.video) as PublishTracks["video"]),
+    audio: row.audio === null ? null : (JSON.parse(row.audio) as PublishTracks["audio"]),
+    droppedFrames: numberOrNull(row.dropped_frames),
+  };
+}
+
+const numberOrNull = (value: number | null): number | null => (value === null ? null : Number(value));

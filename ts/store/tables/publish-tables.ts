@@ -1,0 +1,14 @@
+// What the table of publishes gained for the history of a stream, and what its lists walk.
+import { type Kysely, sql } from "kysely";
+
+/** Migration 0013-publish-history. */
+export async function publishHistory(db: Kysely<unknown>): Promise<void> {
+  const texts = ["protocol", "denial_cause", "denial_reason", "video", "audio"] as const;
+  for (const name of texts) await db.schema.alterTable("publish").addColumn(name, "text").execute();
+  await db.schema.alterTable("publish").addColumn("dropped_frames", "bigint").execute();
+  // Client ids ascend with time.
+  await db.schema.createIndex("publish_newest").on("publish").columns(["stream_id", "client_id"]).execute();
+  // The live streams of an organisation, and those that have changed a moment ago, are few among many.
+  await sql`create index stream_live on stream (organisation_id, created_at) where state = 'live'`.execute(db);
+  await db.schema.createIndex("stream_changed").on("stream").columns(["organisation_id", "updated_at"]).execute();
+}
