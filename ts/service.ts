@@ -128,7 +128,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     checkUpstreamUrl: (url, owner) => checkUpstreamUrl(url, { dev, owner, resolve }),
     streamUpstreams,
     sessions,
-    rtmpPort: () => media().rtmpPort,
+    ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),
     version: readVersion(),
     whip,
   };

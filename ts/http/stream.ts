@@ -23,7 +23,7 @@ import {
 import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Stream, z } from "./openapi.ts";
-import { type Ingest, ingestAt } from "./request/ingest.ts";
+import { type Ingest, type IngestPorts, ingestAt } from "./request/ingest.ts";
 import { cursorOf, FOREIGN_CURSOR, pageOf, pageQuery } from "./request/page.ts";
 import { baseUrlOf } from "./request/request.ts";
 import { text } from "./request/schema.ts";
@@ -51,8 +51,7 @@ interface StreamDeps extends RouteDeps {
   readonly clock: { now(): number };
   readonly config: Pick<Config, "http" | "ingest">;
   readonly sessions: Pick<LiveSessions, "kickStream">;
-  /** The port RTMP is served on. */
-  readonly rtmpPort: () => number;
+  readonly ingestPorts: () => IngestPorts;
 }
 
 export function streamRoutes(deps: StreamDeps): Routes["hono"] {
@@ -197,12 +196,12 @@ function withScope(tags: readonly string[], { scopeTag }: Caller): readonly stri
   return [...tags, scopeTag];
 }
 
-function ingestOf(c: Context, { config, rtmpPort }: StreamDeps): Ingest {
-  return ingestAt(baseUrlOf(c, config), config, rtmpPort());
+function ingestOf(c: Context, { config, ingestPorts }: StreamDeps): Ingest {
+  return ingestAt(baseUrlOf(c, config), config, ingestPorts());
 }
 
 /** The stream as callers see it (M9). */
-export function streamRecord(stream: StreamTable, { rtmpUrl, whipUrl }: Ingest) {
+export function streamRecord(stream: StreamTable, { rtmpUrl, rtmpsUrl, whipUrl }: Ingest) {
   const { id, name } = stream;
   const whipQuery = `stream_name=${encodeURIComponent(name)}&stream_url=${encodeURIComponent(rtmpUrl)}`;
   return {
@@ -215,7 +214,11 @@ export function streamRecord(stream: StreamTable, { rtmpUrl, whipUrl }: Ingest) 
     tags: JSON.parse(stream.tags) as readonly string[],
     webrtc: true,
     transcoding: false,
-    ingest: { rtmp: { url: rtmpUrl, streamname: name }, whip: { url: `${whipUrl}?${whipQuery}` } },
+    ingest: {
+      rtmp: { url: rtmpUrl, streamname: name },
+      rtmps: rtmpsUrl === null ? null : { url: rtmpsUrl, streamname: name },
+      whip: { url: `${whipUrl}?${whipQuery}` },
+    },
     playout: { rtmp: [{ url: rtmpUrl, streamname: name, type: "live" }], hls: [], web: [] },
   };
 }
