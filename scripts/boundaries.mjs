@@ -18,7 +18,7 @@ const LAYERS = [
 ];
 /** Folders of a room, the upper ones first, "" for what stands at its top: each may import those beside and below it. */
 const FOLDERS = {
-  publish: [["whip", "monitoring"], ["", "upstreams"], ["webhook"], ["addresses"]],
+  publish: [["whip", "monitoring"], ["", "upstreams", "preview"], ["webhook"], ["addresses"]],
   http: [["", "whip", "v5", "pages"], ["request"]],
   store: [[""], ["tables"]],
   webcaster: [["v5"], [""], ["pure"]],

@@ -25,6 +25,7 @@ import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts
 import { broadcastRoutes } from "./http/pages/broadcast.ts";
 import { dashboardRoutes } from "./http/pages/dashboard.ts";
 import { docsRoutes } from "./http/pages/docs.ts";
+import { previewRoutes } from "./http/pages/preview.ts";
 import { sdkRoutes } from "./http/pages/sdk.ts";
 import { publishRoutes } from "./http/publishes.ts";
 import { envelope } from "./http/request/envelope.ts";
@@ -54,6 +55,7 @@ import { createLogins } from "./organisation/logins.ts";
 import type { StreamUpstreams } from "./organisation/upstreams.ts";
 import type { WebhookSecrets } from "./organisation/webhook-secret.ts";
 import type { LiveSessions } from "./publish/live-sessions.ts";
+import type { Previews } from "./publish/preview/previews.ts";
 import type { Workbench } from "./publish/webhook/workbench.ts";
 import type { Whip } from "./publish/whip/whip-publishes.ts";
 import type { Schema } from "./store/schema.ts";
@@ -78,6 +80,7 @@ export interface AppDeps {
   readonly streamUpstreams: StreamUpstreams;
   readonly secretBox: SecretBox;
   readonly sessions: LiveSessions;
+  readonly previews: Previews;
   readonly secrets: WebhookSecrets;
   readonly customers: Pick<Customers, "forget">;
   readonly workbench: Workbench;
@@ -111,6 +114,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", streamRoutes({ ...deps, ...access }));
   app.route("/", publishRoutes({ ...deps, ...access }));
   app.route("/", sessionRoutes({ ...deps, ...access }));
+  app.route("/", previewRoutes({ ...deps, ...access }));
   app.route("/", userRoutes({ ...deps, ...access }));
   app.route("/", keyRoutes({ ...deps, ...access }));
   app.route("/", auditRoutes({ ...deps, ...access }));

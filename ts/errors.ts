@@ -136,6 +136,11 @@ export class TooManyRequests extends ServiceError {
   }
 }
 
+/** As many previews run as are served at once. */
+export class TooManyPreviews extends ServiceError {
+  readonly code = "too_many_previews";
+}
+
 /** The Idempotency-Key came with another request before (M17). */
 export class IdempotencyKeyReused extends ServiceError {
   readonly code = "idempotency_key_reused";
@@ -243,6 +248,7 @@ export type HttpError =
   | UnknownAddress
   | MethodNotAllowed
   | TooManyRequests
+  | TooManyPreviews
   | IdempotencyKeyReused
   | AnswerPending
   | StoreFailed

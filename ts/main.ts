@@ -80,6 +80,7 @@ export async function serve(
     const certificate = tls && readCertificate(tls);
     const http = await listen(app.fetch, { ...config.http, name: "http.port" }, { certificate, takesWebSockets: true });
     started.push(() => http.stop());
+    started.push(async () => service.previews.stop());
     if (tls !== null) {
       const unwatch = keepCertificate(tls, http.setCertificate, log);
       started.push(async () => unwatch());

@@ -12,6 +12,7 @@ import {
 } from "#native";
 import type { EndRequest, UpstreamSource, UpstreamState } from "./media/codes.ts";
 import { type MediaEvent, readEvent } from "./media/events.ts";
+import type { PreviewMedia, PreviewSource } from "./media/preview.ts";
 import { reasonOf } from "./reason.ts";
 
 /** How to start the media core. */
@@ -206,7 +207,7 @@ export interface SdpRefused {
 export type ParsedOffer = { readonly outcome: "parsed"; readonly offer: WhipOffer } | SdpRefused;
 
 /** The media core, already started. */
-export interface Media extends WhipMedia {
+export interface Media extends WhipMedia, PreviewMedia {
   /** The port RTMP is served on (the configured one, or the free one that was found for 0). */
   readonly rtmpPort: number;
   /** The port RTMP over TLS is served on; null without one. */
@@ -325,6 +326,8 @@ export function startMedia(
     addUpstream: (clientId, upstream) => core.addUpstream(clientId, upstream) as ReturnType<Media["addUpstream"]>,
     removeUpstream: (clientId, id) => core.removeUpstream(clientId, id),
     players: (clientId) => core.players(clientId),
+    // Its buffers are as long as what they hold, and nobody else's.
+    openPreview: (clientId, wake) => core.openPreview(clientId, wake) as PreviewSource | null,
     snapshot(clientId) {
       const counters = core.snapshot(clientId);
       return counters === null ? null : readSnapshot(counters);

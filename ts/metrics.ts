@@ -48,6 +48,8 @@ export interface Metrics {
   countUpstreamLost(): void;
   /** Reads the media core's counters at each scrape. Call once, when it has started. */
   watchMedia(media: MediaCounts): void;
+  /** `running`: how many previews run. */
+  watchPreviews(running: () => number): void;
   /** What is asked at each scrape. */
   watchPublishing(publishing: {
     /** `open`: organisations whose webhook, as it is now, has an open breaker. */
@@ -167,6 +169,16 @@ export function createMetrics(): Metrics {
       counter("headgate_transcoder_failed_total", "Transcoders of Opus to AAC that could not do their work", () =>
         media.failedTranscoders(),
       );
+    },
+    watchPreviews(running) {
+      new Gauge({
+        name: "headgate_previews",
+        help: "Previews of live streams that are served now",
+        registers,
+        collect() {
+          this.set(running());
+        },
+      });
     },
     watchPublishing({ load, outbox, live: measure }) {
       const live = oncePerTurn(measure);

@@ -16,6 +16,7 @@ import type { Resolve } from "./publish/addresses/resolver.ts";
 import { withAdmissionSteps } from "./publish/admission-steps.ts";
 import { createPublishing, type Publishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
+import { createPreviews, type Previews } from "./publish/preview/previews.ts";
 import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
 import { createWhip } from "./publish/whip/whip-publishes.ts";
 import type { Store } from "./store/open.ts";
@@ -51,6 +52,7 @@ export interface Service extends Pick<AppDeps, "tokens" | "secrets" | "sessions"
   readonly tokenKeys: TokenKeys;
   readonly customers: ReturnType<typeof createCustomers>;
   readonly metrics: Metrics;
+  readonly previews: Pick<Previews, "stop">;
   /** Finishes what is under way. Call after `Media.stop` and before the store is closed. */
   stop(): Promise<void>;
 }
@@ -91,6 +93,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     },
   });
   const sessions = createLiveSessions({ publishing, media, dev, resolve });
+  const previews = createPreviews({ publishing, media, log });
+  metrics.watchPreviews(previews.running);
   const hosts = ownHosts(config);
   const whip = createWhip({
     media,
@@ -129,6 +133,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     streamUpstreams,
     sessions,
     ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),
+    previews,
     version: readVersion(),
     whip,
   };
@@ -143,6 +148,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     streamUpstreams,
     sessions,
     metrics,
+    previews,
     async stop() {
       await publishing.stop();
       revocations.stop();

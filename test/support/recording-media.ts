@@ -126,6 +126,9 @@ export class RecordingMedia implements Media {
     this.told.push({ told: "remove_upstream", clientId, id });
     return this.snapshots.has(clientId);
   }
+  openPreview(): null {
+    return null;
+  }
   players(): readonly PlayerStatus[] {
     return [];
   }

@@ -25,6 +25,7 @@ export const MANAGEMENT_ERRORS = {
   9429: "too_many_requests",
   9500: "internal_error",
   9503: "temporarily_unavailable",
+  9504: "too_many_previews",
 } as const;
 
 /** What the codes of the token service mean. */

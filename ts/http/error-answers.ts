@@ -73,6 +73,7 @@ const TABLE: Table = {
   too_many_requests: { status: 429, means: "too_many_requests" },
   idempotency_key_reused: { status: 409, means: "idempotency_key_reused" },
   answer_pending: { status: 409, means: "answer_pending" },
+  too_many_previews: { status: 503, means: "too_many_previews" },
   store_failed: { status: 503, means: "temporarily_unavailable" },
   internal_error: { status: 500, means: "internal_error" },
 };

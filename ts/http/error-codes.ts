@@ -42,6 +42,7 @@ export const ERROR_CODES = {
   too_many_requests: both(9429, "Too many requests"),
   internal_error: both(9500, "Internal error"),
   temporarily_unavailable: both(9503, "Temporarily unavailable"),
+  too_many_previews: { management: 9504, token: null, says: "As many previews run as are served at once" },
 } as const satisfies Readonly<Record<string, ErrorCode>>;
 
 /** What a number says, by a name that means the same in both families. */

@@ -110,6 +110,7 @@ export function newRoutes({ authorise, keptAnswers }: RouteDeps): Routes {
 }
 
 const NO_QUERY = z.object({});
+const BINARY = z.string().openapi({ format: "binary" });
 const NEXT_PAGE = z.object({
   "x-next-cursor": z
     .string()
@@ -189,7 +190,9 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
         description: "Done",
         ...(query !== undefined && "cursor" in query.shape ? { headers: NEXT_PAGE } : {}),
         content: {
-          ...(answer === null ? { [answerType]: { schema: z.string() } } : { "application/json": { schema: answer } }),
+          ...(answer === null
+            ? { [answerType]: { schema: answerType.startsWith("video/") ? BINARY : z.string() } }
+            : { "application/json": { schema: answer } }),
           ...(alsoAnswers === undefined ? {} : { [alsoAnswers]: { schema: z.string() } }),
         },
       },
@@ -203,7 +206,11 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
 function pathParameter(name: string, path: string): z.ZodType {
   if (name === "client_id") return z.int().openapi({ description: "As GET /session gives it", example: 100_482 });
   const description =
-    name === "file" ? "Name of a file" : `The id, as GET ${path.slice(0, path.indexOf("/{"))} gives it`;
+    name === "file"
+      ? path.startsWith("/live/")
+        ? "Id of the stream and `.flv`"
+        : "Name of a file"
+      : `The id, as GET ${path.slice(0, path.indexOf("/{"))} gives it`;
   return UUID_NAMED.test(path) ? z.uuid().openapi({ description }) : z.string().openapi({ description });
 }
 

@@ -2,6 +2,8 @@
 
 /** The running media core. */
 export declare class MediaCore {
+  /** A running publish as FLV, from its cached keyframe on; null when it does not run. */
+  openPreview(clientId: number, wake: () => void): MediaPreview | null
   /** Opens a WHIP publish that was allowed and returns the answer, or our own offer. A publish_ended follows in any case. */
   openWhip(offer: WhipOffer, options: WhipOptions): string
   /**
@@ -70,6 +72,14 @@ export declare class MediaCore {
   removeUpstream(clientId: number, id: string): boolean
   /** Ends every session and joins the workers off the JavaScript thread. Drain once more afterwards. */
   stop(): Promise<unknown>
+}
+
+/** One preview of one running publish. */
+export declare class MediaPreview {
+  /** The next bytes. After neither bytes nor an end, `wake` is called once when there is something. */
+  read(): PreviewPart
+  /** Nothing more is wanted of it. */
+  close(): void
 }
 
 /** An offer that was parsed and validated, or one of our own: `openWhip` takes it. */
@@ -173,6 +183,13 @@ export interface PlayerCounters {
   since: number
   bytesOut: number
   droppedFrames: number
+}
+
+/** What a read gave: bytes, or why there will be no more; neither when nothing is there yet. */
+export interface PreviewPart {
+  data?: Buffer
+  /** publish_ended, stalled, closed or internal_error. */
+  ended?: string
 }
 
 /** Counters of one running publish. */

@@ -68,6 +68,8 @@ export const ROUTES = {
   "PUT /stream/{id}/unlock": "control_stream",
   "DELETE /stream/{id}": "control_stream",
 
+  "GET /live/{file}": "view",
+
   "GET /session": "view",
   "GET /session/{client_id}": "view",
   "POST /session/{client_id}/kick": "control_stream",

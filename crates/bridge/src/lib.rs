@@ -3,6 +3,7 @@
 //! The core only *wakes* JavaScript; JavaScript drains the mailbox. Every export catches panics: without that a panic
 //! would take the process along.
 
+mod preview;
 mod transfer;
 mod whip;
 

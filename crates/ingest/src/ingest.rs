@@ -14,6 +14,7 @@ use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::{Denial, Event, Mailbox};
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::players::PlayerStatus;
+use crate::publish::preview_pipe::{PreviewReader, preview_pipe};
 use crate::publish::record::PublishSnapshot;
 use crate::publish::registry::Publishes;
 use crate::publish::upstreams::{AddedUpstream, Upstream};
@@ -222,6 +223,20 @@ impl Ingest {
         record.map_or_else(Vec::new, |record| {
             record.players.status(Instant::now(), SystemTime::now())
         })
+    }
+
+    /// A running publish as FLV, from its cached keyframe on; `None` when it does not run. `wake` is called from any
+    /// thread when there is something to read again; it must not block.
+    pub fn open_preview(
+        &self,
+        client_id: u64,
+        wake: Box<dyn Fn() + Send + Sync>,
+    ) -> Option<PreviewReader> {
+        let record = self.shared.publishes.find(client_id)?;
+        let (writer, reader) = preview_pipe(wake);
+        let message = Message::OpenPreview { stream: record.stream, writer };
+        self.shared.tell(record.worker, message);
+        Some(reader)
     }
 
     /// Media workers that run.

@@ -27,6 +27,7 @@ pub use publish::mailbox::{
     PublishRequested, UpstreamChanged,
 };
 pub use publish::players::PlayerStatus;
+pub use publish::preview_pipe::{PreviewEnd, PreviewRead, PreviewReader};
 pub use publish::record::PublishSnapshot;
 pub use publish::tracks::{AudioTrack, Tracks, VideoTrack};
 pub use publish::upstream_url::UpstreamUrl;

@@ -7,6 +7,7 @@ mod loss_window;
 pub(crate) mod mailbox;
 pub(crate) mod play_guard;
 pub(crate) mod players;
+pub(crate) mod preview_pipe;
 pub(crate) mod record;
 pub(crate) mod registry;
 pub(crate) mod tracks;

@@ -1,7 +1,8 @@
-//! The sessions of a media worker: RTMP broadcasters and players, pushes, WHIP broadcasters. Pure: bytes and time in,
-//! [`effect::Effect`]s and output bytes out.
+//! The sessions of a media worker: RTMP broadcasters and players, pushes, WHIP broadcasters, previews. Pure: bytes and
+//! time in, [`effect::Effect`]s and output bytes out.
 
 pub(crate) mod effect;
+pub(crate) mod flv_preview;
 mod frame_writer;
 pub(crate) mod publish_session;
 mod receive_mark;
@@ -19,6 +20,7 @@ use std::time::Instant;
 use headgate_rtmp::Output;
 
 use effect::Effect;
+use flv_preview::FlvPreview;
 use rtmp_push::RtmpPush;
 use rtmp_server::RtmpServer;
 use shared_frame::SharedFrame;
@@ -32,6 +34,8 @@ pub(crate) enum Session {
     Whip(Box<WhipPublisher>),
     /// A stream on its way to an upstream.
     Push(Box<RtmpPush>),
+    /// A stream on its way to the gateway; its bytes go into no socket of a worker.
+    Preview(Box<FlvPreview>),
 }
 
 impl Session {
@@ -40,7 +44,7 @@ impl Session {
         match self {
             Self::Server(server) => server.begin_turn(),
             Self::Push(push) => push.begin_turn(),
-            Self::Whip(_) => {}
+            Self::Whip(_) | Self::Preview(_) => {}
         }
     }
 
@@ -49,7 +53,7 @@ impl Session {
         match self {
             Self::Server(server) => server.takes_input(),
             Self::Push(push) => !push.has_unread_input(),
-            Self::Whip(_) => false,
+            Self::Whip(_) | Self::Preview(_) => false,
         }
     }
 
@@ -58,7 +62,7 @@ impl Session {
         match self {
             Self::Server(server) => server.has_unread_input(),
             Self::Push(push) => push.has_unread_input(),
-            Self::Whip(_) => false,
+            Self::Whip(_) | Self::Preview(_) => false,
         }
     }
 
@@ -67,7 +71,7 @@ impl Session {
         match self {
             Self::Server(server) => server.handle_input(input, now, effects),
             Self::Push(push) => push.handle_input(input, now, effects),
-            Self::Whip(_) => {}
+            Self::Whip(_) | Self::Preview(_) => {}
         }
     }
 
@@ -81,7 +85,7 @@ impl Session {
         match self {
             Self::Server(server) => server.handle_closed(effects),
             Self::Push(push) => push.handle_closed(fault, now, effects),
-            Self::Whip(_) => {}
+            Self::Whip(_) | Self::Preview(_) => {}
         }
     }
 
@@ -90,7 +94,7 @@ impl Session {
         match self {
             Self::Server(server) => server.handle_written(now),
             Self::Push(push) => push.handle_written(now),
-            Self::Whip(_) => {}
+            Self::Whip(_) | Self::Preview(_) => {}
         }
     }
 
@@ -100,6 +104,7 @@ impl Session {
             Self::Server(server) => server.deadline(),
             Self::Push(push) => push.deadline(),
             Self::Whip(whip) => whip.deadline(),
+            Self::Preview(preview) => Some(preview.deadline()),
         }
     }
 
@@ -112,6 +117,7 @@ impl Session {
                 whip.handle_timeout(now);
                 whip.settle(now, effects);
             }
+            Self::Preview(preview) => preview.handle_timeout(now, effects),
         }
     }
 
@@ -120,7 +126,7 @@ impl Session {
         match self {
             Self::Server(_) => true,
             Self::Push(push) => push.takes_frames(),
-            Self::Whip(_) => false,
+            Self::Whip(_) | Self::Preview(_) => false,
         }
     }
 
@@ -129,7 +135,7 @@ impl Session {
         match self {
             Self::Server(server) => server.write_frame(frame),
             Self::Push(push) => push.write_frame(frame, now),
-            Self::Whip(_) => {}
+            Self::Whip(_) | Self::Preview(_) => {}
         }
     }
 
@@ -138,7 +144,7 @@ impl Session {
         match self {
             Self::Server(server) => server.finish_play(now, effects),
             Self::Push(push) => push.finish(now, effects),
-            Self::Whip(_) => {}
+            Self::Whip(_) | Self::Preview(_) => {}
         }
     }
 
@@ -147,7 +153,7 @@ impl Session {
         match self {
             Self::Server(server) => Some(server.output_mut()),
             Self::Push(push) => push.output_mut(),
-            Self::Whip(_) => None,
+            Self::Whip(_) | Self::Preview(_) => None,
         }
     }
 
@@ -156,7 +162,7 @@ impl Session {
         match self {
             Self::Server(server) => server.is_closing(),
             Self::Push(push) => push.is_closing(),
-            Self::Whip(_) => false,
+            Self::Whip(_) | Self::Preview(_) => false,
         }
     }
 
@@ -164,7 +170,7 @@ impl Session {
     pub(crate) fn receive_mark(&self) -> usize {
         match self {
             Self::Server(server) => server.receive_mark(),
-            Self::Push(_) | Self::Whip(_) => 1,
+            Self::Push(_) | Self::Whip(_) | Self::Preview(_) => 1,
         }
     }
 }

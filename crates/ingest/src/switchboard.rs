@@ -9,6 +9,7 @@ mod keys;
 mod least_rate;
 pub(crate) mod message;
 mod messages;
+mod previewing;
 mod publishing;
 mod queue;
 mod reading;
@@ -94,8 +95,8 @@ struct Entry {
     reads: Option<SubscriberKey>,
     /// Its open question to the gateway.
     question: Option<u64>,
-    /// Audio waits for the next video frame until then.
-    audio_held_until: Option<Instant>,
+    /// What waits for it is held back until then: audio for the next video frame, a preview's frames for each other.
+    held_until: Option<Instant>,
     least_rate: LeastRate,
     /// Its deadline may have changed since it was armed.
     is_touched: bool,
@@ -287,7 +288,7 @@ impl Switchboard {
             let Some(entry) = self.sessions.get_mut(key) else { continue };
             entry.is_touched = false;
             let deadline = entry.session.as_ref().and_then(Session::deadline);
-            if let Some(at) = deadline.into_iter().chain(entry.audio_held_until).min() {
+            if let Some(at) = deadline.into_iter().chain(entry.held_until).min() {
                 self.timers.arm(TimerOwner::Session(key), at);
             }
         }

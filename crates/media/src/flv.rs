@@ -4,6 +4,7 @@
 
 mod audio;
 mod extended;
+mod file;
 #[doc(hidden)]
 pub mod fuzz;
 mod header;
@@ -14,6 +15,7 @@ use bytes::Bytes;
 use crate::{Codec, Frame, FrameKind, Timestamp};
 
 pub use audio::read_audio;
+pub use file::{FILE_HEADER_BYTES, file_header, write_tag};
 pub use header::{TagHeader, tag_header};
 pub use video::read_video;
 

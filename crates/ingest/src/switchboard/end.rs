@@ -99,7 +99,7 @@ impl Switchboard {
                 effects.push(Effect::EndPublish(reason));
                 whip.end(reason, now, effects);
             }
-            Session::Push(_) => {}
+            Session::Push(_) | Session::Preview(_) => {}
         });
     }
 

@@ -13,6 +13,21 @@ const AHEAD_LIMIT: usize = 128 * 1024;
 /// Audio waits so long for a video frame to be written with: a write costs the same for 200 bytes as for 10 kB.
 const AUDIO_HOLD: Duration = Duration::from_millis(40);
 
+/// A preview's frames wait so long for each other: each batch costs the gateway's one thread a turn and a write.
+const PREVIEW_HOLD: Duration = Duration::from_millis(100);
+/// The same while its reader has not taken what it was given: room is looked for so often.
+const FULL_PREVIEW_HOLD: Duration = Duration::from_millis(50);
+
+/// Whether what waits for a session goes now.
+enum Readiness {
+    /// Not yet; a timer or the next frame asks again.
+    Held,
+    /// Into its output.
+    Ready,
+    /// To the gateway.
+    Preview,
+}
+
 /// What is left when an output was filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filled {
@@ -23,12 +38,19 @@ pub(crate) enum Filled {
 }
 
 impl Switchboard {
-    /// The sessions that have something for their sockets, each once.
+    /// The sessions that have something for their sockets, each once. Previews, which have none, are served here.
     pub(crate) fn poll_ready(&mut self) -> Vec<SessionKey> {
         let mut ready = std::mem::take(&mut self.woken.readers);
         ready.sort_unstable();
         ready.dedup();
-        ready.retain(|key| !self.holds_audio(*key));
+        ready.retain(|key| match self.readiness(*key) {
+            Readiness::Held => false,
+            Readiness::Ready => true,
+            Readiness::Preview => {
+                self.serve_preview(*key);
+                false
+            }
+        });
         ready
     }
 
@@ -66,7 +88,7 @@ impl Switchboard {
         if !entry.least_rate.handle_written(bytes, offered, is_behind, self.now) {
             self.turn(key, |session, now, effects| match session {
                 Session::Push(push) => push.handle_too_slow(now, effects),
-                Session::Server(_) | Session::Whip(_) => {
+                Session::Server(_) | Session::Whip(_) | Session::Preview(_) => {
                     effects.push(Effect::Close(EndReason::BroadcasterLeft));
                 }
             });
@@ -74,10 +96,21 @@ impl Switchboard {
         self.touch(key);
     }
 
-    /// True while a reader has only audio waiting and a video frame may still come to be written with it.
-    fn holds_audio(&mut self, key: SessionKey) -> bool {
-        let Some(entry) = self.sessions.get_mut(key) else { return true };
-        let Some(subscriber) = entry.reads else { return false };
+    /// Whether what waits for a session goes now. Held are a reader that has only audio waiting while a video frame may
+    /// still come to be written with it, and a preview while its next batch fills.
+    fn readiness(&mut self, key: SessionKey) -> Readiness {
+        let Some(entry) = self.sessions.get_mut(key) else { return Readiness::Held };
+        let Some(subscriber) = entry.reads else { return Readiness::Ready };
+        if let Some(Session::Preview(preview)) = &entry.session {
+            let hold = if !preview.takes_frames() {
+                Some(FULL_PREVIEW_HOLD)
+            } else if preview.has_begun() && !self.hub.is_ended(subscriber) {
+                Some(PREVIEW_HOLD)
+            } else {
+                None
+            };
+            return self.hold(key, hold, Readiness::Preview);
+        }
         let has_output = entry
             .session
             .as_mut()
@@ -85,17 +118,24 @@ impl Switchboard {
             .is_some_and(|output| !output.is_empty());
         let holds_only_audio =
             self.hub.holds_only_audio(subscriber) && !self.hub.is_ended(subscriber);
-        if has_output || !holds_only_audio {
-            entry.audio_held_until = None;
-            return false;
+        let hold = (!has_output && holds_only_audio).then_some(AUDIO_HOLD);
+        self.hold(key, hold, Readiness::Ready)
+    }
+
+    /// A preview's reader has not taken what it was given.
+    pub(super) fn hold_full_preview(&mut self, key: SessionKey) {
+        self.hold(key, Some(FULL_PREVIEW_HOLD), Readiness::Preview);
+    }
+
+    /// Held until `hold` has passed since it was first asked; then, and without one, `otherwise`.
+    fn hold(&mut self, key: SessionKey, hold: Option<Duration>, otherwise: Readiness) -> Readiness {
+        let Some(entry) = self.sessions.get_mut(key) else { return Readiness::Held };
+        let until = hold.map(|hold| *entry.held_until.get_or_insert(self.now + hold));
+        if until.is_some_and(|until| self.now < until) {
+            self.touch(key);
+            return Readiness::Held;
         }
-        let now = self.now;
-        let until = *entry.audio_held_until.get_or_insert(now + AUDIO_HOLD);
-        if now >= until {
-            entry.audio_held_until = None;
-            return false;
-        }
-        self.touch(key);
-        true
+        entry.held_until = None;
+        otherwise
     }
 }

@@ -53,6 +53,8 @@ struct Subscriber {
     delivery: Option<Arc<Delivery>>,
     /// Reports its end, if it is a player.
     player: Option<PlayGuard>,
+    /// What it gets and loses counts for the publish, and so does that it is there: not so for previews.
+    is_counted: bool,
 }
 
 /// The streams of one worker.
@@ -133,7 +135,7 @@ impl Hub {
             subscriber.offered += frame.data.len() as u64;
             subscriber.queue.push(&shared);
             let dropped = subscriber.queue.poll_dropped();
-            if dropped > 0 {
+            if dropped > 0 && subscriber.is_counted {
                 stream.record.add_dropped(dropped);
                 if let Some(delivery) = &subscriber.delivery {
                     delivery.add_dropped(dropped);
@@ -151,6 +153,28 @@ impl Hub {
         reader: SessionKey,
         form: AudioForm,
         after: Option<Timestamp>,
+    ) -> Option<SubscriberKey> {
+        let key = self.join(stream, reader, form, after, true)?;
+        self.streams.get(stream)?.record.add_subscribers(1);
+        Some(key)
+    }
+
+    /// A preview joins, as any reader, but is not counted as one: nobody is charged for it.
+    pub(super) fn subscribe_preview(
+        &mut self,
+        stream: StreamKey,
+        reader: SessionKey,
+    ) -> Option<SubscriberKey> {
+        self.join(stream, reader, AudioForm::Opus, None, false)
+    }
+
+    fn join(
+        &mut self,
+        stream: StreamKey,
+        reader: SessionKey,
+        form: AudioForm,
+        after: Option<Timestamp>,
+        is_counted: bool,
     ) -> Option<SubscriberKey> {
         let live = self.streams.get_mut(stream)?;
         let is_new = |frame: &Frame| {
@@ -174,10 +198,16 @@ impl Hub {
             offered: 0,
             delivery: None,
             player: None,
+            is_counted,
         });
         live.subscribers.push(key);
-        live.record.add_subscribers(1);
         Some(key)
+    }
+
+    /// Whether the stream has had video and audio.
+    pub(super) fn tracks_of(&self, key: SubscriberKey) -> Option<(bool, bool)> {
+        let stream = self.subscribers.get(key)?.stream;
+        Some(self.streams.get(stream)?.join.tracks())
     }
 
     /// The stream that a subscriber reads.
@@ -255,7 +285,9 @@ impl Hub {
         let Some(gone) = self.subscribers.remove(key) else { return };
         if let Some(stream) = self.streams.get_mut(gone.stream) {
             stream.subscribers.retain(|other| *other != key);
-            stream.record.add_subscribers(-1);
+            if gone.is_counted {
+                stream.record.add_subscribers(-1);
+            }
         }
     }
 
@@ -266,7 +298,9 @@ impl Hub {
         if let Some(delivery) = &subscriber.delivery {
             delivery.add_out(frame.payload_bytes());
         }
-        if let Some(stream) = self.streams.get(subscriber.stream) {
+        if subscriber.is_counted
+            && let Some(stream) = self.streams.get(subscriber.stream)
+        {
             stream.record.add_out(frame.payload_bytes());
         }
         Some(frame)
@@ -352,7 +386,9 @@ impl Hub {
         let closed = self.streams.remove(stream)?;
         for key in &closed.subscribers {
             if let Some(subscriber) = self.subscribers.remove(*key) {
-                closed.record.add_subscribers(-1);
+                if subscriber.is_counted {
+                    closed.record.add_subscribers(-1);
+                }
                 woken.readers.push(subscriber.reader);
             }
         }

@@ -92,6 +92,11 @@ impl JoinPoint {
             .map(|header| Frame { timestamp: Timestamp::ZERO, ..header.clone() })
     }
 
+    /// Whether there has been video, and audio.
+    pub(super) const fn tracks(&self) -> (bool, bool) {
+        (self.has_video || self.video.is_some(), self.has_audio)
+    }
+
     /// The video codec of a stream that has had no audio.
     pub(super) fn only_video(&self) -> Option<Codec> {
         self.video.as_ref().filter(|_| !self.has_audio).map(|header| header.codec)

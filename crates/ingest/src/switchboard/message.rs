@@ -12,6 +12,7 @@ use super::relay::Relay;
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::Denial;
 use crate::publish::play_guard::PlayGuard;
+use crate::publish::preview_pipe::{PreviewEnd, PreviewWriter};
 use crate::publish::record::StreamId;
 use crate::publish::registry::PublishGuard;
 use crate::publish::upstreams::{Upstream, UpstreamRecord};
@@ -61,6 +62,8 @@ pub(crate) enum Message {
     WantKeyframe(StreamId),
     /// A stream's transcoder has something to say.
     Transcoded(StreamId),
+    /// Someone looks at a stream that lives here.
+    OpenPreview { stream: StreamId, writer: PreviewWriter },
 }
 
 impl Message {
@@ -69,6 +72,7 @@ impl Message {
         match self {
             Self::Allow { mut guard, .. } => guard.set_reason(EndReason::Shutdown),
             Self::OpenWhip(mut opening) => opening.guard.set_reason(EndReason::Shutdown),
+            Self::OpenPreview { mut writer, .. } => writer.set_end(PreviewEnd::PublishEnded),
             Self::AllowPlay { .. }
             | Self::Deny { .. }
             | Self::Dial { .. }

@@ -48,6 +48,7 @@ impl Switchboard {
                 }
             }
             Message::Transcoded(stream) => self.publish_transcoded(stream),
+            Message::OpenPreview { stream, writer } => self.open_preview(stream, writer),
         }
     }
 
@@ -85,8 +86,8 @@ impl Switchboard {
 
     fn handle_session_timeout(&mut self, key: SessionKey) {
         let Some(entry) = self.sessions.get_mut(key) else { return };
-        if entry.audio_held_until.is_some_and(|until| self.now >= until) {
-            // The audio waited long enough and goes alone.
+        if entry.held_until.is_some_and(|until| self.now >= until) {
+            // It waited long enough.
             self.woken.readers.push(key);
         }
         let subscriber = entry.reads;

@@ -135,7 +135,7 @@ impl Switchboard {
     pub(super) fn stop_reading(&mut self, reader: SessionKey) {
         let Some(entry) = self.sessions.get_mut(reader) else { return };
         let Some(subscriber) = entry.reads.take() else { return };
-        entry.audio_held_until = None;
+        entry.held_until = None;
         let Some(stream) = self.hub.stream_of(subscriber) else { return };
         self.hub.unsubscribe(subscriber);
         self.note_form(stream);

@@ -3,6 +3,7 @@
 mod bounds;
 mod panics;
 mod plays;
+mod previews;
 mod strangers;
 mod upstreams;
 mod whip;

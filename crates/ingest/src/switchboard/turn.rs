@@ -19,7 +19,7 @@ impl Switchboard {
             pushes: None,
             reads: None,
             question: None,
-            audio_held_until: None,
+            held_until: None,
             least_rate: LeastRate::default(),
             is_touched: false,
             is_unsettled: false,

@@ -1,0 +1,64 @@
+//! Previews: a running publish as FLV, in buffers that JavaScript passes on as they are.
+
+use headgate_ingest::{PreviewRead, PreviewReader};
+use napi::bindgen_prelude::{Buffer, Function, Result};
+use napi::threadsafe_function::ThreadsafeFunctionCallMode;
+use napi_derive::napi;
+
+use crate::MediaCore;
+use crate::transfer::whole;
+
+/// One preview of one running publish.
+#[napi]
+pub struct MediaPreview(Option<PreviewReader>);
+
+/// What a read gave: bytes, or why there will be no more; neither when nothing is there yet.
+#[napi(object)]
+pub struct PreviewPart {
+    pub data: Option<Buffer>,
+    /// publish_ended, stalled, closed or internal_error.
+    pub ended: Option<String>,
+}
+
+#[napi]
+impl MediaPreview {
+    /// The next bytes. After neither bytes nor an end, `wake` is called once when there is something.
+    #[napi(catch_unwind)]
+    pub fn read(&self) -> PreviewPart {
+        let nothing = PreviewPart { data: None, ended: None };
+        match self.0.as_ref().map(PreviewReader::read) {
+            Some(PreviewRead::Batch(bytes)) => PreviewPart { data: Some(bytes.into()), ..nothing },
+            Some(PreviewRead::Waiting) => nothing,
+            Some(PreviewRead::Ended(end)) => {
+                PreviewPart { ended: Some(end.code().into()), ..nothing }
+            }
+            None => PreviewPart { ended: Some("closed".into()), ..nothing },
+        }
+    }
+
+    /// Nothing more is wanted of it.
+    #[napi(catch_unwind)]
+    pub fn close(&mut self) {
+        self.0 = None;
+    }
+}
+
+#[napi]
+impl MediaCore {
+    /// A running publish as FLV, from its cached keyframe on; null when it does not run.
+    #[napi(catch_unwind)]
+    pub fn open_preview(
+        &self,
+        client_id: f64,
+        wake: Function<'_, (), ()>,
+    ) -> Result<Option<MediaPreview>> {
+        let client_id = whole(client_id)?;
+        let Some(ingest) = &self.ingest else { return Ok(None) };
+        // Weak: a preview alone does not keep the process alive.
+        let wake = wake.build_threadsafe_function().weak::<true>().build()?;
+        let wake = Box::new(move || {
+            wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        });
+        Ok(ingest.open_preview(client_id, wake).map(|reader| MediaPreview(Some(reader))))
+    }
+}

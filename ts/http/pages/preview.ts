@@ -1,0 +1,62 @@
+// /live: a stream's running publish as HTTP-FLV, for the pages of its organisation.
+import type { Kysely } from "kysely";
+import { StoreFailed, UnknownRecord, UnknownStream } from "../../errors.ts";
+import type { Caller } from "../../organisation/callers.ts";
+import { findStream } from "../../organisation/streams.ts";
+import { PREVIEWS_LIMIT, type Previews } from "../../publish/preview/previews.ts";
+import type { Schema } from "../../store/schema.ts";
+import { newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
+import { credentialsOf } from "../request/request.ts";
+
+const CONTENT_TYPE = "video/x-flv";
+
+export function previewRoutes(
+  deps: RouteDeps & { readonly db: Kysely<Schema>; readonly previews: Pick<Previews, "open"> },
+): Routes["hono"] {
+  const { db, authorise, previews } = deps;
+  const routes = newRoutes(deps);
+
+  routes.guarded(
+    "GET /live/{file}",
+    {
+      tag: "Streams",
+      summary: "Preview of a live stream, as HTTP-FLV",
+      description:
+        `\`/live/<id of the stream>.flv\`. It begins at a keyframe, catches up, and goes on until the publish ends, the ` +
+        "caller may no longer see the stream, or the request is given up; a reader that is too slow loses frames. Audio " +
+        "and video are as the broadcaster sends them: Opus and video that is not H.264 as Enhanced RTMP writes them. 404 " +
+        "with code 9007 when the stream is not live. It counts neither as a player nor in `bytes_out`. At most " +
+        `${PREVIEWS_LIMIT} previews are served at once: 503 with code 9504 and Retry-After beyond.`,
+      answer: null,
+      answerType: CONTENT_TYPE,
+      errors: [404],
+    },
+    async (c, caller) => {
+      const id = /^(?<id>.+)\.flv$/.exec(c.req.param("file"))?.groups?.id;
+      if (id === undefined) throw new UnknownStream();
+      const { id: streamId } = await findStream(db, caller.organisation.id, id, caller.scopeTag);
+      const credentials = credentialsOf(c);
+      const mayGoOn = () => mayStillSee(streamId, caller, () => authorise(credentials, "view"));
+      const body = previews.open({ organisationId: caller.organisation.id, streamId, mayGoOn });
+      if (body === null) throw new UnknownRecord("session");
+      // Nobody would read it.
+      if (c.req.method === "HEAD") await body.cancel();
+      c.header("cache-control", "no-store");
+      c.header("x-content-type-options", "nosniff");
+      return c.body(body, 200, { "content-type": CONTENT_TYPE });
+    },
+  );
+
+  return routes.hono;
+
+  /** Whether the same caller, in the same role, would be served again. A store that fails for a moment decides nothing. */
+  async function mayStillSee(streamId: string, before: Caller, again: () => Promise<Caller>): Promise<boolean> {
+    try {
+      const now = await again();
+      await findStream(db, now.organisation.id, streamId, now.scopeTag);
+      return now.organisation.id === before.organisation.id && now.role === before.role;
+    } catch (error) {
+      return error instanceof StoreFailed;
+    }
+  }
+}

@@ -1,0 +1,90 @@
+// Previews: running publishes as FLV for the pages of their organisation, as many as the service has room for. The bytes
+// are the media core's and pass unread: nothing here knows what is in them.
+import type { Logger } from "pino";
+import { TooManyPreviews } from "../../errors.ts";
+import type { PreviewMedia } from "../../media/preview.ts";
+import type { Publishing } from "../lifecycle.ts";
+
+/** Previews at once, of all organisations: each costs the gateway's one thread some ten writes a second. */
+export const PREVIEWS_LIMIT = 20;
+/** How often it is asked whether who looks still may, ms. */
+const CHECK_MS = 5_000;
+
+export interface Previews {
+  /** The running publish of a stream as FLV; null when none runs. It ends with the publish, when it is cancelled, and
+   *  when `mayGoOn` has said no. Throws `TooManyPreviews`. */
+  open(wanted: {
+    readonly organisationId: string;
+    readonly streamId: string;
+    /** Never rejects. */
+    readonly mayGoOn: () => Promise<boolean>;
+  }): ReadableStream<Uint8Array> | null;
+  /** How many run. */
+  running(): number;
+  /** Ends all of them: a response that is still being sent would hold up the end of the service. */
+  stop(): void;
+}
+
+export function createPreviews(deps: {
+  readonly publishing: Pick<Publishing, "running">;
+  readonly media: () => PreviewMedia;
+  readonly log: Pick<Logger, "debug">;
+}): Previews {
+  const { publishing, media, log } = deps;
+  /** What ends each of them, with the reason. */
+  const running = new Set<(reason: string) => void>();
+
+  return {
+    open({ organisationId, streamId, mayGoOn }) {
+      const ofStream = publishing.running().filter(({ intent }) => intent.streamId === streamId);
+      // The newest: one that is being replaced may still be ending.
+      const publish = ofStream.filter(({ intent }) => intent.organisationId === organisationId).at(-1);
+      if (publish === undefined) return null;
+      if (running.size >= PREVIEWS_LIMIT) throw new TooManyPreviews();
+      return bodyOf(publish.clientId, mayGoOn);
+    },
+    running: () => running.size,
+    stop() {
+      for (const end of running) end("shutdown");
+    },
+  };
+
+  function bodyOf(clientId: number, mayGoOn: () => Promise<boolean>): ReadableStream<Uint8Array> | null {
+    let wake = (): void => {};
+    const source = media().openPreview(clientId, () => wake());
+    if (source === null) return null;
+    let body: ReadableStreamDefaultController<Uint8Array> | null = null;
+    const checking = setInterval(async () => {
+      if (!(await mayGoOn())) end("access_ended");
+    }, CHECK_MS);
+
+    function end(reason: string): void {
+      if (!running.delete(end)) return;
+      clearInterval(checking);
+      source?.close();
+      body?.close();
+      wake();
+      log.debug({ clientId, reason }, "preview ended");
+    }
+    running.add(end);
+    const start = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
+      body = controller;
+    };
+    /** Called when whoever reads takes more: what comes meanwhile waits, and is bounded, in the media core. */
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+      while (running.has(end)) {
+        const { data, ended } = source.read();
+        if (data !== undefined) return controller.enqueue(data);
+        if (ended !== undefined) return end(ended);
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    };
+    const cancel = (): void => {
+      body = null; // it is closed already
+      end("viewer_left");
+    };
+    return new ReadableStream({ start, pull, cancel }, { highWaterMark: 0 });
+  }
+}
