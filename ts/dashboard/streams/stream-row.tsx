@@ -1,16 +1,14 @@
 // One stream in the list: what it is, and while it is live how it does. Only the row's own numbers render it again.
 // biome-ignore-all lint/a11y/useSemanticElements: a table of which only some rows are there cannot lay itself out
 import type { Signal } from "@preact/signals";
-import { copied } from "../parts/copy-field.tsx";
 import { bitrateWords, counted, durationWords } from "../parts/time-words.ts";
-import { say, sayProblem } from "../parts/toasts.tsx";
 import { addressOf } from "../shell/addresses.ts";
 import { now } from "../shell/clock.ts";
-import { may } from "../shell/session.ts";
 import { TimeText } from "../shell/time-text.tsx";
-import { deleteStream, lockStream, type ShowStream, unlockStream } from "./actions.ts";
-import { addressesOf } from "./addresses.ts";
-import { MenuButton, type MenuItem } from "./menu.tsx";
+import type { ShowStream } from "./actions.ts";
+import { codecName } from "./codec-name.ts";
+import { MenuButton } from "./menu.tsx";
+import { actionsOf } from "./menu-items.ts";
 import { type LiveRow, nameOf, type Stream } from "./records.ts";
 import { StatePill } from "./state-pill.tsx";
 
@@ -90,12 +88,6 @@ function videoWords({ video, audio }: LiveRow): string {
   return `${codecName(video.codec)}${size}`;
 }
 
-/** "h264" as it is printed on boxes. */
-export function codecName(codec: string): string {
-  const names: Readonly<Record<string, string>> = { h264: "H.264", hevc: "HEVC", h265: "HEVC", aac: "AAC", mp3: "MP3" };
-  return names[codec] ?? (codec.length <= 4 ? codec.toUpperCase() : codec);
-}
-
 function Readers({ row: { players, upstreams } }: { readonly row: LiveRow }) {
   const pushes = upstreams.connected + upstreams.failing;
   return (
@@ -112,35 +104,4 @@ function Readers({ row: { players, upstreams } }: { readonly row: LiveRow }) {
       )}
     </>
   );
-}
-
-/** What the role may do with the stream. */
-export function actionsOf(stream: Stream, show: ShowStream, open: () => void): readonly MenuItem[] {
-  const { rtmp, rtmps, whip } = addressesOf(stream);
-  const copy = (what: string, text: string): MenuItem => ({
-    title: `Copy ${what}`,
-    icon: "copy",
-    run: () =>
-      void copied(text).then((isDone) =>
-        isDone
-          ? say(`${what} copied`)
-          : sayProblem("This browser lets no page copy. Open the stream to see its addresses."),
-      ),
-  });
-  const steers: readonly MenuItem[] = [
-    stream.state === "locked"
-      ? { title: "Unlock", icon: "lock", run: () => void unlockStream(stream, show) }
-      : stream.state === "live"
-        ? { title: "Stop and lock …", icon: "stop", isDanger: true, run: () => void lockStream(stream, show) }
-        : { title: "Lock", icon: "lock", run: () => void lockStream(stream, show) },
-    { title: "Delete …", icon: "trash", isDanger: true, run: () => void deleteStream(stream, show) },
-  ];
-  return [
-    { title: "Open", icon: "streams", run: open },
-    copy("stream name", nameOf(stream)),
-    copy("RTMP address", rtmp),
-    ...(rtmps === null ? [] : [copy("RTMPS address", rtmps)]),
-    copy("WHIP address", whip),
-    ...(may("control_stream") ? steers : []),
-  ];
 }
