@@ -26,6 +26,7 @@ const stores = [
   "token-{rotation,revocation,vectors}",
   "publish-{lifecycle,admission,sessions,stopped,history}",
   "stream-lists",
+  "events",
   "outbox-{turns,order}",
   "client-ids",
   "secret-box",

@@ -8,6 +8,7 @@ import { type Gateway, openGateway } from "./support/gateway.ts";
 const READONLY = [
   "GET /organisation",
   "GET /organisation/usage",
+  "GET /organisation/events",
   "GET /organisation/settings",
   "GET /organisation/webhook/deliveries",
   "GET /organisation/webhook/deliveries/{id}",
@@ -17,6 +18,7 @@ const READONLY = [
   "GET /stream/{id}/publish",
   "GET /session",
   "GET /session/{client_id}",
+  "GET /session/{client_id}/history",
   "GET /me",
   "PUT /me/password",
 ];

@@ -12,8 +12,8 @@ const CHECKS = "not_a_server_error,status_code_conformance,content_type_conforma
 /** Random requests per route, beside those at the edges of its schemas; the seed makes a failure come again. */
 const EXAMPLES = "5";
 const SEED = "1";
-/** Files of the page, and WHIP's offers and fragments: no JSON, and all have tests of their own. */
-const ELSEWHERE = "^/(docs|p/webrtc(/[{]session[}])?$)";
+/** Files of the page, WHIP's offers and fragments, and events, which do not end: no JSON, and all have tests of their own. */
+const ELSEWHERE = "^/(docs|organisation/events$|p/webrtc(/[{]session[}])?$)";
 const LIMIT_MS = 240_000;
 
 let python: string;

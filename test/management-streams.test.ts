@@ -173,6 +173,7 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
   const shown = await gateway.call("GET", "/session/41");
   expect(shown.body).toStrictEqual({
     ...record,
+    numbers: { bitrate_kbps: null, fps: null, gop_ms: null, loss_percent: null, rtt_ms: null, skew_ms: null },
     players: [{ address: "192.0.2.7", since: "1970-01-01T00:00:00.000Z", bytes_out: 20, dropped_frames: 1 }],
     diagnostics: { is_connected: true, dtls_role: "server", srtp: "AES-GCM", rtt_ms: 12, rejected: 0, problems: [] },
   });

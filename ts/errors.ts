@@ -1,5 +1,6 @@
 // What can go wrong, by stable code. What an HTTP caller is told of it is in http/error-answers.ts, and for WHIP in
 // http/whip/whip-problems.ts.
+import type { TooManyReaders } from "./errors/too-many-readers.ts";
 import type { Role } from "./store/schema.ts";
 
 /** Base of every error this service raises on purpose. `code` is stable and may be relied on. */
@@ -249,6 +250,7 @@ export type HttpError =
   | MethodNotAllowed
   | TooManyRequests
   | TooManyPreviews
+  | TooManyReaders
   | IdempotencyKeyReused
   | AnswerPending
   | StoreFailed

@@ -81,6 +81,8 @@ export async function serve(
     const http = await listen(app.fetch, { ...config.http, name: "http.port" }, { certificate, takesWebSockets: true });
     started.push(() => http.stop());
     started.push(async () => service.previews.stop());
+    // Before the port waits for its running requests: these end by themselves only with their readers.
+    started.push(async () => service.events.stop());
     if (tls !== null) {
       const unwatch = keepCertificate(tls, http.setCertificate, log);
       started.push(async () => unwatch());

@@ -4,6 +4,7 @@ import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Logger } from "pino";
 import { type AppDeps, createApp } from "./app.ts";
 import { type Config, readVersion } from "./config.ts";
+import { createEvents } from "./http/monitoring/events.ts";
 import type { Env } from "./http/openapi.ts";
 import type { Media } from "./media.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
@@ -16,6 +17,7 @@ import type { Resolve } from "./publish/addresses/resolver.ts";
 import { withAdmissionSteps } from "./publish/admission-steps.ts";
 import { createPublishing, type Publishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
+import { createMeasurements } from "./publish/monitoring/measurements.ts";
 import { createPreviews, type Previews } from "./publish/preview/previews.ts";
 import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
 import { createWhip } from "./publish/whip/whip-publishes.ts";
@@ -43,7 +45,8 @@ export interface ServiceDeps {
 }
 
 /** The parts that are needed from outside. */
-export interface Service extends Pick<AppDeps, "tokens" | "secrets" | "sessions" | "streamUpstreams"> {
+export interface Service
+  extends Pick<AppDeps, "tokens" | "secrets" | "sessions" | "streamUpstreams" | "events" | "measurements"> {
   /** What the application stands on. */
   readonly appDeps: AppDeps;
   readonly app: OpenAPIHono<Env>;
@@ -95,6 +98,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const sessions = createLiveSessions({ publishing, media, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
+  const measurements = createMeasurements({ publishing, media, clock });
+  const events = createEvents({ db, measurements, sessions, clock, log });
   const hosts = ownHosts(config);
   const whip = createWhip({
     media,
@@ -134,6 +139,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     sessions,
     ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),
     previews,
+    measurements,
+    events,
     version: readVersion(),
     whip,
   };
@@ -147,9 +154,13 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     customers,
     streamUpstreams,
     sessions,
+    measurements,
+    events,
     metrics,
     previews,
     async stop() {
+      events.stop();
+      measurements.stop();
       await publishing.stop();
       revocations.stop();
     },

@@ -15,7 +15,7 @@ export interface components {
     };
     ManagementError: {
       error: {
-        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was used for another request (idempotency_key_reused); 9410 The first request with this Idempotency-Key still runs (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 As many previews run as are served at once (too_many_previews) */
+        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was used for another request (idempotency_key_reused); 9410 The first request with this Idempotency-Key still runs (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 As many previews run as are served at once (too_many_previews) */
         code: number;
         message: string;
         /** What the code is about: required_parameter, parameter and type, reason, required_role */
@@ -224,16 +224,44 @@ export interface components {
       upstreams: components["schemas"]["SessionUpstream"][];
       /** Why the audio is not transcoded to AAC although a player or an upstream needs that; null when all is well */
       transcoder_error: (string | null);
+      numbers: components["schemas"]["SessionNumbers"];
       /** Who plays it, the oldest first; the first thousand of them */
       players: components["schemas"]["SessionPlayer"][];
       /** What the protocol tells of its transport; null when nothing */
       diagnostics?: unknown;
+    };
+    SessionNumbers: {
+      /** Audio and video from the broadcaster */
+      bitrate_kbps: (number | null);
+      /** Video frames per second */
+      fps: (number | null);
+      /** Between the two newest keyframes */
+      gop_ms: (number | null);
+      /** Packets of WHIP that were lost for good */
+      loss_percent: (number | null);
+      /** Round trip to the broadcaster */
+      rtt_ms: (number | null);
+      /** How far video and audio are apart; positive: the video is early */
+      skew_ms: (number | null);
     };
     SessionPlayer: {
       address: string;
       since: string;
       bytes_out: number;
       dropped_frames: number;
+    };
+    SessionHistory: {
+      step_ms: 5000;
+      /** When the first point was taken, Unix time in ms */
+      since: number;
+      points: {
+        bitrate_kbps: (number | null)[];
+        fps: (number | null)[];
+        gop_ms: (number | null)[];
+        loss_percent: (number | null)[];
+        rtt_ms: (number | null)[];
+        skew_ms: (number | null)[];
+      };
     };
     User: {
       id: string;
@@ -815,6 +843,25 @@ export interface paths {
       };
     };
   };
+  "/session/{client_id}/history": {
+    get: {
+      parameters: {
+        path: {
+          /** As GET /session gives it */
+          client_id: number;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["SessionHistory"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
   "/session/{client_id}/kick": {
     post: {
       parameters: {
@@ -929,6 +976,25 @@ export interface paths {
       };
       responses: {
         200: { content: { "video/x-flv": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/organisation/events": {
+    get: {
+      parameters: {
+        query?: {
+          /** Id of a stream: only what happens to it */
+          stream?: string;
+        };
+      };
+      responses: {
+        200: { content: { "text/event-stream": string } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };

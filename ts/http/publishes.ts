@@ -4,8 +4,8 @@ import { findStream } from "../organisation/streams.ts";
 import { listPublishes, type PastPublish } from "../publish/monitoring/publish-list.ts";
 import type { Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "./records/tracks.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
-import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "./request/tracks.ts";
 
 /** Of one page. */
 const QUANTITY = { standard: 50, most: 500 } as const;

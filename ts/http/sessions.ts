@@ -1,16 +1,17 @@
 // /session: publishes that run now, in this process: list, show, kick, upstreams for as long as they run.
 import type { Kysely } from "kysely";
 import { InvalidValue, OperatorsUpstream, UnknownRecord, UnknownUpstream } from "../errors.ts";
-import { UPSTREAM_SOURCES, UPSTREAM_STATES } from "../media/codes.ts";
-import type { PlayerStatus } from "../media.ts";
 import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import { BITRATE_LIMIT_KBPS } from "../organisation/settings.ts";
 import { streamsWithTag } from "../organisation/streams.ts";
 import { readUpstreamLabel, UPSTREAM_LABEL_LIMIT } from "../organisation/upstreams.ts";
 import type { LiveSession, LiveSessions } from "../publish/live-sessions.ts";
+import type { Measurements } from "../publish/monitoring/measurements.ts";
+import { STEP_MS } from "../publish/monitoring/number-history.ts";
 import type { Schema } from "../store/schema.ts";
-import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
+import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
+import { Numbers, Session, SessionWithDiagnostics, sessionRecord, sessionWithDiagnostics } from "./records/session.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
 import { requiredText, text, wholeNumber } from "./request/schema.ts";
 
@@ -23,70 +24,33 @@ const REASON = "Publish was ended by the operator";
 const BAD_BITRATE = `must be 0 to ${BITRATE_LIMIT_KBPS}`;
 const Page = cursorOf("session", z.tuple([z.int()]));
 
-const Upstream = z
+const { shape: numbers } = Numbers;
+const SessionHistory = z
   .object({
-    id: z.string().openapi({ description: "Of a stream's upstream the same as there" }),
-    label: z.string().nullable().openapi({ description: "As it was given; null for none" }),
-    url: z.string().openapi({ description: "Without credentials, stream key and arguments" }),
-    masked_key: z.string().openapi({ description: "The beginning of its stream key", example: "ab…" }),
-    source: z.enum(UPSTREAM_SOURCES),
-    state: z.enum(UPSTREAM_STATES),
-    since: Time,
-    last_error: z.string().nullable().openapi({ description: "Why it last stopped; null when it never did" }),
-    bytes_out: z.int(),
-    dropped_frames: z.int(),
-    reconnects: z.int(),
-    audio_error: z
-      .string()
-      .nullable()
-      .openapi({ description: "Why it gets no audio unless it takes Opus; null when all is well" }),
+    step_ms: z.literal(STEP_MS),
+    since: z
+      .int()
+      .openapi({ description: "When the first point was taken, Unix time in ms", example: 1_767_225_600_000 }),
+    points: z.object({
+      bitrate_kbps: z.array(numbers.bitrate_kbps),
+      fps: z.array(numbers.fps),
+      gop_ms: z.array(numbers.gop_ms),
+      loss_percent: z.array(numbers.loss_percent),
+      rtt_ms: z.array(numbers.rtt_ms),
+      skew_ms: z.array(numbers.skew_ms),
+    }),
   })
-  .openapi("SessionUpstream");
-const sessionShape = {
-  client_id: z.int().openapi({ description: "clientid of the webhook" }),
-  stream: z.uuid(),
-  streamname: z.string(),
-  protocol: z.enum(["rtmp", "whip"]),
-  address: z.string(),
-  accepted_at: Time,
-  timestamp_ms: z.number(),
-  bytes_in: z.int(),
-  bytes_out: z.int(),
-  dropped_frames: z.int(),
-  subscribers: z.int(),
-  max_bitrate_kbps: z
-    .int()
-    .openapi({ description: "What the sender was told to stay below; 0: no limit, or RTMP, which has no word for it" }),
-  tracks: z.object({
-    video: z.object({ codec: z.string(), width: z.int().nullable(), height: z.int().nullable() }).nullable(),
-    audio: z.object({ codec: z.string(), sample_rate: z.int().nullable(), channels: z.int().nullable() }).nullable(),
-  }),
-  upstreams: z.array(Upstream),
-  transcoder_error: z.string().nullable().openapi({
-    description:
-      "Why the audio is not transcoded to AAC although a player or an upstream needs that; null when all is well",
-  }),
-};
-const Player = z
-  .object({ address: z.string(), since: Time, bytes_out: z.int(), dropped_frames: z.int() })
-  .openapi("SessionPlayer");
-const Session = z.object(sessionShape).openapi("Session");
-const SessionWithDiagnostics = z
-  .object({
-    ...sessionShape,
-    players: z.array(Player).openapi({ description: "Who plays it, the oldest first; the first thousand of them" }),
-    diagnostics: z.unknown().openapi({ description: "What the protocol tells of its transport; null when nothing" }),
-  })
-  .openapi("SessionWithDiagnostics");
+  .openapi("SessionHistory");
 
 export function sessionRoutes(
   deps: RouteDeps & {
     readonly db: Kysely<Schema>;
     readonly clock: { now(): number };
     readonly sessions: LiveSessions;
+    readonly measurements: Pick<Measurements, "numbersOf" | "historyOf">;
   },
 ): Routes["hono"] {
-  const { db, clock, sessions } = deps;
+  const { db, clock, sessions, measurements } = deps;
   const routes = newRoutes(deps);
 
   routes.guarded(
@@ -115,8 +79,36 @@ export function sessionRoutes(
     { tag: "Sessions", summary: "One running publish", answer: SessionWithDiagnostics, errors: [404] },
     async (c, caller) => {
       const session = await find(caller, c.req.param("client_id"));
-      const diagnostics = inSnakeCase(session.diagnostics ?? null);
-      return c.json({ ...sessionRecord(session), players: sessions.players(session).map(playerRecord), diagnostics });
+      const numbers = measurements.numbersOf(session.clientId);
+      return c.json(sessionWithDiagnostics(session, sessions.players(session), numbers));
+    },
+  );
+
+  routes.guarded(
+    "GET /session/{client_id}/history",
+    {
+      tag: "Sessions",
+      summary: "The last hour of a running publish in numbers",
+      description:
+        "A point every five seconds; all lists are of the same length, and null stands where nothing is known.",
+      answer: SessionHistory,
+      errors: [404],
+    },
+    async (c, caller) => {
+      const session = await find(caller, c.req.param("client_id"));
+      const { since, points } = measurements.historyOf(session.clientId);
+      return c.json({
+        step_ms: STEP_MS,
+        since: since ?? clock.now(),
+        points: {
+          bitrate_kbps: points.bitrateKbps,
+          fps: points.fps,
+          gop_ms: points.gopMs,
+          loss_percent: points.lossPercent,
+          rtt_ms: points.rttMs,
+          skew_ms: points.skewMs,
+        },
+      });
     },
   );
 
@@ -244,57 +236,3 @@ export function sessionRoutes(
 }
 
 const detailOf = ({ clientId, name }: LiveSession) => ({ client_id: clientId, name });
-
-function sessionRecord(session: LiveSession): z.infer<typeof Session> {
-  const { video, audio } = session.tracks;
-  return {
-    client_id: session.clientId,
-    stream: session.streamId,
-    streamname: session.name,
-    protocol: session.protocol,
-    address: session.address,
-    accepted_at: new Date(session.acceptedAt).toISOString(),
-    timestamp_ms: session.timestampMs,
-    bytes_in: session.bytesIn,
-    bytes_out: session.bytesOut,
-    dropped_frames: session.droppedFrames,
-    subscribers: session.subscribers,
-    max_bitrate_kbps: session.maxBitrateKbps,
-    tracks: {
-      video: video && { codec: video.codec, width: video.width, height: video.height },
-      audio: audio && { codec: audio.codec, sample_rate: audio.sampleRate, channels: audio.channels },
-    },
-    upstreams: session.upstreams.map((upstream) => ({
-      id: upstream.id,
-      label: upstream.label,
-      url: upstream.url,
-      masked_key: upstream.maskedKey,
-      source: upstream.source,
-      state: upstream.state,
-      since: new Date(upstream.since).toISOString(),
-      last_error: upstream.lastError,
-      bytes_out: upstream.bytesOut,
-      dropped_frames: upstream.droppedFrames,
-      reconnects: upstream.reconnects,
-      audio_error: upstream.audioError,
-    })),
-    transcoder_error: session.transcoderError,
-  };
-}
-
-function playerRecord(player: PlayerStatus): z.infer<typeof Player> {
-  return {
-    address: player.address,
-    since: new Date(player.since).toISOString(),
-    bytes_out: player.bytesOut,
-    dropped_frames: player.droppedFrames,
-  };
-}
-
-/** The core's measurements as callers see them: members named like every other of this API. */
-function inSnakeCase(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(inSnakeCase);
-  if (typeof value !== "object" || value === null) return value;
-  const named = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return Object.fromEntries(Object.entries(value).map(([name, of]) => [named(name), inSnakeCase(of)]));
-}

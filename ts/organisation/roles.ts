@@ -48,6 +48,8 @@ export const ROUTES = {
   "GET /organisation/usage": "view",
   "GET /organisation/audit": "view_audit",
 
+  "GET /organisation/events": "view",
+
   "GET /organisation/user": "manage_users",
   "POST /organisation/user": "manage_users",
   "PUT /organisation/user/{id}": "manage_users",
@@ -72,6 +74,7 @@ export const ROUTES = {
 
   "GET /session": "view",
   "GET /session/{client_id}": "view",
+  "GET /session/{client_id}/history": "view",
   "POST /session/{client_id}/kick": "control_stream",
   "PUT /session/{client_id}/bitrate": "control_stream",
   "POST /session/{client_id}/upstream": "change_upstreams",

@@ -206,7 +206,8 @@ export function createLiveSessions(deps: {
     const identity = { clientId, organisationId, streamId, name, protocol, address, acceptedAt, maxBitrateKbps };
     const snapshot = media().snapshot(clientId);
     if (snapshot === null) return { ...identity, ...NOTHING_YET };
-    const { silentMs: _, receivedBytes: __, transcoderError: reason, ...counters } = snapshot;
+    const { timestampMs, bytesIn, bytesOut, droppedFrames, subscribers, tracks, transcoderError: reason } = snapshot;
+    const counters = { timestampMs, bytesIn, bytesOut, droppedFrames, subscribers, tracks };
     const transcoderError = reason === null ? null : withoutAac(reason);
     const audioError = reason === null ? null : upstreamWithoutAac(reason);
     const upstreams = snapshot.upstreams.map((of) => ({ ...of, ...namesOf(publish, of), audioError }));

@@ -1,0 +1,97 @@
+// Event streams over real connections: what is kept for a client that does not read, and how they end.
+import { once } from "node:events";
+import type { Server } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { createAdaptorServer } from "@hono/node-server";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { listen } from "../ts/listen.ts";
+import { addApiKey } from "../ts/organisation/api-keys.ts";
+import { openStage, STREAM, type Stage, until } from "./support/publishing.ts";
+
+/** More than an event, far less than what was told meanwhile, bytes. */
+const KEPT_LIMIT_BYTES = 2_500_000;
+const EVENT_BYTES = 1_000_000;
+
+let stage: Stage;
+let key: string;
+let client: Socket | null = null;
+
+beforeEach(async () => {
+  stage = await openStage({ webhook: null, ca: null });
+  key = (await addApiKey(stage.db, { organisationId: "org1", role: "readonly", now: stage.clock.ms })).key;
+});
+
+afterEach(async () => {
+  client?.destroy();
+  await stage.close();
+});
+
+/** Asks for events and gives everything that came. */
+function read(port: number): { text(): string; readonly socket: Socket } {
+  let text = "";
+  const socket = connect(port, "127.0.0.1");
+  socket.on("data", (data) => {
+    text = (text + data.toString("latin1")).slice(-4 * EVENT_BYTES);
+  });
+  socket.write(`GET /organisation/events HTTP/1.1\r\nhost: gateway.example\r\nx-service-apikey: ${key}\r\n\r\n`);
+  client = socket;
+  return { text: () => text, socket };
+}
+
+/** One look at which an event of a megabyte is told. */
+async function tellMuch(clientId: number, mark: number): Promise<void> {
+  const video = { codec: `${"x".repeat(EVENT_BYTES)} ${mark}.`, width: null, height: null };
+  stage.media.measure(clientId, { tracks: { video, audio: null } });
+  stage.clock.ms += 1_000;
+  await stage.service.events.look();
+  // What was told goes to the socket in the next turns.
+  for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+test("one event at most is kept for a client that stops reading, which then gets the whole as it is by then", async () => {
+  const sockets: Socket[] = [];
+  const server = createAdaptorServer({ fetch: stage.service.app.fetch }) as Server;
+  server.on("connection", (socket) => sockets.push(socket));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const clientId = await stage.allowed(STREAM);
+  const { text, socket } = read((server.address() as AddressInfo).port);
+  await until(() => text().includes("event: sessions"));
+  socket.pause();
+  const kept = () => Math.max(...sockets.map(({ writableLength }) => writableLength));
+  let mark = 0;
+  while (kept() === 0 && mark < 40) await tellMuch(clientId, mark++);
+  expect(kept()).toBeGreaterThan(0);
+  for (const last = mark + 20; mark < last; ) await tellMuch(clientId, mark++);
+  expect(kept()).toBeLessThan(KEPT_LIMIT_BYTES);
+  socket.resume();
+  await until(() => text().includes(` ${mark - 1}.`));
+  expect(text().slice(text().lastIndexOf("event: "))).toMatch(/^event: sessions\n/);
+  socket.destroy();
+  server.closeAllConnections();
+  server.close();
+});
+
+test("a client that leaves leaves nothing behind", async () => {
+  const port = await listen(stage.service.app.fetch, { host: "127.0.0.1", port: 0, name: "http.port" });
+  const { text, socket } = read(port.port);
+  await until(() => text().includes("event: sessions"));
+  expect(stage.service.events.readers()).toBe(1);
+  socket.destroy();
+  await until(() => stage.service.events.readers() === 0);
+  await port.stop();
+});
+
+test("the end of a stream is the end of its connection, and a port that stops waits for none", async () => {
+  const port = await listen(stage.service.app.fetch, { host: "127.0.0.1", port: 0, name: "http.port" });
+  const { text, socket } = read(port.port);
+  await until(() => text().includes("event: sessions"));
+  expect(text()).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  expect(text().toLowerCase()).toContain("connection: close");
+  const closed = once(socket, "close");
+  stage.service.events.stop();
+  await closed;
+  // The chunk that ends a whole response: nothing was cut off.
+  expect(text()).toMatch(/0\r\n\r\n$/);
+  await port.stop();
+});

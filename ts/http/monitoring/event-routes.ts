@@ -1,0 +1,82 @@
+// /organisation/events: what happens now, as server-sent events: one stream of them for each page.
+import type { Context } from "hono";
+import type { Kysely } from "kysely";
+import { StoreFailed } from "../../errors.ts";
+import type { Caller } from "../../organisation/callers.ts";
+import { findStream } from "../../organisation/streams.ts";
+import type { Schema } from "../../store/schema.ts";
+import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
+import { credentialsOf, outgoingOf } from "../request/request.ts";
+import { text } from "../request/schema.ts";
+import { type Events, READERS_LIMIT, READERS_OF_ORGANISATION_LIMIT } from "./events.ts";
+
+const HEADERS = {
+  "content-type": "text/event-stream; charset=utf-8",
+  // Neither kept nor changed on the way: a proxy that compresses would hold events back.
+  "cache-control": "no-store, no-transform",
+  "x-accel-buffering": "no",
+  // Nothing else comes over the connection of a stream that has ended.
+  connection: "close",
+} as const;
+
+const DESCRIPTION = `Server-sent events, JSON in each; for the session of a person, or a key. It ends within ten seconds of the
+login, and when the role changes. A reader that is slow misses events and is told the whole once more.
+
+Without \`stream\`: \`sessions\` first, \`{at, counts: {created, live, ended, locked}, sessions: [LiveSession]}\`; then at most
+once a second \`changes\`, \`{at, counts?, changed, gone, streams}\`: of each changed session its client_id and the members that
+changed (all of a new one), the client_ids of those that are gone, and \`{id, state}\` of streams that changed.
+
+With \`stream\`: \`stream\` first and whenever its state changes, \`{at, state, session}\` with the running publish as GET
+/session/{client_id} tells it, or null; each second \`numbers\`, \`{at, client_id, numbers, bytes_in, bytes_out, players, upstreams?}\`,
+with the upstreams when something but their bytes has changed; and \`ended\`, \`{at, client_id, reason}\`.
+
+At most ${READERS_OF_ORGANISATION_LIMIT} are open for an organisation and ${READERS_LIMIT} in all: then 503 with code 9440 and Retry-After.`;
+
+export function eventRoutes(
+  deps: RouteDeps & { readonly db: Kysely<Schema>; readonly events: Pick<Events, "open"> },
+): Routes["hono"] {
+  const { db, authorise, events } = deps;
+  const routes = newRoutes(deps);
+  routes.guarded(
+    "GET /organisation/events",
+    {
+      tag: "Sessions",
+      summary: "What runs, as it changes",
+      description: DESCRIPTION,
+      query: z.object({
+        stream: text().optional().openapi({ description: "Id of a stream: only what happens to it" }),
+      }),
+      answer: null,
+      answerType: "text/event-stream",
+      errors: [404],
+    },
+    async (c, caller, { query: { stream: id } }) => {
+      const { organisation, scopeTag } = caller;
+      const find = async () => (id === undefined ? null : await findStream(db, organisation.id, id, scopeTag));
+      const stream = await find();
+      // The answer to HEAD has no body that anybody would read.
+      if (c.req.method === "HEAD") return c.body(null, 200, HEADERS);
+      const body = events.open({
+        organisationId: organisation.id,
+        scopeTag,
+        stream: stream && { id: stream.id, state: stream.state },
+        holds: () => holds(c, caller, find),
+        cut: () => outgoingOf(c)?.destroy(),
+      });
+      return c.body(body, 200, HEADERS);
+    },
+  );
+  return routes.hono;
+
+  /** Whether the request would be answered still, and alike. */
+  async function holds(c: Context, before: Caller, find: () => Promise<unknown>): Promise<boolean> {
+    try {
+      const now = await authorise(credentialsOf(c), "view");
+      await find();
+      return now.role === before.role && now.scopeTag === before.scopeTag && now.who.id === before.who.id;
+    } catch (error) {
+      // Who reads is no worse off than who asks again while the store does not answer.
+      return error instanceof StoreFailed;
+    }
+  }
+}

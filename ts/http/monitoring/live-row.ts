@@ -1,0 +1,71 @@
+// A running publish as a row of a list, and what of it has changed.
+import { CONDITIONS, conditionOf, upstreamCounts } from "../../publish/monitoring/condition.ts";
+import type { Measured } from "../../publish/monitoring/measurements.ts";
+import { z } from "../openapi.ts";
+import { Numbers } from "../records/session.ts";
+import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "../records/tracks.ts";
+
+const { bitrate_kbps, fps, loss_percent, rtt_ms } = Numbers.shape;
+
+export const LiveRow = z
+  .object({
+    client_id: z.int(),
+    stream: z.uuid(),
+    streamname: z.string(),
+    protocol: z.enum(["rtmp", "whip"]),
+    accepted_at: z.iso.datetime(),
+    bitrate_kbps,
+    fps,
+    video: VideoTrack.nullable(),
+    audio: AudioTrack.nullable(),
+    players: z.int(),
+    upstreams: z.object({ connected: z.int(), failing: z.int() }),
+    loss_percent,
+    rtt_ms,
+    condition: z.enum(CONDITIONS).openapi({ description: "attention: somebody should look; bad: it is broken" }),
+  })
+  .openapi("LiveSession");
+export type LiveRow = z.infer<typeof LiveRow>;
+export type RowChange = Pick<LiveRow, "client_id"> & Partial<LiveRow>;
+
+const NO_UPSTREAMS = { connected: 0, failing: 0 };
+
+export function liveRow({ publish, snapshot, numbers }: Measured): LiveRow {
+  const { clientId, intent, protocol, acceptedAt } = publish;
+  return {
+    client_id: clientId,
+    stream: intent.streamId,
+    streamname: intent.name,
+    protocol,
+    accepted_at: new Date(acceptedAt).toISOString(),
+    bitrate_kbps: numbers.bitrateKbps,
+    fps: numbers.fps,
+    video: videoRecord(snapshot?.tracks.video ?? null),
+    audio: audioRecord(snapshot?.tracks.audio ?? null),
+    players: playersOf({ snapshot }),
+    upstreams: snapshot === null ? NO_UPSTREAMS : upstreamCounts(snapshot),
+    loss_percent: numbers.lossPercent,
+    rtt_ms: numbers.rttMs,
+    condition: snapshot === null ? "good" : conditionOf(snapshot, numbers),
+  };
+}
+
+/** How many play it: an upstream that takes a publish reads it as a player does. */
+export function playersOf({ snapshot }: Pick<Measured, "snapshot">): number {
+  if (snapshot === null) return 0;
+  return Math.max(0, snapshot.subscribers - upstreamCounts(snapshot).connected);
+}
+
+/** The members that differ, with the client id; null when none does. */
+export function changeOf(before: LiveRow, now: LiveRow): RowChange | null {
+  const changed = Object.entries(now).filter(([name, value]) => !isSame(before[name as keyof LiveRow], value));
+  return changed.length === 0 ? null : { client_id: now.client_id, ...Object.fromEntries(changed) };
+}
+
+/** Of values that are plain, or objects of plain ones. */
+function isSame(before: unknown, now: unknown): boolean {
+  if (before === now) return true;
+  if (typeof before !== "object" || typeof now !== "object" || before === null || now === null) return false;
+  const members = before as Readonly<Record<string, unknown>>;
+  return Object.entries(now).every(([name, value]) => members[name] === value);
+}

@@ -1,0 +1,70 @@
+// Which streams of an organisation have changed, asked of the store at each look: other processes change them too.
+import type { Kysely } from "kysely";
+import { hasTag } from "../../organisation/streams.ts";
+import type { Schema, StreamState } from "../../store/schema.ts";
+
+/** A change is written some time after the moment it is stamped with: looks overlap by this, ms. */
+const OVERLAP_MS = 5_000;
+/** Changed streams of one look; more are told by the next ones. */
+const LOOK_LIMIT = 1_000;
+export const COUNTED_STATES = ["created", "live", "ended", "locked"] as const satisfies readonly StreamState[];
+
+export interface ChangedStream {
+  readonly id: string;
+  readonly state: StreamState;
+}
+
+export type StreamCounts = Readonly<Record<(typeof COUNTED_STATES)[number], number>>;
+
+/** Looks from `since` on, epoch ms. */
+export class StreamChanges {
+  readonly #db: Kysely<Schema>;
+  readonly #organisationId: string;
+  #since: number;
+  /** What the looks that overlap have told: stream id → when it was stamped, and the state. */
+  readonly #told = new Map<string, { readonly at: number; readonly state: StreamState }>();
+
+  constructor(db: Kysely<Schema>, organisationId: string, since: number) {
+    this.#db = db;
+    this.#organisationId = organisationId;
+    this.#since = since;
+  }
+
+  /** Those that changed since the last look; also ones of which only the tags did. */
+  async look(now: number): Promise<readonly ChangedStream[]> {
+    const rows = await this.#db
+      .selectFrom("stream")
+      .select(["id", "state", "updated_at"])
+      .where("organisation_id", "=", this.#organisationId)
+      .where("updated_at", ">=", this.#since - OVERLAP_MS)
+      .orderBy("updated_at")
+      .limit(LOOK_LIMIT)
+      .execute();
+    const last = rows.at(-1);
+    // A clock that was set back does not stop the looks.
+    this.#since = rows.length === LOOK_LIMIT && last !== undefined ? Number(last.updated_at) + OVERLAP_MS : now;
+    const changed = rows.filter(({ id, state, updated_at }) => {
+      const told = this.#told.get(id);
+      return told === undefined || told.at !== Number(updated_at) || told.state !== state;
+    });
+    for (const [id, { at }] of this.#told) if (at < this.#since - OVERLAP_MS) this.#told.delete(id);
+    for (const { id, state, updated_at } of changed) this.#told.set(id, { at: Number(updated_at), state });
+    return changed.map(({ id, state }) => ({ id, state }));
+  }
+}
+
+/** How many streams are in each state; `tag`: only those with it. */
+export async function countStreams(
+  db: Kysely<Schema>,
+  organisationId: string,
+  tag: string | null,
+): Promise<StreamCounts> {
+  let query = db.selectFrom("stream").where("organisation_id", "=", organisationId);
+  if (tag !== null) query = query.where(hasTag(tag));
+  const rows = await query
+    .select((eb) => ["state", eb.fn.countAll<number>().as("streams")])
+    .groupBy("state")
+    .execute();
+  const of = (state: StreamState) => Number(rows.find((row) => row.state === state)?.streams ?? 0);
+  return { created: of("created"), live: of("live"), ended: of("ended"), locked: of("locked") };
+}

@@ -1,0 +1,107 @@
+// One stream as events: its state, the publish that runs with its numbers each second, and how it ended.
+import type { Kysely } from "kysely";
+import type { LiveSessions, LiveUpstream } from "../../publish/live-sessions.ts";
+import type { Measured, Measurements } from "../../publish/monitoring/measurements.ts";
+import { endReasonOf } from "../../publish/monitoring/publish-list.ts";
+import type { Schema, StreamState } from "../../store/schema.ts";
+import { numbersRecord, sessionWithDiagnostics, upstreamRecord } from "../records/session.ts";
+import { Channel, eventText } from "./channel.ts";
+import { playersOf } from "./live-row.ts";
+import type { ChangedStream } from "./stream-changes.ts";
+
+/** Looks until the reason of an end is told as unknown: it is written a moment after the end. */
+const REASON_LOOKS = 5;
+
+export interface StreamPageDeps {
+  readonly db: Kysely<Schema>;
+  readonly measurements: Pick<Measurements, "ofStream" | "numbersOf">;
+  readonly sessions: Pick<LiveSessions, "show" | "players">;
+}
+
+export class StreamPage {
+  readonly channel: Channel;
+  readonly #deps: StreamPageDeps;
+  readonly #stream: { readonly organisationId: string; readonly id: string };
+  #at: number;
+  #state: StreamState;
+  /** Of the publish that readers know of; null for none. */
+  #clientId: number | null;
+  /** Its upstreams at the last look, without what they count. */
+  #upstreams = "";
+  #looks = 0;
+
+  constructor(
+    deps: StreamPageDeps,
+    stream: { readonly organisationId: string; readonly id: string; readonly state: StreamState },
+    at: number,
+  ) {
+    this.#deps = deps;
+    this.#stream = stream;
+    this.#state = stream.state;
+    this.#at = at;
+    this.#clientId = this.#measured()?.publish.clientId ?? null;
+    this.channel = new Channel(() => this.#whole());
+  }
+
+  /** Tells what is new. `changed`: the organisation's streams that changed since the last call. */
+  async tell(at: number, changed: readonly ChangedStream[]): Promise<void> {
+    this.#at = at;
+    const state = changed.find(({ id }) => id === this.#stream.id)?.state ?? this.#state;
+    const measured = this.#measured();
+    const clientId = measured?.publish.clientId ?? null;
+    let ended = "";
+    if (this.#clientId !== null && clientId !== this.#clientId) {
+      const reason = await endReasonOf(this.#deps.db, this.#clientId);
+      this.#looks += 1;
+      if (reason === null && this.#looks < REASON_LOOKS) {
+        this.#state = state;
+        return;
+      }
+      ended = eventText("ended", { at, client_id: this.#clientId, reason });
+    }
+    this.#looks = 0;
+    const isNew = state !== this.#state || clientId !== this.#clientId;
+    this.#state = state;
+    this.#clientId = clientId;
+    const numbers = measured && this.#numbers(measured);
+    if (isNew || ended !== "") this.channel.tell(ended + this.#whole());
+    else if (numbers !== null) this.channel.tell(numbers);
+    else this.channel.tellLate();
+    if (state === "deleted") this.channel.end();
+  }
+
+  #measured(): Measured | null {
+    return this.#deps.measurements.ofStream(this.#stream.organisationId, this.#stream.id);
+  }
+
+  #whole(): string {
+    const { sessions, measurements } = this.#deps;
+    const session = this.#clientId === null ? undefined : sessions.show(this.#stream.organisationId, this.#clientId);
+    const record =
+      session === undefined
+        ? null
+        : sessionWithDiagnostics(session, sessions.players(session), measurements.numbersOf(session.clientId));
+    return eventText("stream", { at: this.#at, state: this.#state, session: record });
+  }
+
+  #numbers(measured: Measured): string {
+    const { clientId } = measured.publish;
+    const upstreams = this.#deps.sessions.show(this.#stream.organisationId, clientId)?.upstreams ?? [];
+    const now = upstreamsText(upstreams);
+    const isTold = now === this.#upstreams;
+    this.#upstreams = now;
+    return eventText("numbers", {
+      at: this.#at,
+      client_id: clientId,
+      numbers: numbersRecord(measured.numbers),
+      bytes_in: measured.snapshot?.bytesIn ?? 0,
+      bytes_out: measured.snapshot?.bytesOut ?? 0,
+      players: playersOf(measured),
+      ...(isTold ? {} : { upstreams: upstreams.map(upstreamRecord) }),
+    });
+  }
+}
+
+function upstreamsText(upstreams: readonly LiveUpstream[]): string {
+  return JSON.stringify(upstreams.map(({ bytesOut: _, ...upstream }) => upstream));
+}

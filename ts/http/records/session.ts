@@ -1,0 +1,159 @@
+// A running publish as callers see it: the record of GET /session, and the longer one of GET /session/{client_id}.
+import { UPSTREAM_SOURCES, UPSTREAM_STATES } from "../../media/codes.ts";
+import type { PlayerStatus } from "../../media.ts";
+import type { LiveSession, LiveUpstream } from "../../publish/live-sessions.ts";
+import type { Numbers as Measured } from "../../publish/monitoring/numbers.ts";
+import { Time, z } from "../openapi.ts";
+import { AudioTrack, audioRecord, VideoTrack, videoRecord } from "./tracks.ts";
+
+const Upstream = z
+  .object({
+    id: z.string().openapi({ description: "Of a stream's upstream the same as there" }),
+    label: z.string().nullable().openapi({ description: "As it was given; null for none" }),
+    url: z.string().openapi({ description: "Without credentials, stream key and arguments" }),
+    masked_key: z.string().openapi({ description: "The beginning of its stream key", example: "ab…" }),
+    source: z.enum(UPSTREAM_SOURCES),
+    state: z.enum(UPSTREAM_STATES),
+    since: Time,
+    last_error: z.string().nullable().openapi({ description: "Why it last stopped; null when it never did" }),
+    bytes_out: z.int(),
+    dropped_frames: z.int(),
+    reconnects: z.int(),
+    audio_error: z
+      .string()
+      .nullable()
+      .openapi({ description: "Why it gets no audio unless it takes Opus; null when all is well" }),
+  })
+  .openapi("SessionUpstream");
+const sessionShape = {
+  client_id: z.int().openapi({ description: "clientid of the webhook" }),
+  stream: z.uuid(),
+  streamname: z.string(),
+  protocol: z.enum(["rtmp", "whip"]),
+  address: z.string(),
+  accepted_at: Time,
+  timestamp_ms: z.number(),
+  bytes_in: z.int(),
+  bytes_out: z.int(),
+  dropped_frames: z.int(),
+  subscribers: z.int(),
+  max_bitrate_kbps: z
+    .int()
+    .openapi({ description: "What the sender was told to stay below; 0: no limit, or RTMP, which has no word for it" }),
+  tracks: z.object({
+    video: VideoTrack.nullable(),
+    audio: AudioTrack.nullable(),
+  }),
+  upstreams: z.array(Upstream),
+  transcoder_error: z.string().nullable().openapi({
+    description:
+      "Why the audio is not transcoded to AAC although a player or an upstream needs that; null when all is well",
+  }),
+};
+const Player = z
+  .object({ address: z.string(), since: Time, bytes_out: z.int(), dropped_frames: z.int() })
+  .openapi("SessionPlayer");
+export const Session = z.object(sessionShape).openapi("Session");
+/** What a publish measures now. */
+export const Numbers = z
+  .object({
+    bitrate_kbps: z.int().nullable().openapi({ description: "Audio and video from the broadcaster" }),
+    fps: z.number().nullable().openapi({ description: "Video frames per second" }),
+    gop_ms: z.int().nullable().openapi({ description: "Between the two newest keyframes" }),
+    loss_percent: z.number().nullable().openapi({ description: "Packets of WHIP that were lost for good" }),
+    rtt_ms: z.int().nullable().openapi({ description: "Round trip to the broadcaster" }),
+    skew_ms: z
+      .int()
+      .nullable()
+      .openapi({ description: "How far video and audio are apart; positive: the video is early" }),
+  })
+  .openapi("SessionNumbers", { description: "null where it is not known" });
+export const SessionWithDiagnostics = z
+  .object({
+    ...sessionShape,
+    numbers: Numbers,
+    players: z.array(Player).openapi({ description: "Who plays it, the oldest first; the first thousand of them" }),
+    diagnostics: z.unknown().openapi({ description: "What the protocol tells of its transport; null when nothing" }),
+  })
+  .openapi("SessionWithDiagnostics");
+
+export function sessionRecord(session: LiveSession): z.infer<typeof Session> {
+  return {
+    client_id: session.clientId,
+    stream: session.streamId,
+    streamname: session.name,
+    protocol: session.protocol,
+    address: session.address,
+    accepted_at: new Date(session.acceptedAt).toISOString(),
+    timestamp_ms: session.timestampMs,
+    bytes_in: session.bytesIn,
+    bytes_out: session.bytesOut,
+    dropped_frames: session.droppedFrames,
+    subscribers: session.subscribers,
+    max_bitrate_kbps: session.maxBitrateKbps,
+    tracks: {
+      video: videoRecord(session.tracks.video),
+      audio: audioRecord(session.tracks.audio),
+    },
+    upstreams: session.upstreams.map(upstreamRecord),
+    transcoder_error: session.transcoderError,
+  };
+}
+
+export function upstreamRecord(upstream: LiveUpstream): z.infer<typeof Upstream> {
+  return {
+    id: upstream.id,
+    label: upstream.label,
+    url: upstream.url,
+    masked_key: upstream.maskedKey,
+    source: upstream.source,
+    state: upstream.state,
+    since: new Date(upstream.since).toISOString(),
+    last_error: upstream.lastError,
+    bytes_out: upstream.bytesOut,
+    dropped_frames: upstream.droppedFrames,
+    reconnects: upstream.reconnects,
+    audio_error: upstream.audioError,
+  };
+}
+
+export function numbersRecord(numbers: Measured): z.infer<typeof Numbers> {
+  return {
+    bitrate_kbps: numbers.bitrateKbps,
+    fps: numbers.fps,
+    gop_ms: numbers.gopMs,
+    loss_percent: numbers.lossPercent,
+    rtt_ms: numbers.rttMs,
+    skew_ms: numbers.skewMs,
+  };
+}
+
+export function sessionWithDiagnostics(
+  session: LiveSession,
+  players: readonly PlayerStatus[],
+  numbers: Measured,
+): z.infer<typeof SessionWithDiagnostics> {
+  return {
+    ...sessionRecord(session),
+    numbers: numbersRecord(numbers),
+    players: players.map(playerRecord),
+    diagnostics: inSnakeCase(session.diagnostics ?? null),
+  };
+}
+
+function playerRecord(player: PlayerStatus): z.infer<typeof Player> {
+  return {
+    address: player.address,
+    since: new Date(player.since).toISOString(),
+    bytes_out: player.bytesOut,
+    dropped_frames: player.droppedFrames,
+  };
+}
+
+/** The core's measurements as callers see them: members named like every other of this API. */
+function inSnakeCase(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inSnakeCase);
+  if (typeof value !== "object" || value === null) return value;
+  const named = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(value).map(([name, of]) => [named(name), inSnakeCase(of)]));
+}

@@ -1,0 +1,119 @@
+// What running publishes measure: a point of each every five seconds for its history, and its numbers whenever somebody
+// looks. Nothing here is written to the store.
+import type { Media, PublishSnapshot } from "../../media.ts";
+import type { Publishing, RunningPublish } from "../lifecycle.ts";
+import { type History, NumberHistory, STEP_MS } from "./number-history.ts";
+import { type Numbers, numbersOf, type Reading, readingOf, UNKNOWN } from "./numbers.ts";
+
+/** Readings that are closer together are one: rates over less say nothing, ms. */
+const SHORTEST_MS = 500;
+
+/** One publish at one moment; `snapshot` is null while the media core does not know it yet, or no more. */
+export interface Measured {
+  readonly publish: RunningPublish;
+  readonly snapshot: PublishSnapshot | null;
+  readonly numbers: Numbers;
+}
+
+export interface Measurements {
+  /** Every running publish of an organisation, measured now. */
+  ofOrganisation(organisationId: string): readonly Measured[];
+  /** The newest running publish of a stream; null when none runs. */
+  ofStream(organisationId: string, streamId: string): Measured | null;
+  /** Unknown ones where no such publish runs. */
+  numbersOf(clientId: number): Numbers;
+  /** Empty where no such publish runs. */
+  historyOf(clientId: number): History;
+  /** Adds a point to the history of each running publish; a timer calls it. */
+  addPoints(): void;
+  stop(): void;
+}
+
+/** What is remembered of a running publish. */
+interface Memory {
+  readonly history: NumberHistory;
+  /** At the last point of the history. */
+  point: Reading | null;
+  /** At the last look, and what was seen. */
+  look: (Reading & Pick<Measured, "snapshot" | "numbers">) | null;
+}
+
+export function createMeasurements(deps: {
+  readonly publishing: Pick<Publishing, "running">;
+  readonly media: () => Pick<Media, "snapshot">;
+  /** Epoch ms. */
+  readonly clock: { now(): number };
+}): Measurements {
+  const { publishing, media, clock } = deps;
+  const memories = new Map<number, Memory>();
+  let timer = setTimeout(tick, untilNext()).unref();
+
+  return {
+    ofOrganisation: (organisationId) =>
+      publishing
+        .running()
+        .filter(({ intent }) => intent.organisationId === organisationId)
+        .map(measure),
+    ofStream(organisationId, streamId) {
+      const isMeant = ({ intent }: RunningPublish) =>
+        intent.organisationId === organisationId && intent.streamId === streamId;
+      // One that is being replaced may still be ending.
+      const publish = publishing.running().filter(isMeant).at(-1);
+      return publish === undefined ? null : measure(publish);
+    },
+    numbersOf(clientId) {
+      const publish = publishing.running().find((of) => of.clientId === clientId);
+      return publish === undefined ? UNKNOWN : measure(publish).numbers;
+    },
+    historyOf: (clientId) => (memories.get(clientId)?.history ?? new NumberHistory()).read(),
+    addPoints,
+    stop: () => clearTimeout(timer),
+  };
+
+  function tick(): void {
+    timer = setTimeout(tick, untilNext()).unref();
+    addPoints();
+  }
+
+  /** Points lie on multiples of the step: intervals alone would drift off them. */
+  function untilNext(): number {
+    return STEP_MS - (clock.now() % STEP_MS);
+  }
+
+  function addPoints(): void {
+    const now = clock.now();
+    const running = publishing.running();
+    for (const { clientId } of running) {
+      const snapshot = media().snapshot(clientId);
+      if (snapshot === null) continue;
+      const memory = memoryOf(clientId);
+      memory.history.add(now, numbersOf(snapshot, now, memory.point));
+      memory.point = readingOf(snapshot, now);
+    }
+    const known = new Set(running.map(({ clientId }) => clientId));
+    for (const clientId of memories.keys()) if (!known.has(clientId)) memories.delete(clientId);
+  }
+
+  function measure(publish: RunningPublish): Measured {
+    const { clientId } = publish;
+    const now = clock.now();
+    const memory = memoryOf(clientId);
+    const { look, point } = memory;
+    if (look !== null && Math.abs(now - look.at) < SHORTEST_MS) return { publish, ...look };
+    const snapshot = media().snapshot(clientId);
+    if (snapshot === null) return { publish, snapshot, numbers: UNKNOWN };
+    // A look of an hour ago would tell the hour's average.
+    const earlier = look !== null && look.at >= (point?.at ?? 0) ? look : point;
+    const numbers = numbersOf(snapshot, now, earlier);
+    memory.look = { ...readingOf(snapshot, now), snapshot, numbers };
+    return { publish, snapshot, numbers };
+  }
+
+  function memoryOf(clientId: number): Memory {
+    const known = memories.get(clientId);
+    if (known !== undefined) return known;
+    const memory: Memory = { history: new NumberHistory(), point: null, look: null };
+    memories.set(clientId, memory);
+    return memory;
+  }
+}

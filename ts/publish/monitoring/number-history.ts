@@ -1,0 +1,85 @@
+// The last hour of one publish in numbers, a point every five seconds, in bounded memory.
+import type { Numbers } from "./numbers.ts";
+
+/** Between two points, ms. */
+export const STEP_MS = 5_000;
+/** Points that are kept: an hour. */
+export const POINTS_LIMIT = 720;
+/** Points that a new publish has room for; doubled until the limit, so that short publishes cost little. */
+const POINTS_FIRST = 45;
+const NAMES = ["bitrateKbps", "fps", "gopMs", "lossPercent", "rttMs", "skewMs"] as const satisfies (keyof Numbers)[];
+
+/** Points of the past, each list of the same length; null where nothing was known. */
+export interface History {
+  /** Of the first point, epoch ms; null while there is none. */
+  readonly since: number | null;
+  readonly points: { readonly [Name in keyof Numbers]: readonly (number | null)[] };
+}
+
+/** At most 17,280 bytes of numbers: six of four bytes for each of 720 points. */
+export class NumberHistory {
+  /** Points one after the other, the oldest at `#first`; NaN is null. */
+  #ring = new Float32Array(POINTS_FIRST * NAMES.length);
+  #first = 0;
+  #count = 0;
+  #since = 0;
+
+  /** Adds the numbers of `at`, epoch ms. What was missed in between is null; a point that comes early takes the place of
+   *  the one before. */
+  add(at: number, numbers: Numbers): void {
+    if (this.#count === 0) this.#since = at;
+    const place = Math.round((at - this.#since) / STEP_MS);
+    // The clock was set, or nothing came for an hour: what there was has no place beside it.
+    if (place < this.#count - 1 || place >= this.#count + POINTS_LIMIT) {
+      this.#count = 0;
+      this.#since = at;
+      this.#push(numbers);
+      return;
+    }
+    if (place === this.#count - 1) this.#count -= 1;
+    for (let missed = place - this.#count; missed > 0; missed -= 1) this.#push(null);
+    this.#push(numbers);
+  }
+
+  read(): History {
+    const list = (name: number) =>
+      Array.from({ length: this.#count }, (_, index) => {
+        const value = this.#ring[this.#at(index) + name] ?? Number.NaN;
+        return Number.isNaN(value) ? null : Math.round(value * 10) / 10;
+      });
+    const lists = NAMES.map((name, index) => [name, list(index)] as const);
+    return {
+      since: this.#count === 0 ? null : this.#since,
+      points: Object.fromEntries(lists) as unknown as History["points"],
+    };
+  }
+
+  #push(numbers: Numbers | null): void {
+    if (this.#count === this.#capacity()) this.#makeRoom();
+    const at = this.#at(this.#count);
+    for (const [index, name] of NAMES.entries()) this.#ring[at + index] = numbers?.[name] ?? Number.NaN;
+    this.#count += 1;
+  }
+
+  #makeRoom(): void {
+    const capacity = this.#capacity();
+    if (capacity >= POINTS_LIMIT) {
+      this.#first = (this.#first + 1) % capacity;
+      this.#count -= 1;
+      this.#since += STEP_MS;
+      return;
+    }
+    // A ring that never was full begins at its beginning.
+    const larger = new Float32Array(Math.min(capacity * 2, POINTS_LIMIT) * NAMES.length);
+    larger.set(this.#ring);
+    this.#ring = larger;
+  }
+
+  #capacity(): number {
+    return this.#ring.length / NAMES.length;
+  }
+
+  #at(index: number): number {
+    return ((this.#first + index) % this.#capacity()) * NAMES.length;
+  }
+}
