@@ -88,7 +88,7 @@ function* gateway(files) {
       if (/^(@hono\/|hono(\/|$))/.test(target) && NO_HONO.has(room)) yield `${name}: ${room} knows no Hono`;
       if (room in IN_BROWSERS && !target.startsWith(".") && !PACKAGES_IN_BROWSERS[room]?.test(target))
         yield `${name}: ${room} imports no package${PACKAGES_IN_BROWSERS[room] ? ` ${target}` : ""}`;
-      if (!target.startsWith(".") || isNative(target)) continue;
+      if (!target.startsWith(".") || isNative(target) || target.endsWith(".txt")) continue; // a text is no code
       const file = normalize(join(dirname(name), target));
       const other = roomOf(file);
       const isShape = onlyTypes(text, target) && room in IN_BROWSERS === other in IN_BROWSERS;

@@ -19,6 +19,7 @@ const hashOf = (text) => createHash("sha256").update(text).digest("hex").slice(0
 const { output } = await build({
   input: { dashboard: join(SOURCES, "main.tsx") },
   platform: "browser",
+  moduleTypes: { ".txt": "text" },
   transform: { target: "es2022" },
   logLevel: "warn",
   write: false,

@@ -127,6 +127,22 @@ test("the log is read in pages, newest first", async () => {
   expect(await gateway.call("GET", "/organisation/audit?quantity=0")).toMatchObject({ status: 400 });
 });
 
+test("the log can be filtered by action, by the first part of one, and by who it was", async () => {
+  await gateway.call("POST", "/stream");
+  await gateway.call("POST", "/stream", { key: gateway.keys.user });
+  await gateway.call("POST", "/organisation/key", { body: { role: "user" } });
+  const found = async (query: string) => (await audit(query)).map(({ action }) => action);
+  expect(await found("?action=stream")).toEqual(["stream.create", "stream.create"]);
+  expect(await found("?action=stream.create&quantity=1")).toEqual(["stream.create"]);
+  expect(await found("?action=key")).toEqual(["key.create"]);
+  const user = gateway.keys.user.split("_")[1];
+  expect(await found(`?who=${user}`)).toEqual(["stream.create"]);
+  expect(await found(`?who=${user}&action=key`)).toEqual([]);
+  for (const nothing of ["strea", "stream_create", "%25", "_tream"])
+    expect(await found(`?action=${nothing}`)).toEqual([]);
+  expect(await gateway.call("GET", "/organisation/audit?action=%00")).toMatchObject({ status: 400 });
+});
+
 const DAY_MS = 86_400_000;
 
 /** A publish that is live from now on. */

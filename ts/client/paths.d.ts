@@ -1183,6 +1183,10 @@ export interface paths {
           quantity?: number;
           /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
           cursor?: string;
+          /** Only this action, or with the first part of one all that begin with it */
+          action?: string;
+          /** Id of a person or of a key: only what they changed */
+          who?: string;
           /** Only entries older than the one of this id */
           before?: string;
         };

@@ -4,6 +4,10 @@ import { AUDIT_QUANTITY, listAudit } from "../organisation/audit.ts";
 import type { AuditTable, Schema } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Time, z } from "./openapi.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
+import { text } from "./request/schema.ts";
+
+/** Longest filter, characters: no action and no id is longer. */
+const FILTER_LIMIT = 64;
 
 const EntryId = z.string().refine((given) => /^\d{1,40}$/.test(given), { params: { type: "id of an entry" } });
 const Page = cursorOf("audit", z.tuple([EntryId]));
@@ -28,6 +32,13 @@ export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): 
       summary: "Changes, newest first",
       query: z.object({
         ...pageQuery(AUDIT_QUANTITY, Page),
+        action: text({ most: FILTER_LIMIT }).optional().openapi({
+          description: "Only this action, or with the first part of one all that begin with it",
+          example: "stream",
+        }),
+        who: text({ most: FILTER_LIMIT })
+          .optional()
+          .openapi({ description: "Id of a person or of a key: only what they changed" }),
         before: EntryId.optional().openapi({
           deprecated: true,
           description: "Only entries older than the one of this id",
@@ -35,8 +46,8 @@ export function auditRoutes(deps: RouteDeps & { readonly db: Kysely<Schema> }): 
       }),
       answer: z.array(Entry),
     },
-    async (c, { organisation }, { query: { quantity, cursor, before = null } }) => {
-      const page = { quantity: quantity + 1, before: cursor?.[0] ?? before };
+    async (c, { organisation }, { query: { quantity, cursor, before = null, action = null, who = null } }) => {
+      const page = { quantity: quantity + 1, before: cursor?.[0] ?? before, action, who };
       const positionOf = ({ id }: AuditTable): [string] => [id];
       const entries = pageOf(c, await listAudit(deps.db, organisation.id, page), {
         quantity,

@@ -1,6 +1,6 @@
 // The audit log (M15): every change with who made it, in the transaction that makes it: both or neither.
 import { randomInt } from "node:crypto";
-import type { Kysely } from "kysely";
+import { type Kysely, sql } from "kysely";
 import type { AuditTable, Schema } from "../store/schema.ts";
 
 /** Who changes something, and by which request. */
@@ -55,14 +55,28 @@ export async function recordChange(db: Kysely<Schema>, actor: Actor, now: number
     .execute();
 }
 
-/** Entries of an organisation, newest first; `before`: only those older than the entry of this id. */
+/** Entries of an organisation, newest first. `before`: only those older than the entry of this id; `action`: only this
+ *  action, or those that begin with it and a dot; `who`: only what this person or key changed. */
 export async function listAudit(
   db: Kysely<Schema>,
   organisationId: string,
-  page: { readonly quantity: number; readonly before: string | null },
+  page: {
+    readonly quantity: number;
+    readonly before: string | null;
+    readonly action?: string | null;
+    readonly who?: string | null;
+  },
 ): Promise<readonly AuditTable[]> {
   let query = db.selectFrom("audit").selectAll().where("organisation_id", "=", organisationId);
-  if (page.before !== null) query = query.where("id", "<", page.before);
+  const { before, action = null, who = null } = page;
+  if (before !== null) query = query.where("id", "<", before);
+  if (who !== null) query = query.where("who_id", "=", who);
+  if (action !== null) {
+    // No pattern: what is typed has no wildcards.
+    const beginning = `${action}.`;
+    const begins = sql<boolean>`substr(action, 1, ${[...beginning].length}) = ${beginning}`;
+    query = query.where((eb) => eb.or([eb("action", "=", action), begins]));
+  }
   return await query.orderBy("id", "desc").limit(page.quantity).execute();
 }
 

@@ -1,10 +1,125 @@
-// The switches of the organisation.
-import { Page } from "../shell/page.tsx";
+// The organisation: its plan and name, and its settings, each with its sentence. A change takes effect at once; those who
+// may not change a setting read what it is.
+
+import { StatusPill } from "../parts/status-pill.tsx";
+import { say, sayProblem } from "../parts/toasts.tsx";
+import { answerOf, api, type Records } from "../shell/client.ts";
+import { wordsOfError } from "../shell/errors.ts";
+import { useLoaded } from "../shell/loaded.ts";
+import { LoadedView } from "../shell/loaded-view.tsx";
+import { Page, Section } from "../shell/page.tsx";
+import { may } from "../shell/session.ts";
+import { TimeText } from "../shell/time-text.tsx";
+import { ChoiceSetting, FieldsSetting, LinesSetting, NumberSetting, SwitchSetting } from "./setting-fields.tsx";
+import { PLAY_WORDS, type Settings, UNREACHABLE_WORDS } from "./setting-words.ts";
+
+const GROUPS = ["Admission", "Updates", "Playing and bitrate"] as const;
 
 export function SettingsPage() {
+  const loaded = useLoaded(async (signal) => {
+    const [organisation, settings] = await Promise.all([
+      answerOf(api.GET("/organisation", { signal })),
+      answerOf(api.GET("/organisation/settings", { signal })),
+    ]);
+    return { organisation, settings };
+  });
   return (
-    <Page title="Settings">
-      <p class="soft">This page is being built.</p>
+    <Page title="Settings" lead="How this organisation’s publishes are decided, and who may play.">
+      <LoadedView of={loaded} words="Loading the settings …">
+        {({ organisation, settings }) => {
+          const change = async (part: Partial<Settings>) => {
+            const show = (next: Settings) => loaded.set({ organisation, settings: next });
+            show({ ...settings, ...part }); // at once; taken back when it is refused
+            try {
+              show(await answerOf(api.PUT("/organisation/settings", { body: part })));
+              say("Saved");
+              return null;
+            } catch (error) {
+              show(settings);
+              const words = wordsOfError(error);
+              sayProblem(words);
+              return words;
+            }
+          };
+          return (
+            <>
+              <Plan organisation={organisation} />
+              {GROUPS.map((group) => (
+                <Section key={group} title={group}>
+                  <div class="settings">
+                    <Group name={group} settings={settings} change={change} isLocked={!may("change_settings")} />
+                  </div>
+                </Section>
+              ))}
+            </>
+          );
+        }}
+      </LoadedView>
     </Page>
   );
+}
+
+function Plan({ organisation }: { readonly organisation: Records["Organisation"] }) {
+  const { name, plan, hash, id, created_at } = organisation;
+  return (
+    <Section title="Organisation">
+      <dl class="facts">
+        <dt>Name</dt>
+        <dd>{name}</dd>
+        <dt>Plan</dt>
+        <dd>
+          <StatusPill tone={plan === "paid" ? "good" : "attention"}>{plan === "paid" ? "Paid" : "Trial"}</StatusPill>
+          {plan === "trial" && (
+            <small> When it ends, publishes are refused. The operator of this Headgate changes it.</small>
+          )}
+        </dd>
+        <dt>Stream names begin with</dt>
+        <dd class="mono">{hash}-</dd>
+        <dt>Id</dt>
+        <dd class="mono">{id}</dd>
+        <dt>Since</dt>
+        <dd>
+          <TimeText at={created_at} />
+        </dd>
+      </dl>
+    </Section>
+  );
+}
+
+interface GroupProps {
+  readonly name: (typeof GROUPS)[number];
+  readonly settings: Settings;
+  readonly isLocked: boolean;
+  readonly change: (part: Partial<Settings>) => Promise<string | null>;
+}
+
+function Group({ name, settings, change, isLocked }: GroupProps) {
+  const common = { settings, change, isLocked };
+  switch (name) {
+    case "Admission":
+      return (
+        <>
+          <ChoiceSetting {...common} name="publish_on_hook_unreachable" words={UNREACHABLE_WORDS} />
+          <SwitchSetting {...common} name="reason_to_broadcaster" />
+          <SwitchSetting {...common} name="require_token" />
+          <SwitchSetting {...common} name="strict_arguments" />
+        </>
+      );
+    case "Updates":
+      return (
+        <>
+          <NumberSetting {...common} name="update_reject_after" least={1} most={1_000} />
+          <NumberSetting {...common} name="update_max_unreachable" least={0} most={1_000} />
+          <FieldsSetting {...common} />
+        </>
+      );
+    case "Playing and bitrate":
+      return (
+        <>
+          <ChoiceSetting {...common} name="play" words={PLAY_WORDS} />
+          {settings.play === "addresses" && <LinesSetting {...common} name="play_addresses" />}
+          <NumberSetting {...common} name="max_bitrate_kbps" least={0} most={100_000} />
+        </>
+      );
+  }
 }

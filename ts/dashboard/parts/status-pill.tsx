@@ -1,5 +1,7 @@
 // A state in one or two words, with a colour that says the same.
-export type Tone = "good" | "attention" | "bad" | "live" | "quiet";
+import type { Tone } from "./tone.ts";
+
+export type { Tone };
 
 export function StatusPill({ tone, children }: { readonly tone: Tone; readonly children: string }) {
   return (

@@ -46,7 +46,7 @@ export function Table<Row>({ caption, columns, rows, keyOf }: TableProps<Row>) {
                   </th>
                 ) : (
                   <td key={title} class={look || undefined} data-title={isActions ? undefined : title}>
-                    {content}
+                    <div>{content}</div>
                   </td>
                 );
               })}

@@ -1,10 +1,40 @@
-// The webhook of the organisation.
+// The webhook: where it is, how it does, a test call, and the secret that its calls are signed with.
+import { answerOf, api, type Records } from "../shell/client.ts";
+import { useLoaded } from "../shell/loaded.ts";
+import { LoadedView } from "../shell/loaded-view.tsx";
 import { Page } from "../shell/page.tsx";
+import { may } from "../shell/session.ts";
+import { AddressSection } from "./address.tsx";
+import { HealthSection } from "./health.tsx";
+import { SecretSection } from "./secret.tsx";
+import { TestSection } from "./test-call.tsx";
+
+export type Organisation = Records["Organisation"];
 
 export function WebhookPage() {
+  const organisation = useLoaded((signal) => answerOf(api.GET("/organisation", { signal })));
   return (
-    <Page title="Webhook">
-      <p class="soft">This page is being built.</p>
+    <Page
+      title="Webhook"
+      lead="Your own server decides about each publish: 200 lets it go ahead, anything else refuses it. It also hears every 30 seconds that a stream runs, and once that it has ended."
+    >
+      <LoadedView of={organisation} words="Loading the webhook …">
+        {(record) => (
+          <>
+            <AddressSection organisation={record} onChange={organisation.set} />
+            {record.webhook !== null && (
+              <div class="grid-2">
+                <HealthSection key={record.webhook} />
+                {may("change_webhook") && <TestSection />}
+              </div>
+            )}
+            <SecretSection
+              isSet={record.webhook_secret_set}
+              onMade={() => organisation.set({ ...record, webhook_secret_set: true })}
+            />
+          </>
+        )}
+      </LoadedView>
     </Page>
   );
 }

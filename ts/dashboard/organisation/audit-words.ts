@@ -1,0 +1,60 @@
+// What an entry of the audit log says, in words. Pure. An action that is not known here is shown by its own name.
+
+/** What can be filtered by: the first part of an action, and what it is called. */
+export const AREAS = {
+  stream: "Streams",
+  session: "Running broadcasts",
+  token: "Web tokens",
+  webhook: "Webhook",
+  delivery: "Deliveries",
+  settings: "Settings",
+  key: "API keys",
+  user: "People",
+  organisation: "Organisation",
+} as const;
+
+const ACTIONS: Readonly<Record<string, string>> = {
+  "delivery.replay": "Sent a delivery again",
+  "key.create": "Made an API key",
+  "key.revoke": "Revoked an API key",
+  "key.rotate": "Replaced an API key",
+  "organisation.create": "Made the organisation",
+  "session.bitrate": "Limited the bitrate of a broadcast",
+  "session.kick": "Ended a broadcast",
+  "session.upstream.add": "Added an upstream to a broadcast",
+  "session.upstream.remove": "Removed an upstream from a broadcast",
+  "settings.change": "Changed settings",
+  "stream.create": "Made a stream",
+  "stream.delete": "Deleted a stream",
+  "stream.lock": "Locked a stream",
+  "stream.stop": "Stopped a stream",
+  "stream.tag": "Changed tags of a stream",
+  "stream.unlock": "Unlocked a stream",
+  "stream.upstream.add": "Added an upstream to a stream",
+  "stream.upstream.remove": "Removed an upstream from a stream",
+  "token.revoke": "Revoked a web token",
+  "token.revoke_stream": "Revoked the web tokens of a stream",
+  "user.change": "Changed a person’s role or password",
+  "user.create": "Added a person",
+  "user.password": "Changed their own password",
+  "user.remove": "Removed a person",
+  "webhook.remove": "Removed the webhook",
+  "webhook.secret": "Made a webhook secret",
+  "webhook.set": "Set the webhook",
+};
+
+export function actionWords(action: string): string {
+  return ACTIONS[action] ?? action;
+}
+
+/** The details as `name: value`, in their order; what is null or empty is left out. */
+export function detailWords(detail: Readonly<Record<string, unknown>>): readonly string[] {
+  return Object.entries(detail)
+    .filter(([, value]) => value !== null && value !== "" && !(Array.isArray(value) && value.length === 0))
+    .map(([name, value]) => `${name.replaceAll("_", " ")}: ${valueWords(value)}`);
+}
+
+function valueWords(value: unknown): string {
+  if (Array.isArray(value)) return value.map(valueWords).join(", ");
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,133 @@
+// Making an API key, and the one time that its text is seen.
+import { useState } from "preact/hooks";
+import { CopyField } from "../parts/copy-field.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { FormField } from "../parts/form-field.tsx";
+import { answerOf, api } from "../shell/client.ts";
+import { timeNow } from "../shell/clock.ts";
+import { wordsOfError } from "../shell/errors.ts";
+import type { Role } from "../shell/permissions.ts";
+import { RoleChoice } from "./role-choice.tsx";
+
+const DAY_MS = 86_400_000;
+/** Days; 0: never. */
+const EXPIRIES: readonly (readonly [days: number, words: string])[] = [
+  [0, "Never"],
+  [1, "After a day"],
+  [30, "After 30 days"],
+  [90, "After 90 days"],
+  [365, "After a year"],
+];
+
+interface NewKeyDialogProps {
+  readonly onClose: () => void;
+  readonly onMade: (key: string, label: string | null) => void;
+}
+
+export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps) {
+  const [role, setRole] = useState<Role>("user");
+  const [label, setLabel] = useState("");
+  const [tag, setTag] = useState("");
+  const [days, setDays] = useState(0);
+  const [error, setError] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const make = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    setError(null);
+    const body = {
+      role,
+      label: label.trim() || null,
+      scope_tag: tag.trim() || null,
+      ...(days === 0 ? {} : { expires_at: new Date(timeNow() + days * DAY_MS).toISOString() }),
+    };
+    try {
+      const { key } = await answerOf(api.POST("/organisation/key", { body }));
+      onMade(key, body.label);
+    } catch (refusal) {
+      setError(wordsOfError(refusal));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Make a key" onClose={onClose}>
+      <form onSubmit={(event) => void make(event)}>
+        <FormField label="Label" help="What it is for, so that you know later which one to revoke.">
+          {(field) => (
+            <input
+              {...field}
+              type="text"
+              maxLength={100}
+              autocomplete="off"
+              value={label}
+              onInput={(event) => setLabel(event.currentTarget.value)}
+            />
+          )}
+        </FormField>
+        <RoleChoice value={role} onChange={setRole} />
+        <FormField
+          label="Only streams with this tag"
+          help="Empty: all streams. With a tag it sees and makes only streams that have it, and cannot touch the organisation itself."
+        >
+          {(field) => (
+            <input
+              {...field}
+              type="text"
+              maxLength={100}
+              autocomplete="off"
+              value={tag}
+              onInput={(event) => setTag(event.currentTarget.value)}
+            />
+          )}
+        </FormField>
+        <FormField label="Expires">
+          {(field) => (
+            <select {...field} value={days} onChange={(event) => setDays(Number(event.currentTarget.value))}>
+              {EXPIRIES.map(([value, words]) => (
+                <option key={value} value={value}>
+                  {words}
+                </option>
+              ))}
+            </select>
+          )}
+        </FormField>
+        <div role="alert">{error !== null && <p class="note bad">{error}</p>}</div>
+        <footer>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="primary" aria-disabled={isBusy}>
+            {isBusy ? "Making the key …" : "Make the key"}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+interface ShownKeyProps {
+  /** The key itself. */
+  readonly secret: string;
+  readonly title: string;
+  readonly onClose: () => void;
+}
+
+/** Not closed by Escape or by chance: it is never shown again. */
+export function ShownKey({ secret, title, onClose }: ShownKeyProps) {
+  return (
+    <Dialog title={title} onClose={onClose} mustStay>
+      <div class="stack">
+        <p>
+          <strong>It is shown this once.</strong> Copy it now and keep it where secrets are kept.
+        </p>
+        <CopyField label="API key" value={secret} />
+        <footer>
+          <button type="button" class="primary" onClick={onClose}>
+            I have it
+          </button>
+        </footer>
+      </div>
+    </Dialog>
+  );
+}

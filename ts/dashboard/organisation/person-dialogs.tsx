@@ -1,0 +1,137 @@
+// Adding a person, and giving one a new password. The password is made here, shown once, and handed over by whoever
+// made it: Headgate sends no mail.
+import { useState } from "preact/hooks";
+import { CopyField } from "../parts/copy-field.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { FormField } from "../parts/form-field.tsx";
+import { answerOf, api, type Records } from "../shell/client.ts";
+import { wordsOfError } from "../shell/errors.ts";
+import type { Role } from "../shell/permissions.ts";
+import { newPassword } from "./new-password.ts";
+import { RoleChoice } from "./role-choice.tsx";
+
+type Person = Records["User"];
+
+interface AddPersonDialogProps {
+  readonly onClose: () => void;
+  readonly onAdded: (person: Person) => void;
+}
+
+export function AddPersonDialog({ onClose, onAdded }: AddPersonDialogProps) {
+  const [email, setEmail] = useState("");
+  const [role, setRole] = useState<Role>("user");
+  const [password] = useState(newPassword);
+  const [error, setError] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const [added, setAdded] = useState<Person | null>(null);
+  const add = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    setError(null);
+    try {
+      const body = { email: email.trim(), password, role };
+      const person = await answerOf(api.POST("/organisation/user", { body }));
+      setAdded(person);
+      onAdded(person);
+    } catch (refusal) {
+      setError(wordsOfError(refusal));
+      setBusy(false);
+    }
+  };
+  if (added !== null) return <PasswordShown email={added.email} password={password} onClose={onClose} />;
+  return (
+    <Dialog title="Add a person" onClose={onClose}>
+      <form onSubmit={(event) => void add(event)}>
+        <FormField
+          label="E-mail address"
+          error={error}
+          help="They sign in with it. It belongs to one person of this Headgate."
+        >
+          {(field) => (
+            <input
+              {...field}
+              type="email"
+              required
+              maxLength={254}
+              autocomplete="off"
+              value={email}
+              onInput={(event) => setEmail(event.currentTarget.value)}
+            />
+          )}
+        </FormField>
+        <RoleChoice value={role} onChange={setRole} />
+        <footer>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="primary" aria-disabled={isBusy}>
+            {isBusy ? "Adding …" : "Add this person"}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+export function PasswordDialog({ person, onClose }: { readonly person: Person; readonly onClose: () => void }) {
+  const [password] = useState(newPassword);
+  const [error, setError] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const [isDone, setDone] = useState(false);
+  const change = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    try {
+      const path = { id: person.id };
+      await answerOf(api.PUT("/organisation/user/{id}", { params: { path }, body: { password } }));
+      setDone(true);
+    } catch (refusal) {
+      setError(wordsOfError(refusal));
+      setBusy(false);
+    }
+  };
+  if (isDone) return <PasswordShown email={person.email} password={password} onClose={onClose} />;
+  return (
+    <Dialog title={`A new password for ${person.email}?`} onClose={onClose}>
+      <form onSubmit={(event) => void change(event)}>
+        <p>The former one does not hold any more, and they are signed out everywhere.</p>
+        <div role="alert">{error !== null && <p class="note bad">{error}</p>}</div>
+        <footer>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="primary" aria-disabled={isBusy}>
+            {isBusy ? "Making it …" : "Make a new password"}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+interface PasswordShownProps {
+  readonly email: string;
+  readonly password: string;
+  readonly onClose: () => void;
+}
+
+function PasswordShown({ email, password, onClose }: PasswordShownProps) {
+  return (
+    <Dialog title={`The password of ${email}`} onClose={onClose} mustStay>
+      <div class="stack">
+        <p>
+          <strong>It is shown this once.</strong> Give it to them on a safe way; they can change it under “Your
+          account”.
+        </p>
+        <CopyField label="Password" value={password} />
+        <footer>
+          <button type="button" class="primary" onClick={onClose}>
+            I have it
+          </button>
+        </footer>
+      </div>
+    </Dialog>
+  );
+}

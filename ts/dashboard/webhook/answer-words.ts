@@ -1,0 +1,108 @@
+// What a call of the webhook came to, as people read it: by what name, in what tone, and what they can do. Pure.
+import type { Records } from "../../client/index.ts";
+import type { Tone } from "../parts/tone.ts";
+
+type Outcome = Records["Delivery"]["outcome"];
+
+/** What every record of a call has. */
+export interface Answer {
+  readonly outcome: Outcome;
+  /** HTTP status; null when there was no answer. */
+  readonly status: number | null;
+  /** Of a 403 the customer's sentence; of a call without an answer what the platform said. */
+  readonly reason: string | null;
+}
+
+interface Words {
+  /** Two or three words. */
+  readonly short: string;
+  /** What it is, and what helps. */
+  readonly long: string;
+}
+
+const WITHOUT_ANSWER: Readonly<Record<Exclude<Outcome, "answered">, Words>> = {
+  deadline: {
+    short: "no answer in time",
+    long: "No answer came in time. Answer the publish call first, and do slow work afterwards.",
+  },
+  name_not_resolved: {
+    short: "name not found",
+    long: "The host name of the webhook was not found. Check how it is spelt, and its DNS records.",
+  },
+  connection_refused: {
+    short: "connection refused",
+    long: "The host is there, but nothing listens on that port. Check that the server runs, and its firewall.",
+  },
+  certificate: {
+    short: "certificate not valid",
+    long: "The server’s certificate does not hold. Renew it, and serve the whole chain, intermediate certificates included.",
+  },
+  tls: {
+    short: "TLS failed",
+    long: "The TLS handshake failed. The server may not speak TLS 1.2 or newer on that port.",
+  },
+  connection: { short: "connection lost", long: "The connection was lost before an answer came, or never came about." },
+  address_refused: {
+    short: "address not public",
+    long: "The name leads to an address that is not public. Headgate calls public addresses only.",
+  },
+  breaker_open: {
+    short: "not tried",
+    long: "The webhook had not answered ten times in a row, so it is asked only every 5 seconds until it answers.",
+  },
+  no_place: {
+    short: "not tried",
+    long: "A hundred calls were waiting for the webhook already, and none ended in time.",
+  },
+};
+
+export function toneOf({ outcome, status }: Answer): Tone {
+  if (outcome !== "answered" || status === null) return "bad";
+  if (status === 200) return "good";
+  return status === 403 ? "attention" : "bad";
+}
+
+/** For a pill: "200", "403", "certificate not valid". */
+export function shortWords({ outcome, status }: Answer): string {
+  return outcome === "answered" ? String(status) : WITHOUT_ANSWER[outcome].short;
+}
+
+/** One or two sentences. `call`: what was asked about. */
+export function longWords(answer: Answer, call: "publish" | "update_publish" | "publish_done"): string {
+  const { outcome, status } = answer;
+  if (outcome !== "answered") return WITHOUT_ANSWER[outcome].long;
+  if (call === "publish_done") {
+    const isTaken = (status !== null && status >= 200 && status < 300) || status === 410;
+    return isTaken ? "The customer took the news." : `The customer answered ${status}, so it is sent again later.`;
+  }
+  const refused = call === "publish" ? "the publish is refused" : "the publish is stopped";
+  if (status === 200) return call === "publish" ? "The publish is allowed." : "The publish goes on.";
+  if (status === 403) return `The customer answered 403, so ${refused}.`;
+  const redirect =
+    status !== null && status >= 300 && status < 400
+      ? " Redirects are never followed: set the address that they lead to."
+      : "";
+  return `The customer answered ${status}. Only 200 allows, so ${refused}.${redirect}`;
+}
+
+/** Why a publish did not go ahead, or null when it did. `unreachable`: the organisation’s switch for no answer. */
+export function denialWords(answer: Answer, unreachable: "deny" | "allow"): string | null {
+  const { outcome, status, reason } = answer;
+  if (outcome === "answered" && status === 200) return null;
+  if (outcome !== "answered") {
+    return unreachable === "allow"
+      ? "Your webhook gave no usable answer. By your settings, a publish goes ahead then."
+      : "Your webhook gave no usable answer. By your settings, a publish is refused then.";
+  }
+  if (reason !== null) return `Your webhook refused it and said why.`;
+  return status === 403
+    ? "Your webhook refused it and did not say why: the first line of a text/plain body would be shown here and to the broadcaster."
+    : `Your webhook answered ${status}. Only 200 lets a publish go ahead.`;
+}
+
+/** What the events are called by people. */
+export const CALL_WORDS = {
+  publish: "Publish request",
+  update_publish: "Update",
+  publish_done: "Publish ended",
+} as const;

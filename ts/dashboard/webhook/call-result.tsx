@@ -1,0 +1,28 @@
+// What a test or a replay came to.
+import { StatusPill } from "../parts/status-pill.tsx";
+import type { Records } from "../shell/client.ts";
+import { longWords, shortWords, toneOf } from "./answer-words.ts";
+
+interface CallResultProps {
+  readonly result: Records["WebhookCall"];
+  readonly call: "publish" | "update_publish" | "publish_done";
+  /** Nothing comes of the answer: say what would. */
+  readonly isTest?: boolean;
+}
+
+export function CallResult({ result, call, isTest = false }: CallResultProps) {
+  const tone = toneOf(result);
+  const words = isTest
+    ? longWords(result, call).replace("is allowed", "would be allowed").replace("is refused", "would be refused")
+    : longWords(result, call);
+  return (
+    <div class={`note ${tone === "good" || tone === "bad" || tone === "attention" ? tone : ""}`}>
+      <p class="row">
+        <StatusPill tone={tone}>{shortWords(result)}</StatusPill>
+        <span class="soft">after {result.latency_ms} ms</span>
+      </p>
+      <p>{words}</p>
+      {result.reason !== null && <blockquote>{result.reason}</blockquote>}
+    </div>
+  );
+}

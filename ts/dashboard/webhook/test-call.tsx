@@ -1,0 +1,57 @@
+// A test call: the webhook is asked about a publish that does not exist, and nothing comes of the answer.
+import { useState } from "preact/hooks";
+import { FormField } from "../parts/form-field.tsx";
+import { answerOf, api, type Records } from "../shell/client.ts";
+import { wordsOfError } from "../shell/errors.ts";
+import { Section } from "../shell/page.tsx";
+import { CallResult } from "./call-result.tsx";
+
+export function TestSection() {
+  const [given, setGiven] = useState("");
+  const [result, setResult] = useState<Records["WebhookCall"] | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const test = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    setError(null);
+    setResult(null);
+    try {
+      setResult(await answerOf(api.POST("/organisation/webhook/test", { body: { arguments: given || null } })));
+    } catch (refusal) {
+      setError(wordsOfError(refusal));
+    }
+    setBusy(false);
+  };
+  return (
+    <Section title="Test it">
+      <form class="form" onSubmit={(event) => void test(event)}>
+        <FormField
+          label="Custom arguments"
+          error={error}
+          help="What a broadcaster would put behind the ? of the stream name. The call is signed like any other, has client id 0, and nothing comes of the answer."
+        >
+          {(field) => (
+            <input
+              {...field}
+              type="text"
+              class="mono"
+              placeholder="passcode=s3cret"
+              autocomplete="off"
+              spellcheck={false}
+              value={given}
+              onInput={(event) => setGiven(event.currentTarget.value)}
+            />
+          )}
+        </FormField>
+        <div class="actions">
+          <button type="submit" aria-disabled={isBusy}>
+            {isBusy ? "Calling the webhook …" : "Call the webhook"}
+          </button>
+        </div>
+        <div role="status">{result !== null && <CallResult result={result} call="publish" isTest />}</div>
+      </form>
+    </Section>
+  );
+}
