@@ -16,6 +16,7 @@ const READONLY = [
   "GET /stream/{id}",
   "GET /stream/{id}/upstream",
   "GET /stream/{id}/publish",
+  "GET /live/{file}",
   "GET /session",
   "GET /session/{client_id}",
   "GET /session/{client_id}/history",

@@ -27,8 +27,8 @@ export function joinFlv(first: string, second: string, joined: string): void {
   writeFileSync(joined, Buffer.concat(parts));
 }
 
-/** Each tag with its header and its PreviousTagSize. */
-function tagsOf(file: Buffer): readonly Buffer[] {
+/** Each tag with its header and its PreviousTagSize; the last one may be cut off. */
+export function tagsOf(file: Buffer): readonly Buffer[] {
   const tags: Buffer[] = [];
   for (let at = FILE_HEADER_BYTES; at + TAG_HEADER_BYTES < file.length; ) {
     const end = at + TAG_HEADER_BYTES + file.readUIntBE(at + 1, 3) + TAG_END_BYTES;
@@ -38,7 +38,8 @@ function tagsOf(file: Buffer): readonly Buffer[] {
   return tags;
 }
 
-function timestampOf(tag: Buffer): number {
+/** Of a tag, ms. */
+export function timestampOf(tag: Buffer): number {
   return tag.readUIntBE(4, 3) + tag.readUInt8(7) * 2 ** 24;
 }
 

@@ -30,17 +30,22 @@ export function broadcast(
     /** Makes `sent` work. Without it ffmpeg ends as soon as the server refuses. */
     readonly keepsCopy?: boolean;
     readonly hasSound?: boolean;
+    /** Filled up to this, whatever the picture needs. */
+    readonly videoKbps?: number;
   },
 ): Broadcast {
   const folder = mkdtempSync(join(tmpdir(), "headgate-ffmpeg-"));
   const copy = join(folder, "sent.flv");
-  const { seconds, gop = 50, size = "320x180", keepsCopy = false, hasSound = true } = options;
+  const { seconds, gop = 50, size = "320x180", keepsCopy = false, hasSound = true, videoKbps } = options;
+  const rate = `${videoKbps}k`;
+  const constant = ["-b:v", rate, "-minrate", rate, "-maxrate", rate, "-bufsize", rate, "-x264-params", "nal-hrd=cbr"];
   const escaped = url.replace(/[\\'|[\]]/g, "\\$&");
   const child = start("ffmpeg", [
     ...["-nostdin", "-loglevel", "warning", "-re"],
     ...["-f", "lavfi", "-i", `testsrc=size=${size}:rate=25`, "-f", "lavfi", "-i", "sine=sample_rate=48000"],
     ...["-t", String(seconds), "-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency"],
     ...["-g", String(gop), "-sc_threshold", "0", "-pix_fmt", "yuv420p", "-c:a", "aac", "-flags", "+global_header"],
+    ...(videoKbps === undefined ? [] : constant),
     ...["-map", "0:v", ...(hasSound ? ["-map", "1:a"] : [])],
     ...(keepsCopy ? ["-f", "tee", `[f=flv]${escaped}|[f=flv]${copy}`] : ["-f", "flv", url]),
   ]);

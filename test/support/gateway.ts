@@ -91,7 +91,7 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   });
   const { tokenKeys } = service;
   // What is live is said by the test.
-  const app = createApp({ ...service.appDeps, sessions: recorded.sessions });
+  const app = createApp({ ...service.appDeps, sessions: recorded.sessions, previews: recorded.previews });
 
   async function newOrganisation(name: string): Promise<Member> {
     // One after the other: the first one stays the deployment's own.

@@ -93,6 +93,7 @@ function idOf(path: string, name: string, owned: Inventory): string {
   if (name === "upstream_id") return owned.upstream;
   if (path.startsWith("/session")) return "7";
   if (path.startsWith("/stream")) return owned.stream.id;
+  if (path.startsWith("/live")) return `${owned.stream.id}.flv`;
   if (path.startsWith("/organisation/key")) return owned.key;
   if (path.startsWith("/organisation/user")) return owned.person;
   if (path.startsWith("/organisation/webhook")) return owned.delivery;

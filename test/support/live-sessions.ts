@@ -1,9 +1,12 @@
 // Live sessions for tests of the routes: what is live is said by the test, and what is asked for is remembered.
 import { InvalidValue } from "../../ts/errors.ts";
 import type { LiveSession, LiveSessions } from "../../ts/publish/live-sessions.ts";
+import type { Previews } from "../../ts/publish/preview/previews.ts";
 
 export interface RecordedSessions {
   readonly sessions: LiveSessions;
+  /** Empty ones of what is live. */
+  readonly previews: Previews;
   readonly live: LiveSession[];
   /** `kick 1 reason`, `kickStream id reason`, … */
   readonly calls: string[];
@@ -17,6 +20,14 @@ export function createRecordedSessions(): RecordedSessions {
   return {
     live,
     calls,
+    previews: {
+      open: ({ organisationId, streamId }) =>
+        live.some((session) => session.organisationId === organisationId && session.streamId === streamId)
+          ? new Blob([]).stream()
+          : null,
+      running: () => 0,
+      stop() {},
+    },
     sessions: {
       list: (organisationId, { after, quantity, isMeant }) =>
         live

@@ -1,5 +1,6 @@
 // A media core that only records what it was told.
 import type { EndRequest } from "../../ts/media/codes.ts";
+import type { PreviewSource } from "../../ts/media/preview.ts";
 import type {
   Media,
   ParsedOffer,
@@ -30,6 +31,34 @@ export type Told =
   | { readonly told: "limit_whip_bitrate"; readonly clientId: number; readonly kbps: number }
   | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
   | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
+
+/** A preview whose bytes the test gives. */
+export class RecordedPreview implements PreviewSource {
+  readonly #wake: () => void;
+  readonly #parts: { readonly data?: Uint8Array<ArrayBuffer>; readonly ended?: string }[] = [];
+  /** What has been given and not been read. */
+  get waiting(): number {
+    return this.#parts.length;
+  }
+  isClosed = false;
+  constructor(wake: () => void) {
+    this.#wake = wake;
+  }
+  give(text: string): void {
+    this.#parts.push({ data: new TextEncoder().encode(text) });
+    this.#wake();
+  }
+  end(ended: string): void {
+    this.#parts.push({ ended });
+    this.#wake();
+  }
+  read(): { readonly data?: Uint8Array<ArrayBuffer>; readonly ended?: string } {
+    return this.#parts.shift() ?? {};
+  }
+  close(): void {
+    this.isClosed = true;
+  }
+}
 
 /** A media core that does nothing by itself; the test ends its publishes. */
 export class RecordingMedia implements Media {
@@ -126,8 +155,13 @@ export class RecordingMedia implements Media {
     this.told.push({ told: "remove_upstream", clientId, id });
     return this.snapshots.has(clientId);
   }
-  openPreview(): null {
-    return null;
+  /** Of publishes that run, the oldest first. */
+  readonly previews: RecordedPreview[] = [];
+  openPreview(clientId: number, wake: () => void): PreviewSource | null {
+    if (!this.snapshots.has(clientId)) return null;
+    const preview = new RecordedPreview(wake);
+    this.previews.push(preview);
+    return preview;
   }
   players(): readonly PlayerStatus[] {
     return [];

@@ -39,11 +39,14 @@ export function previewRoutes(
       const mayGoOn = () => mayStillSee(streamId, caller, () => authorise(credentials, "view"));
       const body = previews.open({ organisationId: caller.organisation.id, streamId, mayGoOn });
       if (body === null) throw new UnknownRecord("session");
-      // Nobody would read it.
-      if (c.req.method === "HEAD") await body.cancel();
-      c.header("cache-control", "no-store");
-      c.header("x-content-type-options", "nosniff");
-      return c.body(body, 200, { "content-type": CONTENT_TYPE });
+      const headers = {
+        "content-type": CONTENT_TYPE,
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+      };
+      if (c.req.method !== "HEAD") return c.body(body, 200, headers);
+      await body.cancel(); // nobody would read it
+      return c.body(null, 200, headers);
     },
   );
 

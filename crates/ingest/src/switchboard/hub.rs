@@ -285,9 +285,7 @@ impl Hub {
         let Some(gone) = self.subscribers.remove(key) else { return };
         if let Some(stream) = self.streams.get_mut(gone.stream) {
             stream.subscribers.retain(|other| *other != key);
-            if gone.is_counted {
-                stream.record.add_subscribers(-1);
-            }
+            stream.record.add_subscribers(-i64::from(gone.is_counted));
         }
     }
 
@@ -386,9 +384,7 @@ impl Hub {
         let closed = self.streams.remove(stream)?;
         for key in &closed.subscribers {
             if let Some(subscriber) = self.subscribers.remove(*key) {
-                if subscriber.is_counted {
-                    closed.record.add_subscribers(-1);
-                }
+                closed.record.add_subscribers(-i64::from(subscriber.is_counted));
                 woken.readers.push(subscriber.reader);
             }
         }
