@@ -119,7 +119,7 @@ export function KeysPage() {
                       <div class="row end">
                         <RotateButton name={nameOf(key)} onPress={() => rotate(key)} />
                         <button type="button" class="danger" onClick={() => void revoke(key)}>
-                          Revoke<span class="unseen">: {nameOf(key)}</span>
+                          Revoke<span class="unseen"> {nameOf(key)}</span>
                         </button>
                       </div>
                     ),
@@ -158,7 +158,7 @@ function isLastAdministrator(key: Key, keys: readonly Key[]): boolean {
 function RotateButton({ name, onPress }: { readonly name: string; readonly onPress: () => Promise<void> }) {
   return (
     <BusyButton onPress={onPress} busy="Replacing …">
-      Rotate<span class="unseen">: {name}</span>
+      Rotate<span class="unseen"> {name}</span>
     </BusyButton>
   );
 }

@@ -32,7 +32,7 @@ export function CopyField({ label, value, isCode = false }: CopyFieldProps) {
       )}
       <button type="button" class="quiet icon-only" onClick={() => void copy()}>
         <Icon name="copy" />
-        <span class="unseen">Copy: {label}</span>
+        <span class="unseen">Copy {label}</span>
       </button>
     </div>
   );

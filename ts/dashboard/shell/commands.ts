@@ -1,5 +1,5 @@
 // What the command palette offers: pages, what can be done with the whole dashboard, and whatever a page adds.
-import type { IconName } from "../parts/icons.tsx";
+import type { IconName } from "../parts/icon-paths.ts";
 
 export interface Command {
   readonly id: string;

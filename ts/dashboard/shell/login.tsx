@@ -106,7 +106,7 @@ function InsecureHost() {
 function wordsOf(answer: Refused): string {
   if (typeof answer === "object") {
     const minutes = Math.max(1, Math.ceil(answer.retryAfterS / 60));
-    return `That were too many wrong passwords. Try again in ${minutes === 1 ? "a minute" : `${minutes} minutes`}.`;
+    return `Too many wrong passwords. Try again in ${minutes === 1 ? "a minute" : `${minutes} minutes`}.`;
   }
   switch (answer) {
     case "wrong":

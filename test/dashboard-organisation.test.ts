@@ -1,0 +1,189 @@
+// Keys, people, settings, usage and the audit log in the dashboard, as an administrator: real Chromium, real service.
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { until } from "./support/child.ts";
+import { type Dashboard, type DashboardPage, PEOPLE, startDashboard } from "./support/dashboard.ts";
+import { broadcast } from "./support/ffmpeg.ts";
+
+let dashboard: Dashboard;
+const opened: DashboardPage[] = [];
+
+beforeAll(async () => {
+  dashboard = await startDashboard();
+}, 90_000);
+afterEach(async () => {
+  for (const { page } of opened.splice(0)) await page.context().close();
+});
+afterAll(() => dashboard?.close());
+
+async function open(path: string): Promise<DashboardPage> {
+  const page = await dashboard.open(path, "administrator");
+  opened.push(page);
+  return page;
+}
+
+/** What the API says to whoever shows this key. */
+async function statusWith(key: string, path: string): Promise<number> {
+  return (await fetch(dashboard.headgate.http + path, { headers: { "x-service-apikey": key } })).status;
+}
+const row = ({ page }: Pick<DashboardPage, "page">, text: string) => page.locator("tbody tr", { hasText: text });
+
+test("a key is made with its limits, shown once, replaced and revoked; the last administrator's stays", async () => {
+  const { page, ...dash } = await open("/dashboard/keys");
+  await row({ page }, "last administrator key").waitFor();
+  await dash.press("Make a key");
+  await dash.fill("Label", "Website");
+  await page.getByLabel("Read-only").check();
+  await dash.fill("Only streams with this tag", "studio-1");
+  await page.getByLabel("Expires", { exact: true }).selectOption("After 30 days");
+  await page.locator("dialog").getByRole("button", { name: "Make the key" }).click();
+  await page.getByText("It is shown this once.").waitFor();
+  const key = await dash.says("[aria-label='API key'] code");
+  expect(await statusWith(key, "/stream")).toBe(200);
+  expect(await statusWith(key, "/organisation/usage")).toBe(200);
+  expect(await statusWith(key, "/organisation/key")).toBe(403);
+  await page.keyboard.press("Escape");
+  expect(await page.locator("dialog").count(), "what is shown once is not closed by chance").toBe(1);
+  await dash.press("I have it");
+  const website = row({ page }, "Website");
+  await website.waitFor();
+  expect((await website.innerText()).replaceAll(/\s+/g, " ")).toMatch(/Read-only studio-1 .*in (29|30) days/);
+  expect(await page.content()).not.toContain(key);
+
+  await website.getByRole("button", { name: "Rotate Website" }).click();
+  await dash.press("Make the new key");
+  await page.getByText("It is shown this once.").waitFor();
+  const successor = await dash.says("[aria-label='API key'] code");
+  expect([await statusWith(key, "/stream"), await statusWith(successor, "/stream")]).toEqual([200, 200]);
+  await dash.press("I have it");
+  await until("two keys", async () => (await row({ page }, "Website").count()) === 2);
+
+  await row({ page }, "Website").first().getByRole("button", { name: "Revoke Website" }).click();
+  await dash.press("Revoke the key");
+  await dash.news("Website is revoked");
+  expect(await statusWith(key, "/stream")).toBe(403);
+  await page.locator("p.help", { hasText: "One administrator key" }).waitFor();
+  expect(await dash.faults()).toEqual([]);
+});
+
+test("a person is added with a password shown once, changes role, gets a new password and is removed", async () => {
+  const { page, ...dash } = await open("/dashboard/people");
+  await dash.press("Add a person");
+  await dash.fill("E-mail address", PEOPLE.user);
+  await page.locator("dialog").getByRole("button", { name: "Add this person" }).click();
+  await page.locator("dialog .field-error", { hasText: "Email is taken already." }).waitFor();
+  await dash.fill("E-mail address", "dora@customer.example");
+  await page.locator("dialog").getByLabel("Administrator").check();
+  await page.locator("dialog").getByRole("button", { name: "Add this person" }).click();
+  const password = async () => {
+    await page.getByText("It is shown this once.").waitFor();
+    const shown = await dash.says("[aria-label=Password] code");
+    await dash.press("I have it");
+    return shown;
+  };
+  const signIn = async (given: string) => {
+    const data = { email: "dora@customer.example", password: given };
+    return (await dashboard.headgate.call("POST", "/login", data).catch(() => null))?.["role"] ?? "refused";
+  };
+  const first = await password();
+  expect(await signIn(first)).toBe("administrator");
+  const role = () => page.getByLabel("Role of dora@customer.example");
+  await role().selectOption("Read-only");
+  await dash.news("dora@customer.example is read-only now");
+  expect(await signIn(first)).toBe("readonly");
+  await dash.press("New password for dora@customer.example");
+  await dash.press("Make a new password");
+  const second = await password();
+  expect([await signIn(first), await signIn(second)]).toEqual(["refused", "readonly"]);
+  await dash.press("Remove dora@customer.example");
+  await dash.press("Remove this person");
+  await dash.news("dora@customer.example is removed");
+  expect(await signIn(second)).toBe("refused");
+
+  await page.getByLabel("Role of admin").selectOption("User");
+  await dash.press("Give it up");
+  await dash.news("This is the last administrator.");
+  expect(await page.getByLabel("Role of admin").inputValue()).toBe("administrator");
+  expect(await dash.faults()).toEqual([]);
+});
+
+test("each setting takes effect at once; one that is refused goes back and says why", async () => {
+  const { page, ...dash } = await open("/dashboard/settings");
+  const settings = () => dashboard.headgate.call("GET", "/organisation/settings");
+  const saved = async (expected: object) => {
+    await until("the setting", async () => {
+      const now = await settings();
+      return Object.entries(expected).every(([name, value]) => JSON.stringify(now[name]) === JSON.stringify(value));
+    });
+  };
+  await page.getByLabel("Every publish needs a web token").check();
+  await saved({ require_token: true });
+  await page.getByLabel("When the webhook gives no usable answer").selectOption("The publish goes ahead");
+  await saved({ publish_on_hook_unreachable: "allow" });
+  await dash.fill("Rejected updates in a row that end a publish", "3");
+  await page.keyboard.press("Enter");
+  await saved({ update_reject_after: 3 });
+  await dash.fill("Rejected updates in a row that end a publish", "0");
+  await page.keyboard.press("Enter");
+  await page.getByText("A whole number from 1 to 1,000.").waitFor();
+  await page.getByLabel("loss").check();
+  await saved({ update_fields: ["loss"] });
+  await page.getByLabel("Who may play by RTMP").selectOption("The addresses below");
+  await saved({ play: "addresses" });
+  await dash.fill("Addresses that may play", "10.0.0.0/8\nnonsense");
+  await dash.press("Save the addresses");
+  await page.locator(".field-error", { hasText: "must be an IP address" }).waitFor();
+  expect(await settings()).toMatchObject({ play_addresses: [] });
+  await dash.fill("Addresses that may play", "10.0.0.0/8\n2001:db8::1\n");
+  await dash.press("Save the addresses");
+  await saved({ play_addresses: ["10.0.0.0/8", "2001:db8::1"] });
+  expect(await dash.says("main [aria-label=Organisation]")).toMatch(/Plan Paid/);
+  await dashboard.headgate.call("PUT", "/organisation/settings", { require_token: false, play: "open" });
+  expect(await dash.faults()).toEqual([]);
+});
+
+test("usage is drawn by day, listed by stream, and there as CSV", async () => {
+  const name = await dashboard.headgate.newStream();
+  await broadcast(`${dashboard.headgate.rtmp}/${name}`, { seconds: 2 }).exit;
+  await until("bytes", async () => {
+    const { total } = (await dashboard.headgate.call("GET", "/organisation/usage")) as { total: { bytes_in: number } };
+    return total.bytes_in > 0;
+  });
+  const { page, ...dash } = await open("/dashboard/usage");
+  await row({ page }, name).waitFor();
+  expect(await dash.says(".table tbody tr")).toMatch(/\d+(\.\d+)? kB/);
+  await page.locator(".graph canvas").waitFor();
+  const isDrawn = `[...document.querySelector(".graph canvas").getContext("2d").getImageData(0, 0, 2000, 400).data].some(Boolean)`;
+  await until("the graph", () => page.evaluate(isDrawn));
+  const csv = new URL(
+    (await page.getByRole("link", { name: "Download as CSV" }).getAttribute("href")) ?? "",
+    page.url(),
+  );
+  expect(csv.pathname).toBe("/organisation/usage");
+  expect(csv.searchParams.get("format")).toBe("csv");
+  await dash.press("7 days");
+  await until("the span", () => new URL(page.url()).searchParams.get("from") !== null);
+  await dash.press("By day");
+  await until("one day", async () => (await page.locator(".table tbody tr").count()) === 1);
+  await page.goto(`${dashboard.headgate.http}/dashboard/usage?from=2020-01-01&to=2020-01-02`);
+  await page.getByText("Nothing was broadcast in these days").waitFor();
+  await page.goto(`${dashboard.headgate.http}/dashboard/usage?from=2020-01-01&to=nonsense`);
+  await page.getByText("This could not be loaded").waitFor();
+  expect(await dash.faults()).toEqual([]);
+});
+
+test("the audit log goes on page after page and can be filtered by what and who", async () => {
+  for (let streams = 0; streams < 55; streams += 1) await dashboard.headgate.newStream();
+  const { page, ...dash } = await open("/dashboard/audit");
+  await until("a page", async () => (await page.locator("tbody tr").count()) === 50);
+  await dash.press("Show more");
+  await until("more", async () => (await page.locator("tbody tr").count()) > 50);
+  await page.getByLabel("What", { exact: true }).selectOption("People");
+  await until("people alone", async () => /person|people/i.test(await dash.says("tbody tr th")));
+  expect(await page.getByText("Made a stream").count()).toBe(0);
+  await page.getByLabel("Who", { exact: true }).selectOption("admin");
+  await until("admin's alone", async () => !(await dash.says("tbody")).includes("Key hg_"));
+  expect(new URL(page.url()).searchParams.get("area")).toBe("user");
+  await dash.press("Clear the filter");
+  await until("all", async () => (await page.locator("tbody tr").count()) === 50);
+  expect(await dash.faults()).toEqual([]);
+});

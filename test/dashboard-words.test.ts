@@ -1,0 +1,190 @@
+// What the dashboard says and adds up, without a browser: roles, answers of the webhook, times, usage, form bodies.
+import { describe, expect, test } from "vitest";
+import { HeadgateError } from "../ts/client/index.ts";
+import { AREAS, actionWords, detailWords } from "../ts/dashboard/organisation/audit-words.ts";
+import { newPassword } from "../ts/dashboard/organisation/new-password.ts";
+import { SETTING_WORDS } from "../ts/dashboard/organisation/setting-words.ts";
+import { byDay, byStream, firstDayOf } from "../ts/dashboard/organisation/usage-sums.ts";
+import { bitrateWords, bytesWords, counted, durationWords, relativeTime } from "../ts/dashboard/parts/time-words.ts";
+import { filteredAddress, isReadable } from "../ts/dashboard/shell/addresses.ts";
+import { addCommands, type Command, commandsFor, matching } from "../ts/dashboard/shell/commands.ts";
+import { wordsOfError } from "../ts/dashboard/shell/errors.ts";
+import { LEAST_ROLE, mayDo } from "../ts/dashboard/shell/permissions.ts";
+import { type Answer, denialWords, longWords, shortWords, toneOf } from "../ts/dashboard/webhook/answer-words.ts";
+import { fieldsOf } from "../ts/dashboard/webhook/form-body.ts";
+import { type Action, ROUTES, requireRole } from "../ts/organisation/roles.ts";
+import { organisationSettings } from "../ts/organisation/settings.ts";
+import { UNREACHABLE_CAUSES } from "../ts/publish/webhook/answer.ts";
+import { ROLES } from "../ts/store/schema.ts";
+
+test("the page thinks the same of every role and action as the API", () => {
+  const guarded = new Set(Object.values(ROUTES).filter((action) => action !== "anyone"));
+  expect(new Set(Object.keys(LEAST_ROLE))).toEqual(guarded);
+  for (const role of ROLES) {
+    for (const action of Object.keys(LEAST_ROLE) as Action[]) {
+      let allows = true;
+      try {
+        requireRole(role, action);
+      } catch {
+        allows = false;
+      }
+      expect(mayDo({ role }, action), `${role} ${action}`).toBe(allows);
+    }
+    expect(mayDo({ role }, "operate")).toBe(false);
+    expect(mayDo({ role, operator: true }, "operate")).toBe(true);
+  }
+});
+
+test("every setting has a name and a sentence", () => {
+  expect(Object.keys(SETTING_WORDS).sort()).toEqual(Object.keys(organisationSettings.shape).sort());
+});
+
+describe("an answer of the webhook", () => {
+  const answered = (status: number, reason: string | null = null): Answer => ({ outcome: "answered", status, reason });
+
+  test.each([
+    [answered(200), "publish", "good", "200", "The publish is allowed."],
+    [answered(403), "publish", "attention", "403", "The customer answered 403, so the publish is refused."],
+    [answered(204), "publish", "bad", "204", "The customer answered 204. Only 200 allows, so the publish is refused."],
+    [
+      answered(500),
+      "update_publish",
+      "bad",
+      "500",
+      "The customer answered 500. Only 200 allows, so the publish is stopped.",
+    ],
+    [answered(200), "publish_done", "good", "200", "The customer took the news."],
+    [answered(503), "publish_done", "bad", "503", "The customer answered 503, so it is sent again later."],
+  ] as const)("%o to %s is told as it was decided", (answer, call, tone, short, long) => {
+    expect([toneOf(answer), shortWords(answer), longWords(answer, call)]).toEqual([tone, short, long]);
+  });
+
+  test("that never came has words of its own for every cause", () => {
+    const said = UNREACHABLE_CAUSES.map((outcome) => longWords({ outcome, status: null, reason: null }, "publish"));
+    expect(new Set(said).size).toBe(UNREACHABLE_CAUSES.length);
+  });
+
+  test("says why a publish did not go ahead, by the organisation's own switch when none came", () => {
+    const none: Answer = { outcome: "deadline", status: null, reason: null };
+    expect(denialWords(answered(200), "deny")).toBeNull();
+    expect(denialWords(none, "deny")).toContain("refused then");
+    expect(denialWords(none, "allow")).toContain("goes ahead then");
+    expect(denialWords(answered(403, "Not today"), "deny")).toBe("Your webhook refused it and said why.");
+    expect(denialWords(answered(403), "deny")).toContain("did not say why");
+    expect(denialWords(answered(301), "deny")).toContain("Only 200");
+  });
+});
+
+test("times are said as people say them", () => {
+  const now = Date.UTC(2026, 4, 31, 12);
+  const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
+  const ago = [5_000, 3 * minute, 2 * hour, day, 5 * day].map((ms) => relativeTime(now - ms, now));
+  expect(ago).toEqual(["just now", "3 min ago", "2 h ago", "1 day ago", "5 days ago"]);
+  expect([2 * hour, 20 * day].map((ms) => relativeTime(now + ms, now))).toEqual(["in 2 h", "in 20 days"]);
+  expect(relativeTime(now - 100 * day, now)).toContain("2026");
+  expect([187_000, 3_723_000, -1].map(durationWords)).toEqual(["3:07", "1:02:03", "0:00"]);
+});
+
+test("amounts have a unit and three digits", () => {
+  expect([0, 999, 1_000, 15_500, 812_345, 1_624_690_000, 2.5e17].map(bytesWords)).toEqual([
+    "0 B",
+    "999 B",
+    "1.00 kB",
+    "15.5 kB",
+    "812 kB",
+    "1.62 GB",
+    "250 PB",
+  ]);
+  expect([850.4, 2_437].map(bitrateWords)).toEqual(["850 kbps", "2.4 Mbps"]);
+  expect([counted(1, "stream"), counted(4, "stream")]).toEqual(["1 stream", "4 streams"]);
+});
+
+test("usage is added up by day without holes, and by stream with the largest first", () => {
+  const rows = [
+    { day: "2026-02-27", stream: "a", streamname: "A", bytes_in: 1, bytes_out: 2 },
+    { day: "2026-02-27", stream: "b", streamname: "B", bytes_in: 10, bytes_out: 20 },
+    { day: "2026-03-01", stream: "a", streamname: "A", bytes_in: 100, bytes_out: 200 },
+  ];
+  expect(byDay(rows, "2026-02-27", "2026-03-01")).toEqual([
+    { day: "2026-02-27", bytes_in: 11, bytes_out: 22 },
+    { day: "2026-02-28", bytes_in: 0, bytes_out: 0 },
+    { day: "2026-03-01", bytes_in: 100, bytes_out: 200 },
+  ]);
+  expect(byStream(rows).map(({ streamname, bytes_in }) => [streamname, bytes_in])).toEqual([
+    ["A", 101],
+    ["B", 10],
+  ]);
+  expect(firstDayOf(30, "2026-01-31")).toBe("2026-01-02");
+});
+
+test("the fields of a body are told apart by who brought them", () => {
+  const body = "call=publish&pass%20code=%FF+a&call=publish&name=Ab1Cd-9XyZ0&clientid=7";
+  expect(fieldsOf(body).map(({ field, value, isCustom }) => [field, value, isCustom])).toEqual([
+    ["call", "publish", true],
+    ["pass code", "%FF+a", true],
+    ["call", "publish", false],
+    ["name", "Ab1Cd-9XyZ0", false],
+    ["clientid", "7", false],
+  ]);
+});
+
+test("an entry of the audit log is a sentence, and one that is not known shows its own name", () => {
+  expect(actionWords("key.create")).toBe("Made an API key");
+  expect(actionWords("moon.launch")).toBe("moon.launch");
+  expect(detailWords({ role: "user", scope_tag: null, tags: ["a", "b"], empty: [] })).toEqual([
+    "role: user",
+    "tags: a, b",
+  ]);
+  expect(Object.keys(AREAS)).toContain("stream");
+});
+
+test("a refused call is told in words that say what to do", () => {
+  const words = (status: number, code: number, message: string, userinfo: object = {}) =>
+    wordsOfError(new HeadgateError(new Response(null, { status }), { error: { code, message, userinfo } }));
+  expect(words(403, 2001, "Access denied", { required_role: "administrator" })).toBe(
+    "Only administrators may do this.",
+  );
+  expect(
+    words(400, 9002, "Invalid value: email must be an e-mail address", {
+      parameter: "email",
+      reason: "must be an e-mail address",
+    }),
+  ).toBe("Email must be an e-mail address.");
+  expect(words(400, 9001, "Invalid webhook URL", { reason: "must be https" })).toBe(
+    "This address cannot be the webhook: must be https.",
+  );
+  expect(words(500, 9500, "Internal error")).toContain("Something failed inside Headgate.");
+  expect(wordsOfError(new TypeError("fetch failed"))).toContain("does not answer");
+});
+
+test("addresses leave out what is not filtered by, and one that nobody can decode is noticed", () => {
+  expect(filteredAddress("/dashboard/audit", { area: "key", who: "", more: null })).toBe("/dashboard/audit?area=key");
+  expect(filteredAddress("/dashboard/audit", { area: "" })).toBe("/dashboard/audit");
+  expect([isReadable("/dashboard/a%20b"), isReadable("/dashboard/%E0%A4%A")]).toEqual([true, false]);
+});
+
+test("the palette finds by every word, titles that begin with it first, and asks each source", async () => {
+  const command = (title: string, words = ""): Command => ({
+    id: title,
+    title,
+    words,
+    group: "Go to",
+    icon: "docs",
+    run() {},
+  });
+  const all = [command("API keys"), command("Settings"), command("Keys of a stream"), command("People", "keys")];
+  const found = (typed: string) => matching(all, typed).map(({ title }) => title);
+  expect(found("keys")).toEqual(["Keys of a stream", "API keys", "People"]);
+  expect(found("key api")).toEqual(["API keys"]);
+  expect(found("")).toHaveLength(4);
+  const remove = addCommands(async (typed) => [command(`Stream ${typed}`)]);
+  expect((await commandsFor("x", new AbortController().signal)).map(({ title }) => title)).toEqual(["Stream x"]);
+  remove();
+  expect(await commandsFor("x", new AbortController().signal)).toEqual([]);
+});
+
+test("passwords that are made have 20 letters that nobody confuses, and never the same", () => {
+  const made = Array.from({ length: 200 }, newPassword);
+  for (const password of made) expect(password).toMatch(/^[a-km-zA-HJ-NP-Z2-9]{5}(-[a-km-zA-HJ-NP-Z2-9]{5}){3}$/);
+  expect(new Set(made).size).toBe(200);
+});

@@ -1,0 +1,136 @@
+// The dashboard in headless Chromium, as whoever is signed in: each page in a browser profile of its own, with what its
+// policy forbade and what its script threw recorded.
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { type Customer, startCustomer } from "./customer.ts";
+import { type Headgate, startHeadgate } from "./headgate.ts";
+
+const PROGRAM = "/usr/bin/chromium";
+export const PASSWORD = "correct horse battery staple";
+/** Slow machines included, ms. */
+const WAIT_LIMIT_MS = 20_000;
+
+export type Role = "administrator" | "user" | "readonly";
+/** Who signs in as which role. */
+export const PEOPLE: Readonly<Record<Role, string>> = {
+  administrator: "admin",
+  user: "ben@customer.example",
+  readonly: "carla@customer.example",
+};
+
+export interface DashboardPage {
+  readonly page: Page;
+  /** The one heading, as soon as it says `title`. */
+  shows(title: string): Promise<void>;
+  /** What an element says, white space as it is seen. */
+  says(selector: string): Promise<string>;
+  /** Presses the button, link or tab of this name. */
+  press(name: string): Promise<void>;
+  /** Types into the field of this label. */
+  fill(label: string, text: string): Promise<void>;
+  /** The words of the news in the corner, as soon as there are some with `part` in them. */
+  news(part: string): Promise<string>;
+  /** Calls the API from within the page, as its own script does. */
+  call(method: string, path: string, body?: unknown): Promise<number>;
+  /** What the policy of the page forbade, and what its script threw. */
+  faults(): Promise<readonly string[]>;
+}
+
+export interface Dashboard {
+  readonly headgate: Headgate;
+  readonly customer: Customer;
+  readonly browser: Browser;
+  /** `as`: null for nobody. */
+  open(path: string, as: Role | null, options?: BrowserContextOptions): Promise<DashboardPage>;
+  close(): Promise<void>;
+}
+
+/** A service with a person of each role and a customer, whose webhook is not set yet. */
+export async function startDashboard(): Promise<Dashboard> {
+  const customer = await startCustomer();
+  const [headgate, browser] = await Promise.all([
+    startHeadgate({
+      customer,
+      env: { HEADGATE_BOOTSTRAP_ADMIN_PASSWORD: PASSWORD, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" },
+    }),
+    chromium.launch({
+      executablePath: PROGRAM,
+      args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--host-resolver-rules=MAP *.example 127.0.0.1"],
+    }),
+  ]);
+  for (const role of ["user", "readonly"] as const) {
+    await headgate.call("POST", "/organisation/user", { email: PEOPLE[role], password: PASSWORD, role });
+  }
+  return {
+    headgate,
+    customer,
+    browser,
+    async open(path, as, options = {}) {
+      const context = await browser.newContext({ reducedMotion: "reduce", ...options });
+      context.setDefaultTimeout(WAIT_LIMIT_MS);
+      await context.addInitScript(record);
+      if (as !== null) {
+        const data = { email: PEOPLE[as], password: PASSWORD };
+        const answer = await context.request.post(`${headgate.http}/login`, { data });
+        if (!answer.ok()) throw new Error(`${as} cannot sign in: ${answer.status()}`);
+      }
+      const page = await context.newPage();
+      const thrown: string[] = [];
+      page.on("pageerror", (error) => thrown.push(error.message));
+      page.on("dialog", (dialog) => {
+        thrown.push(`a dialog said ${dialog.message()}`);
+        void dialog.dismiss();
+      });
+      await page.goto(headgate.http + path);
+      return dashboardPage(page, thrown);
+    },
+    async close() {
+      await browser.close();
+      await headgate.stop();
+      await customer.close();
+    },
+  };
+}
+
+function dashboardPage(page: Page, thrown: readonly string[]): DashboardPage {
+  return {
+    page,
+    async shows(title) {
+      await page.getByRole("heading", { level: 1, name: title, exact: true }).waitFor();
+    },
+    says: async (selector) => (await page.innerText(selector)).replaceAll(/\s+/g, " ").trim(),
+    async press(name) {
+      const named = { name, exact: true } as const;
+      const found = page
+        .getByRole("button", named)
+        .or(page.getByRole("link", named))
+        .or(page.getByRole("tab", named))
+        .filter({ visible: true });
+      await found.first().click();
+    },
+    fill: (label, text) => page.getByLabel(label, { exact: true }).and(page.locator("input, textarea")).fill(text),
+    async news(part) {
+      const toast = page.locator(".toast", { hasText: part }).first();
+      return (await toast.locator("p").innerText()).replaceAll(/\s+/g, " ").trim();
+    },
+    async call(method, path, body) {
+      const call = `(async () => {
+        const { csrf_token } = await (await fetch("/me")).json();
+        const headers = { "x-csrf-token": csrf_token, "content-type": "application/json" };
+        const body = ${JSON.stringify(body === undefined ? null : JSON.stringify(body))};
+        return (await fetch(${JSON.stringify(path)}, { method: "${method}", headers, ...(body ? { body } : {}) })).status;
+      })()`;
+      return (await page.evaluate(call)) as number;
+    },
+    async faults() {
+      return [...thrown, ...((await page.evaluate("recorded")) as string[])];
+    },
+  };
+}
+
+/** Runs in the page before its own script. */
+const record = `
+  globalThis.recorded = [];
+  addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => {
+    recorded.push(violatedDirective + " " + blockedURI);
+  });
+`;
