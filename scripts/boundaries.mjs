@@ -29,7 +29,7 @@ const FOLDERS = {
 const IN_BROWSERS = { webcaster: [], broadcast: ["webcaster"], dashboard: ["client"] };
 /** The packages that what runs in browsers may import; webcaster and broadcast stand on the browser alone. */
 const PACKAGES_IN_BROWSERS = {
-  dashboard: /^(preact(\/hooks)?|preact-iso\/router|@preact\/signals|openapi-fetch|uplot|mpegts\.js)$/,
+  dashboard: /^(preact(\/hooks)?|preact-iso\/router|@preact\/signals|openapi-fetch|uplot|mpegts\.js|qr)$/,
 };
 /** What the routes share; they import nothing else of each other. */
 const FOR_ROUTES =

@@ -50,7 +50,7 @@ async function shoot(browser, { size, viewport, colorScheme, known }) {
     }
     await page.goto(service.http + (typeof path === "function" ? path(known) : path));
     await page.waitForSelector("h1");
-    await page.waitForLoadState("networkidle").catch(() => {}); // a page with an event stream is never idle
+    await page.waitForLoadState("networkidle", { timeout: 3_000 }).catch(() => {}); // a page with an event stream is never idle
     if (act) await act(page, known);
     const file = join(folder, `${name}-${size}-${colorScheme}.png`);
     const isOpen = await page.evaluate("document.querySelector('dialog[open]') !== null");

@@ -32,12 +32,16 @@ afterAll(async () => {
 });
 
 /** A request that trusts the test's authority. */
-function get(path: string, ca: string): Promise<{ readonly status: number | undefined; readonly body: string }> {
+function get(
+  path: string,
+  ca: string,
+  method = "GET",
+): Promise<{ readonly status: number | undefined; readonly body: string }> {
   return new Promise((resolve, reject) => {
     const { port } = new URL(headgate.http);
     const headers = { "x-service-apikey": headgate.apiKey, host: `localhost:${port}` };
     const agent = new Agent({ keepAlive: false });
-    const options = { host: "127.0.0.1", port, path, ca, headers, servername: "localhost", agent };
+    const options = { host: "127.0.0.1", port, path, ca, headers, servername: "localhost", agent, method };
     httpsRequest(options, (response) => {
       let body = "";
       response.setEncoding("utf8").on("data", (text: string) => {
@@ -65,6 +69,8 @@ test("the API is served by HTTPS, and its URLs say so", async () => {
   expect(headgate.http).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
   expect(headgate.rtmps).toMatch(/^rtmps:/);
   expect(await get("/organisation", first.ca)).toMatchObject({ status: 200 });
+  const stream = JSON.parse((await get("/stream", first.ca, "POST")).body) as { ingest: { rtmps: { url: string } } };
+  expect(stream.ingest.rtmps.url).toBe(String(headgate.rtmps).replace("127.0.0.1", "localhost"));
   const { port } = new URL(headgate.http);
   // Plain HTTP is not answered there.
   await expect(fetch(`http://127.0.0.1:${port}/organisation`)).rejects.toThrow();

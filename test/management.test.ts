@@ -225,7 +225,11 @@ describe("a new stream", () => {
         tags: [],
         webrtc: true,
         transcoding: false,
-        ingest: { rtmp: { url, streamname }, whip: { url: `http://gateway.example/p/webrtc?${query}` } },
+        ingest: {
+          rtmp: { url, streamname },
+          rtmps: null,
+          whip: { url: `http://gateway.example/p/webrtc?${query}` },
+        },
         playout: { rtmp: [{ url, streamname, type: "live" }], hls: [], web: [] },
       },
     });

@@ -32,6 +32,7 @@ import { previewRoutes } from "./http/pages/preview.ts";
 import { sdkRoutes } from "./http/pages/sdk.ts";
 import { publishRoutes } from "./http/publishes.ts";
 import { envelope } from "./http/request/envelope.ts";
+import type { IngestPorts } from "./http/request/ingest.ts";
 import { rateLimit } from "./http/request/rate-limit.ts";
 import { boundedBody, clientAddresses, hasLeft, readApiKey } from "./http/request/request.ts";
 import { sessionRoutes } from "./http/sessions.ts";
@@ -94,8 +95,8 @@ export interface AppDeps {
   readonly whip: Whip;
   /** Of this gateway. */
   readonly version: string;
-  /** The port RTMP is served on. */
-  readonly rtmpPort: () => number;
+  /** Where RTMP is served. */
+  readonly ingestPorts: () => IngestPorts;
 }
 
 export function createApp(deps: AppDeps): OpenAPIHono<Env> {

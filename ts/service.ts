@@ -147,7 +147,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     measurements,
     events,
     deployment,
-    rtmpPort: () => media().rtmpPort,
+    ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),
     version,
     whip,
   };

@@ -157,7 +157,8 @@ async function find(at: AtStore, flags: GivenFlags, which: string | undefined): 
 /** The record of the API (M9). Its URLs name the service by `--url`, else as it is configured. */
 function recordAt({ config }: AtStore, flags: GivenFlags) {
   const said = typeof flags.url === "string" && URL.canParse(flags.url) ? new URL(flags.url).origin : null;
-  const ingest = ingestAt(said ?? config.http.publicUrl ?? configuredUrl(config), config, config.rtmp.port);
+  const ports = { rtmp: config.rtmp.port, rtmps: config.rtmp.tls?.port ?? null };
+  const ingest = ingestAt(said ?? config.http.publicUrl ?? configuredUrl(config), config, ports);
   return (stream: StreamTable) => streamRecord(stream, ingest);
 }
 

@@ -89,6 +89,11 @@ export interface components {
           url: string;
           streamname: string;
         };
+        /** null when this Headgate has no certificate for it */
+        rtmps: ({
+          url: string;
+          streamname: string;
+        } | null);
         whip: {
           url: string;
         };

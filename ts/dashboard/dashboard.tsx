@@ -9,6 +9,7 @@ import { Login } from "./shell/login.tsx";
 import { NoSuchPage } from "./shell/no-such-page.tsx";
 import { PageBoundary } from "./shell/page-boundary.tsx";
 import { may, session, startSession } from "./shell/session.ts";
+import { StreamCommands } from "./streams/commands.tsx";
 
 export function Dashboard() {
   return (
@@ -38,6 +39,7 @@ function Content() {
     case "in":
       return (
         <LocationProvider scope="/dashboard">
+          <StreamCommands />
           <Frame pages={PAGES} me={known.me}>
             <PageBoundary>
               <Router>

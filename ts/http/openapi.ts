@@ -348,6 +348,10 @@ export const Stream = z
         url: z.string().openapi({ example: "rtmp://ingest.example:1935/live" }),
         streamname: z.string().openapi({ example: "Ab1Cd-9XyZ0" }),
       }),
+      rtmps: z
+        .object({ url: z.string(), streamname: z.string() })
+        .nullable()
+        .openapi({ description: "null when this Headgate has no certificate for it" }),
       whip: z.object({ url: z.string() }),
     }),
     playout: z.object({

@@ -23,7 +23,7 @@ import {
 import type { LiveSessions } from "../publish/live-sessions.ts";
 import type { Schema, StreamState, StreamTable } from "../store/schema.ts";
 import { newRoutes, type RouteDeps, type Routes, Stream, z } from "./openapi.ts";
-import { type Ingest, ingestAt } from "./request/ingest.ts";
+import { type Ingest, type IngestPorts, ingestAt } from "./request/ingest.ts";
 import { cursorOf, FOREIGN_CURSOR, pageOf, pageQuery } from "./request/page.ts";
 import { baseUrlOf } from "./request/request.ts";
 import { text } from "./request/schema.ts";
@@ -52,8 +52,7 @@ interface StreamDeps extends RouteDeps {
   readonly clock: { now(): number };
   readonly config: Pick<Config, "http" | "ingest">;
   readonly sessions: Pick<LiveSessions, "kickStream">;
-  /** The port RTMP is served on. */
-  readonly rtmpPort: () => number;
+  readonly ingestPorts: () => IngestPorts;
 }
 
 export function streamRoutes(deps: StreamDeps): Routes["hono"] {
@@ -198,6 +197,6 @@ function withScope(tags: readonly string[], { scopeTag }: Caller): readonly stri
   return [...tags, scopeTag];
 }
 
-function ingestOf(c: Context, { config, rtmpPort }: StreamDeps): Ingest {
-  return ingestAt(baseUrlOf(c, config), config, rtmpPort());
+function ingestOf(c: Context, { config, ingestPorts }: StreamDeps): Ingest {
+  return ingestAt(baseUrlOf(c, config), config, ingestPorts());
 }

@@ -1,10 +1,208 @@
-// The streams of the organisation.
+// The streams of the organisation: live ones first and current by themselves, found by state, tag or a part of the name.
+// biome-ignore-all lint/a11y/useSemanticElements: a table of which only some rows are there cannot lay itself out
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import { useLocation } from "preact-iso/router";
+import { Icon } from "../parts/icons.tsx";
+import { Empty, Loading, Problem } from "../parts/states.tsx";
+import { tellTheOperator, wordsOfError } from "../shell/errors.ts";
 import { Page } from "../shell/page.tsx";
+import { may } from "../shell/session.ts";
+import { CreateStream } from "./create-stream.tsx";
+import { openEvents } from "./event-stream.ts";
+import { addressWith, Filters, filterOf } from "./filters.tsx";
+import { type Changes, LiveRows, type WholePicture } from "./live-rows.ts";
+import type { Stream } from "./records.ts";
+import { type StreamFilter, StreamList } from "./stream-list.ts";
+import { StreamRow } from "./stream-row.tsx";
+import { streamSource } from "./stream-source.ts";
+import { VirtualList } from "./virtual-list.tsx";
+
+/** Height of a row, pixels, as style/d-streams.css has it. */
+const ROW_PX = 53;
+const CARD_PX = 124;
+const PHONE = matchMedia("(width < 48rem)");
 
 export function StreamsPage() {
+  const { url, route } = useLocation();
+  const address = addressWith(filterOf(url));
+  const filter = useMemo(() => filterOf(address), [address]);
+  const [isCreating, setCreating] = useState(false);
+  const { list, live, connection } = useStreams(filter);
+  const change = useCallback((next: StreamFilter) => route(addressWith(next), true), [route]);
+  const closeDialog = useCallback(() => setCreating(false), []);
   return (
-    <Page title="Streams">
-      <p class="soft">This page is being built.</p>
+    <Page
+      title="Streams"
+      lead="A stream is a name that one broadcasts to. Live ones come first."
+      actions={
+        may("create_stream") && (
+          <button type="button" class="primary" onClick={() => setCreating(true)}>
+            <Icon name="add" />
+            New stream
+          </button>
+        )
+      }
+    >
+      <Filters filter={filter} counts={live.counts.value} onChange={change} />
+      {connection.value === "lost" && (
+        <p class="note attention connection" role="status">
+          The connection for live figures is lost. Trying again; what you see may be older.
+        </p>
+      )}
+      <List list={list} live={live} filter={filter} onFilter={change} open={route} onCreate={() => setCreating(true)} />
+      {isCreating && <CreateStream onClose={closeDialog} />}
     </Page>
   );
+}
+
+/** The list of a filter, and what the event stream says of all. */
+function useStreams(filter: StreamFilter) {
+  const live = useMemo(() => new LiveRows(), []);
+  const list = useMemo(() => new StreamList(streamSource, filter), [filter]);
+  const current = useMemo(() => ({ list }), []);
+  current.list = list;
+  useEffect(() => {
+    void list.more();
+    return () => list.close();
+  }, [list]);
+  const events = useMemo(() => {
+    return openEvents("/organisation/events", {
+      sessions(whole: WholePicture) {
+        live.replace(whole);
+        void current.list.reconcile(live.streams());
+      },
+      changes(changes: Changes) {
+        live.change(changes);
+        void current.list.statesChanged(changes.streams);
+      },
+    });
+  }, []);
+  useEffect(() => () => events.close(), []);
+  return { list, live, connection: events.state };
+}
+
+interface ListProps {
+  readonly list: StreamList;
+  readonly live: LiveRows;
+  readonly filter: StreamFilter;
+  readonly onFilter: (filter: StreamFilter) => void;
+  readonly open: (path: string) => void;
+  readonly onCreate: () => void;
+}
+
+function List({ list, live, filter, onFilter, open, onCreate }: ListProps) {
+  const isPhone = usePhone();
+  const rows = list.rows.value;
+  const error = list.error.value;
+  const more = useCallback(() => void list.more(), [list]);
+  const show = useCallback((stream: Stream) => list.put(stream), [list]);
+  if (rows === null && error !== null) {
+    return (
+      <Problem title="The streams could not be loaded" again={() => void list.reload()}>
+        {wordsOfError(error)} {tellTheOperator(error)}
+      </Problem>
+    );
+  }
+  if (rows === null) return <Loading words="Loading the streams …" />;
+  if (rows.length === 0) return <NoStreams filter={filter} onFilter={onFilter} onCreate={onCreate} />;
+  const rowHeight = isPhone ? CARD_PX : ROW_PX;
+  const onTag = (tag: string) => !filter.tags.includes(tag) && onFilter({ ...filter, tags: [...filter.tags, tag] });
+  return (
+    <>
+      <div
+        class="stream-table"
+        role="table"
+        aria-label="Streams"
+        aria-rowcount={list.hasMore.value ? -1 : rows.length + 1}
+      >
+        <div role="rowgroup" class="stream-heads">
+          {/* biome-ignore lint/a11y/useFocusableInteractive: a row of headings, nothing to press */}
+          <div role="row" class="stream-row" aria-rowindex={1}>
+            {["State", "Name", "Tags", "Video", "Bitrate", "Goes to", "Since"].map((title) => (
+              // biome-ignore lint/a11y/useFocusableInteractive: as above
+              <div key={title} role="columnheader">
+                {title}
+              </div>
+            ))}
+            {/* biome-ignore lint/a11y/useFocusableInteractive: as above */}
+            <div role="columnheader">
+              <span class="unseen">Actions</span>
+            </div>
+          </div>
+        </div>
+        <VirtualList
+          count={rows.length}
+          rowHeight={rowHeight}
+          onEnd={more}
+          row={(index) => {
+            const stream = rows[index];
+            if (stream === undefined) return null;
+            return (
+              <StreamRow
+                key={stream.id}
+                stream={stream}
+                live={live.of(stream.id)}
+                index={index}
+                top={index * rowHeight}
+                show={show}
+                onTag={onTag}
+                open={open}
+              />
+            );
+          }}
+        />
+      </div>
+      {error !== null ? (
+        <Problem title="More streams could not be loaded" again={more}>
+          {wordsOfError(error)}
+        </Problem>
+      ) : (
+        list.hasMore.value && <p class="more soft">Loading more …</p>
+      )}
+    </>
+  );
+}
+
+function NoStreams({ filter, onFilter, onCreate }: Pick<ListProps, "filter" | "onFilter" | "onCreate">) {
+  const isFiltered = filter.state !== null || filter.tags.length > 0 || filter.search !== "";
+  if (isFiltered) {
+    return (
+      <Empty
+        title="No stream is like that"
+        icon="search"
+        actions={
+          <button type="button" onClick={() => onFilter({ state: null, tags: [], search: "" })}>
+            Show all streams
+          </button>
+        }
+      >
+        None has this state, these tags and these words together.
+      </Empty>
+    );
+  }
+  return (
+    <Empty
+      title="No streams yet"
+      icon="streams"
+      actions={
+        may("create_stream") && (
+          <button type="button" class="primary" onClick={onCreate}>
+            Create the first stream
+          </button>
+        )
+      }
+    >
+      Create one, copy its address into OBS, ffmpeg or a browser, and you are live.
+    </Empty>
+  );
+}
+
+function usePhone(): boolean {
+  const [isPhone, setPhone] = useState(PHONE.matches);
+  useEffect(() => {
+    const look = () => setPhone(PHONE.matches);
+    PHONE.addEventListener("change", look);
+    return () => PHONE.removeEventListener("change", look);
+  }, []);
+  return isPhone;
 }

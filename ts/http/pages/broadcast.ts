@@ -5,7 +5,7 @@ import { etag, RETAINED_304_HEADERS } from "hono/etag";
 import { html, raw } from "hono/html";
 import type { Config } from "../../config.ts";
 import { newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
-import { ingestAt } from "../request/ingest.ts";
+import { type IngestPorts, ingestAt } from "../request/ingest.ts";
 import { pageFiles } from "../request/page-files.ts";
 import { baseUrlOf } from "../request/request.ts";
 
@@ -21,10 +21,10 @@ const PAGE_HEADERS = ["content-security-policy", "permissions-policy", "cross-or
 export function broadcastRoutes(
   deps: RouteDeps & {
     readonly config: Pick<Config, "http" | "ingest">;
-    readonly rtmpPort: () => number;
+    readonly ingestPorts: () => IngestPorts;
   },
 ): Routes["hono"] {
-  const { config, rtmpPort } = deps;
+  const { config, ingestPorts } = deps;
   const routes = newRoutes(deps);
   /** Read when first asked for. */
   let page: Promise<string> | null = null;
@@ -51,7 +51,7 @@ export function broadcastRoutes(
       c.header("cross-origin-opener-policy", "same-origin");
       c.header("x-frame-options", "DENY");
       c.header("cache-control", "no-cache");
-      return c.html(html`${raw(before)}${ingestAt(base, config, rtmpPort()).rtmpUrl}${raw(after)}`);
+      return c.html(html`${raw(before)}${ingestAt(base, config, ingestPorts()).rtmpUrl}${raw(after)}`);
     },
   );
 

@@ -5,12 +5,24 @@ import { withBrackets } from "../../network.ts";
 export interface Ingest {
   /** `rtmp://{ingest_host}:<port>/live`. */
   readonly rtmpUrl: string;
+  /** `rtmps://…` alike; null when this Headgate has no certificate for it. */
+  readonly rtmpsUrl: string | null;
   /** The WHIP endpoint. */
   readonly whipUrl: string;
 }
 
+/** The ports that are served; `rtmps` is null without a certificate. */
+export interface IngestPorts {
+  readonly rtmp: number;
+  readonly rtmps: number | null;
+}
+
 /** `base`: where the HTTP port is reached, without a trailing slash. */
-export function ingestAt(base: string, config: Pick<Config, "ingest">, rtmpPort: number): Ingest {
-  const host = config.ingest.hosts[0] ?? new URL(base).hostname;
-  return { rtmpUrl: `rtmp://${withBrackets(host)}:${rtmpPort}/live`, whipUrl: `${base}/p/webrtc` };
+export function ingestAt(base: string, config: Pick<Config, "ingest">, { rtmp, rtmps }: IngestPorts): Ingest {
+  const host = withBrackets(config.ingest.hosts[0] ?? new URL(base).hostname);
+  return {
+    rtmpUrl: `rtmp://${host}:${rtmp}/live`,
+    rtmpsUrl: rtmps === null ? null : `rtmps://${host}:${rtmps}/live`,
+    whipUrl: `${base}/p/webrtc`,
+  };
 }

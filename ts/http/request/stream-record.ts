@@ -3,7 +3,7 @@ import type { StreamTable } from "../../store/schema.ts";
 import type { Ingest } from "./ingest.ts";
 
 /** The stream as callers see it (M9). */
-export function streamRecord(stream: StreamTable, { rtmpUrl, whipUrl }: Ingest) {
+export function streamRecord(stream: StreamTable, { rtmpUrl, rtmpsUrl, whipUrl }: Ingest) {
   const { id, name } = stream;
   const whipQuery = `stream_name=${encodeURIComponent(name)}&stream_url=${encodeURIComponent(rtmpUrl)}`;
   return {
@@ -16,7 +16,11 @@ export function streamRecord(stream: StreamTable, { rtmpUrl, whipUrl }: Ingest) 
     tags: JSON.parse(stream.tags) as readonly string[],
     webrtc: true,
     transcoding: false,
-    ingest: { rtmp: { url: rtmpUrl, streamname: name }, whip: { url: `${whipUrl}?${whipQuery}` } },
+    ingest: {
+      rtmp: { url: rtmpUrl, streamname: name },
+      rtmps: rtmpsUrl === null ? null : { url: rtmpsUrl, streamname: name },
+      whip: { url: `${whipUrl}?${whipQuery}` },
+    },
     playout: { rtmp: [{ url: rtmpUrl, streamname: name, type: "live" }], hls: [], web: [] },
   };
 }

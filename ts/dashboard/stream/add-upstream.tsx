@@ -1,0 +1,104 @@
+// Adds an upstream: for every broadcast of the stream, or for the running one alone.
+import { useState } from "preact/hooks";
+import { Dialog } from "../parts/dialog.tsx";
+import { FormField } from "../parts/form-field.tsx";
+import { say } from "../parts/toasts.tsx";
+import { answerOf, api } from "../shell/client.ts";
+import { wordsOfError } from "../shell/errors.ts";
+
+interface AddUpstreamProps {
+  readonly streamId: string;
+  /** null: nothing runs. */
+  readonly clientId: number | null;
+  readonly onAdded: () => void;
+  readonly onClose: () => void;
+}
+
+export function AddUpstream({ streamId, clientId, onAdded, onClose }: AddUpstreamProps) {
+  const [url, setUrl] = useState("");
+  const [label, setLabel] = useState("");
+  const [isOnce, setOnce] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    setError(null);
+    const body = { url: url.trim(), label: label.trim() === "" ? null : label.trim() };
+    try {
+      await (isOnce && clientId !== null
+        ? answerOf(api.POST("/session/{client_id}/upstream", { params: { path: { client_id: clientId } }, body }))
+        : answerOf(api.POST("/stream/{id}/upstream", { params: { path: { id: streamId } }, body })));
+      say("The upstream is added");
+      onAdded();
+      onClose();
+    } catch (failure) {
+      setError(wordsOfError(failure));
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Add upstream" onClose={onClose}>
+      <form onSubmit={(event) => void submit(event)}>
+        <FormField
+          label="Address, with the stream key"
+          help="As the other service gives it: server and stream key in one. The key is kept encrypted and never shown again."
+          error={error}
+        >
+          {(field) => (
+            <input
+              {...field}
+              type="text"
+              inputMode="url"
+              required
+              maxLength={2_048}
+              autocomplete="off"
+              autocapitalize="off"
+              spellcheck={false}
+              placeholder="rtmps://live.example/app/stream-key"
+              value={url}
+              onInput={(event) => setUrl(event.currentTarget.value)}
+            />
+          )}
+        </FormField>
+        <FormField label="What to call it" help="Not needed.">
+          {(field) => (
+            <input
+              {...field}
+              type="text"
+              maxLength={100}
+              autocomplete="off"
+              placeholder="Main channel"
+              value={label}
+              onInput={(event) => setLabel(event.currentTarget.value)}
+            />
+          )}
+        </FormField>
+        {clientId !== null && (
+          <fieldset class="choices">
+            <legend>For</legend>
+            <label>
+              <input type="radio" name="for" checked={!isOnce} onChange={() => setOnce(false)} />
+              Every broadcast of this stream
+              <small>The running one at once.</small>
+            </label>
+            <label>
+              <input type="radio" name="for" checked={isOnce} onChange={() => setOnce(true)} />
+              This broadcast only
+              <small>Forgotten when it ends.</small>
+            </label>
+          </fieldset>
+        )}
+        <footer>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+          <button type="submit" class="primary" aria-disabled={isBusy}>
+            {isBusy ? "Adding …" : "Add upstream"}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,78 @@
+// How the running publish does: what is wrong in words, and its figures.
+import type { ComponentChildren } from "preact";
+import { bitrateWords, bytesWords, durationWords } from "../parts/time-words.ts";
+import { timeNow } from "../shell/clock.ts";
+import { codecName } from "../streams/codec-name.ts";
+import type { Numbers, Session } from "../streams/records.ts";
+import { type Finding, findingsOf } from "./diagnosis.ts";
+import type { StreamWatch } from "./watch.ts";
+
+export function Now({ watch }: { readonly watch: StreamWatch }) {
+  const session = watch.session.value;
+  if (session === null) return null;
+  const numbers = watch.numbers.value;
+  const ageMs = (watch.at.value || timeNow()) - Date.parse(session.accepted_at);
+  const findings = findingsOf({ session, numbers, series: watch.series.value, ageMs });
+  return (
+    <div class="now">
+      <Findings findings={findings} />
+      <dl class="facts">{factsOf(session, numbers, ageMs, watch.players.value).map(Fact)}</dl>
+    </div>
+  );
+}
+
+/** Said aloud when it changes, not each second. */
+function Findings({ findings }: { readonly findings: readonly Finding[] }) {
+  return (
+    <ul class="findings" role="status" aria-label="Diagnosis">
+      {findings.map(({ tone, title, text }) => (
+        <li key={title} class={`note ${tone}`}>
+          <strong>{title}</strong>
+          <span>{text}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Fact([name, value]: readonly [string, ComponentChildren]) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </>
+  );
+}
+
+function factsOf(
+  session: Session,
+  numbers: Numbers | null,
+  ageMs: number,
+  players: number,
+): readonly (readonly [string, ComponentChildren])[] {
+  const { tracks, protocol, address, bytes_in, bytes_out } = session;
+  const rate = numbers?.bitrate_kbps ?? null;
+  return [
+    ["Live for", durationWords(ageMs)],
+    ["Video", videoWords(tracks.video, numbers?.fps ?? null)],
+    ["Audio", audioWords(tracks.audio)],
+    ["Bitrate", rate === null ? "—" : bitrateWords(rate)],
+    ["Comes by", `${protocol === "whip" ? "WHIP (browser)" : "RTMP"} from ${address}`],
+    ["Players", players.toLocaleString()],
+    ["Received", bytesWords(bytes_in)],
+    ["Sent on", bytesWords(bytes_out)],
+  ];
+}
+
+export function videoWords(video: Session["tracks"]["video"], fps: number | null = null): string {
+  if (video === null) return "none";
+  const size = video.width === null || video.height === null ? "" : `, ${video.width}×${video.height}`;
+  return `${codecName(video.codec)}${size}${fps === null ? "" : `, ${Math.round(fps)} fps`}`;
+}
+
+export function audioWords(audio: Session["tracks"]["audio"]): string {
+  if (audio === null) return "none";
+  const rate = audio.sample_rate === null ? "" : `, ${audio.sample_rate / 1_000} kHz`;
+  const channels = { 1: ", mono", 2: ", stereo" }[audio.channels ?? 0] ?? "";
+  return `${codecName(audio.codec)}${rate}${channels}`;
+}

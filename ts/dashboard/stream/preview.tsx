@@ -1,0 +1,144 @@
+// The live preview: plays by itself and without sound while the stream is live and the tab is seen; says in words why it
+// does not.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Icon } from "../parts/icons.tsx";
+import { type PreviewEnd, startPreview } from "./player.ts";
+
+/** Pause before a preview that broke off is started again by itself, ms. */
+const AGAIN_MS = 2_000;
+
+type State = "starting" | "playing" | "paused" | PreviewEnd;
+
+const WORDS: Readonly<Record<Exclude<State, "playing">, readonly [title: string, text: string]>> = {
+  starting: ["The preview is starting …", "It begins with the next keyframe."],
+  paused: ["Paused", "Nothing is loaded meanwhile. Playing goes on where the broadcast is then."],
+  ended: ["No preview", "The broadcast has just ended, or just begins."],
+  full: [
+    "Too many previews are open",
+    "20 are shown at once in this Headgate. Close another one, or try again in a moment.",
+  ],
+  "not-signed-in": ["Your session has ended", "Sign in again to see the preview."],
+  codec: [
+    "This browser cannot show it",
+    "It has no decoder for this video or audio. The broadcast itself goes on; Chrome and Safari know most codecs.",
+  ],
+  network: ["The preview broke off", "The connection to Headgate was lost. The broadcast may well go on."],
+};
+
+interface PreviewProps {
+  readonly streamId: string;
+  /** null: not live. A new publish starts a new preview. */
+  readonly clientId: number | null;
+  /** Why there is no broadcast, for people. */
+  readonly notLive: string;
+}
+
+export function Preview({ streamId, clientId, notLive }: PreviewProps) {
+  return (
+    <figure class="preview" aria-label="Live preview">
+      {clientId === null ? (
+        <div class="preview-words">
+          <Icon name="streams" />
+          <strong>Not live</strong>
+          <span>{notLive}</span>
+        </div>
+      ) : (
+        <Playing key={clientId} streamId={streamId} />
+      )}
+    </figure>
+  );
+}
+
+function Playing({ streamId }: { readonly streamId: string }) {
+  const video = useRef<HTMLVideoElement>(null);
+  const [state, setState] = useState<State>("starting");
+  const [isMuted, setMuted] = useState(true);
+  const [attempt, setAttempt] = useState(0);
+  const isWanted = state !== "paused";
+  const isSeen = useVisibility();
+
+  useEffect(() => {
+    const element = video.current;
+    if (element === null || !isWanted || !isSeen) return;
+    setState("starting");
+    let isOver = false;
+    let stop = () => {};
+    startPreview(`/live/${encodeURIComponent(streamId)}.flv`, element, (why) => !isOver && setState(why)).then(
+      (preview) => {
+        stop = preview.stop;
+        if (isOver) stop();
+      },
+      () => !isOver && setState("network"),
+    );
+    return () => {
+      isOver = true;
+      stop();
+    };
+  }, [streamId, isWanted, isSeen, attempt]);
+  useEffect(() => {
+    if (state !== "network" && state !== "ended") return;
+    const timer = setTimeout(() => setAttempt((before) => before + 1), AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [state]);
+
+  const isPlaying = state === "playing";
+  const words = isPlaying ? null : WORDS[state];
+  return (
+    <>
+      <video
+        ref={video}
+        muted={isMuted}
+        playsInline
+        aria-label="What the broadcaster sends now"
+        onPlaying={() => setState("playing")}
+        onResize={(event) => {
+          const { videoWidth, videoHeight, style } = event.currentTarget as HTMLVideoElement;
+          if (videoWidth > 0) style.aspectRatio = `${videoWidth} / ${videoHeight}`;
+        }}
+      />
+      {words !== null && (
+        <div class="preview-words" role="status">
+          <strong>{words[0]}</strong>
+          <span>{words[1]}</span>
+          {!["starting", "paused", "not-signed-in"].includes(state) && (
+            <button type="button" onClick={() => setAttempt(attempt + 1)}>
+              Try again
+            </button>
+          )}
+        </div>
+      )}
+      <figcaption>
+        <button
+          type="button"
+          class="icon-only"
+          onClick={() => {
+            video.current?.pause();
+            setState(isWanted ? "paused" : "starting");
+          }}
+        >
+          <Icon name={isWanted ? "pause" : "play"} />
+          <span class="unseen">{isWanted ? "Pause the preview" : "Play the preview"}</span>
+        </button>
+        <button type="button" class="icon-only" aria-pressed={!isMuted} onClick={() => setMuted(!isMuted)}>
+          <Icon name={isMuted ? "muted" : "sound"} />
+          <span class="unseen">{isMuted ? "Hear the audio" : "Mute the audio"}</span>
+        </button>
+        <button type="button" class="icon-only" onClick={() => void video.current?.requestFullscreen?.()}>
+          <Icon name="full" />
+          <span class="unseen">Whole screen</span>
+        </button>
+      </figcaption>
+    </>
+  );
+}
+
+/** Whether the tab is seen: a hidden one loads nothing. */
+function useVisibility(): boolean {
+  const [isSeen, setSeen] = useState(!document.hidden);
+  useEffect(() => {
+    const look = () => setSeen(!document.hidden);
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
+  return isSeen;
+}

@@ -1,0 +1,163 @@
+// What was published to the stream before: how long, how much, why it ended, and why one was denied.
+import type { ReadonlySignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { Empty } from "../parts/states.tsx";
+import { StatusPill, type Tone } from "../parts/status-pill.tsx";
+import { type Column, MoreRows, Table } from "../parts/table.tsx";
+import { bytesWords, durationWords } from "../parts/time-words.ts";
+import { filteredAddress } from "../shell/addresses.ts";
+import { answerOf, api } from "../shell/client.ts";
+import { usePages } from "../shell/loaded.ts";
+import { LoadedView } from "../shell/loaded-view.tsx";
+import { Section } from "../shell/page.tsx";
+import { may } from "../shell/session.ts";
+import { TimeText } from "../shell/time-text.tsx";
+import type { Publish } from "../streams/records.ts";
+import { audioWords, videoWords } from "./now.tsx";
+
+/** Of one page. */
+const QUANTITY = 20;
+
+const STATES: Readonly<Record<Publish["state"], readonly [Tone, string]>> = {
+  asking: ["attention", "Asking"],
+  denied: ["bad", "Denied"],
+  live: ["live", "Live"],
+  ended: ["quiet", "Ended"],
+};
+
+interface PublishesProps {
+  readonly streamId: string;
+  /** Grows when there is something new. */
+  readonly changes: ReadonlySignal<number>;
+}
+
+export function Publishes({ streamId, changes }: PublishesProps) {
+  const pages = usePages(
+    (cursor, signal) =>
+      api.GET("/stream/{id}/publish", {
+        params: { path: { id: streamId }, query: { quantity: QUANTITY, ...(cursor ? { cursor } : {}) } },
+        signal,
+      }),
+    answerOf,
+    [streamId],
+  );
+  const change = changes.value;
+  useEffect(() => {
+    if (change > 1) void pages.reload();
+  }, [change]);
+  const { rows: value, error, reload } = pages;
+  return (
+    <Section title="History" lead="Every broadcast to this stream, and every one that was denied." plain>
+      <LoadedView of={{ value, error, reload }} words="Loading the history …">
+        {(rows) =>
+          rows.length === 0 ? (
+            <Empty title="Nobody has broadcast to it yet" icon="live">
+              Broadcasts and denials stand here, with their reasons.
+            </Empty>
+          ) : (
+            <>
+              <Table caption="History" columns={columns()} rows={rows} keyOf={({ client_id }) => client_id} />
+              {pages.hasMore && <MoreRows isLoading={pages.isLoading} onMore={() => void pages.more()} />}
+            </>
+          )
+        }
+      </LoadedView>
+    </Section>
+  );
+}
+
+function columns(): readonly Column<Publish>[] {
+  const shown: readonly Column<Publish>[] = [
+    { title: "When", isHead: true, cell: ({ asked_at }) => <TimeText at={asked_at} /> },
+    {
+      title: "State",
+      cell: ({ state }) => {
+        const [tone, words] = STATES[state];
+        return <StatusPill tone={tone}>{words}</StatusPill>;
+      },
+    },
+    { title: "What became of it", cell: Outcome },
+    { title: "Came by", cell: Source },
+    { title: "Media", cell: Media },
+    { title: "In / out", isNumber: true, cell: Bytes },
+  ];
+  if (!may("view_deliveries")) return shown;
+  return [
+    ...shown,
+    {
+      title: "Webhook",
+      cell: ({ client_id }) => (
+        <a href={filteredAddress("/dashboard/deliveries", { clientid: String(client_id) })}>
+          Deliveries<span class="unseen"> of the publish {client_id}</span>
+        </a>
+      ),
+    },
+  ];
+}
+
+function Outcome({ denial, end_words, accepted_at, ended_at, dropped_frames }: Publish) {
+  if (denial !== null) {
+    return (
+      <>
+        <span class="said">{denial.reason}</span>
+        <small class="below">{causeWords(denial.cause)}</small>
+      </>
+    );
+  }
+  if (accepted_at === null) return <span class="soft">Your webhook is being asked.</span>;
+  if (ended_at === null) return <span class="soft">It runs.</span>;
+  return (
+    <>
+      {end_words ?? "It ended."}
+      <small class="below">
+        After {durationWords(Date.parse(ended_at) - Date.parse(accepted_at))}
+        {dropped_frames !== null &&
+          dropped_frames > 0 &&
+          `, ${dropped_frames.toLocaleString()} frames lost on the way out`}
+      </small>
+    </>
+  );
+}
+
+function Source({ protocol, address }: Publish) {
+  return (
+    <>
+      {protocol === null ? "—" : protocol === "whip" ? "WHIP" : "RTMP"}
+      {address !== null && <small class="below mono">{address}</small>}
+    </>
+  );
+}
+
+function Media({ video, audio }: Publish) {
+  if (video === null && audio === null) return <span class="soft">—</span>;
+  return (
+    <>
+      {videoWords(video)}
+      <small class="below">{audioWords(audio)}</small>
+    </>
+  );
+}
+
+function Bytes({ state, bytes_in, bytes_out }: Publish) {
+  if (state === "denied" || state === "asking") return <span class="soft">—</span>;
+  return `${bytesWords(bytes_in)} / ${bytesWords(bytes_out)}`;
+}
+
+/** Who or what denied it. */
+function causeWords(cause: string): string {
+  const words: Readonly<Record<string, string>> = {
+    rejected_by_customer: "Your webhook denied it.",
+    customer_unreachable: "Your webhook could not be reached.",
+    locked_stream: "The stream was locked.",
+    already_live: "The stream was live already.",
+    organisation_disabled: "The organisation is not enabled.",
+    token_required: "It brought no token that opens the stream.",
+    reserved_field: "Its custom arguments hold a name that belongs to the webhook.",
+    malformed_name: "Its stream name cannot be read.",
+    stopped: "It was ended while your webhook was asked.",
+    stopping: "The service was stopping.",
+    store_unavailable: "The store of this Headgate did not answer.",
+    internal_error: "A fault of this Headgate.",
+  };
+  return words[cause] ?? `Denied: ${cause.replaceAll("_", " ")}.`;
+}

@@ -1,0 +1,174 @@
+// Makes links and tokens: to broadcast from a browser without knowing the stream's name, or to play a stream that wants a
+// token of its players. What is made is shown once and kept nowhere.
+import { useState } from "preact/hooks";
+import { CopyField } from "../parts/copy-field.tsx";
+import { FormField } from "../parts/form-field.tsx";
+import { absoluteTime } from "../parts/time-words.ts";
+import { sayProblem } from "../parts/toasts.tsx";
+import { answerOf, api } from "../shell/client.ts";
+import { timeNow } from "../shell/clock.ts";
+import { wordsOfError } from "../shell/errors.ts";
+import { Section } from "../shell/page.tsx";
+import { withArguments } from "../streams/addresses.ts";
+import { nameOf, type Stream } from "../streams/records.ts";
+import { playCommands } from "./instructions-text.ts";
+import { QrCode } from "./qr-code.tsx";
+
+type Kind = "broadcast" | "play";
+
+const HOUR_S = 3_600;
+const EXPIRIES = [
+  [HOUR_S, "1 hour"],
+  [4 * HOUR_S, "4 hours"],
+  [24 * HOUR_S, "1 day"],
+  [7 * 24 * HOUR_S, "1 week"],
+  [30 * 24 * HOUR_S, "30 days"],
+  [365 * 24 * HOUR_S, "1 year"],
+] as const;
+
+interface Made {
+  readonly kind: Kind;
+  /** Unix seconds. */
+  readonly exp: number;
+  readonly token: string;
+  /** The broadcast link, or the address for players. */
+  readonly address: string;
+}
+
+export function TokenMaker({ stream }: { readonly stream: Stream }) {
+  const [kind, setKind] = useState<Kind>("broadcast");
+  const [lastsS, setLasts] = useState<number>(EXPIRIES[2][0]);
+  const [customArguments, setArguments] = useState("");
+  const [made, setMade] = useState<Made | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    try {
+      const exp = Math.floor(timeNow() / 1_000) + lastsS;
+      setMade(
+        kind === "broadcast" ? await broadcastLink(stream, customArguments, exp) : await playAddress(stream, exp),
+      );
+    } catch (error) {
+      sayProblem(wordsOfError(error));
+    }
+    setBusy(false);
+  };
+  const choose = (next: Kind) => {
+    setKind(next);
+    setMade(null);
+  };
+  return (
+    <Section
+      title="Links and tokens"
+      lead="For people and players that are to have this stream for a time, and nothing else. Who has the link has the stream: send it as you would a password."
+      id="tokens"
+    >
+      <form class="token-maker" onSubmit={(event) => void submit(event)}>
+        <fieldset class="choices">
+          <legend>It is to</legend>
+          <label>
+            <input type="radio" name="kind" checked={kind === "broadcast"} onChange={() => choose("broadcast")} />
+            Broadcast from a browser
+            <small>A link that opens camera and microphone, also on a phone.</small>
+          </label>
+          <label>
+            <input type="radio" name="kind" checked={kind === "play"} onChange={() => choose("play")} />
+            Play the stream
+            <small>An RTMP address for a player, when playing needs a token.</small>
+          </label>
+        </fieldset>
+        <div class="stack">
+          <FormField label="It holds for">
+            {(field) => (
+              <select
+                {...field}
+                value={String(lastsS)}
+                onChange={(event) => setLasts(Number(event.currentTarget.value))}
+              >
+                {EXPIRIES.map(([seconds, words]) => (
+                  <option key={seconds} value={String(seconds)}>
+                    {words}
+                  </option>
+                ))}
+              </select>
+            )}
+          </FormField>
+          {kind === "broadcast" && (
+            <FormField
+              label="Custom arguments"
+              help="What your webhook asks of a broadcaster. They are in the link, and reach your webhook unchanged."
+            >
+              {(field) => (
+                <input
+                  {...field}
+                  type="text"
+                  autocomplete="off"
+                  autocapitalize="off"
+                  spellcheck={false}
+                  placeholder="passcode=s3cret"
+                  value={customArguments}
+                  onInput={(event) => setArguments(event.currentTarget.value)}
+                />
+              )}
+            </FormField>
+          )}
+          <div class="row">
+            <button type="submit" class="primary" aria-disabled={isBusy}>
+              {isBusy ? "Making it …" : kind === "broadcast" ? "Make the link" : "Make the address"}
+            </button>
+          </div>
+        </div>
+      </form>
+      <div role="status">{made !== null && <MadeToken {...made} />}</div>
+    </Section>
+  );
+}
+
+function MadeToken({ kind, exp, token, address }: Made) {
+  const until = <p>It holds until {absoluteTime(exp * 1_000)}. It is shown only now.</p>;
+  if (kind === "play") {
+    return (
+      <div class="made stack">
+        {until}
+        <CopyField label="Address for players" value={address} />
+        {playCommands({ rtmp: address }).map(({ title, text }) => (
+          <CopyField key={title} label={`${title} command`} value={text} isCode />
+        ))}
+      </div>
+    );
+  }
+  return (
+    <div class="made with-qr">
+      <div class="stack">
+        {until}
+        <CopyField label="Broadcast link" value={address} />
+        <CopyField label="Web token" value={token} />
+        <p>
+          <a class="button" href={address} target="_blank" rel="noopener">
+            Open it here
+          </a>
+        </p>
+      </div>
+      <figure>
+        <QrCode text={address} label="QR code of the broadcast link" />
+        <figcaption>For the camera of a phone</figcaption>
+      </figure>
+    </div>
+  );
+}
+
+async function broadcastLink(stream: Stream, customArguments: string, exp: number): Promise<Made> {
+  const streamname = withArguments(nameOf(stream), customArguments);
+  const body = { streamname, ingesturl: stream.ingest.rtmp.url, exp };
+  const { data } = await answerOf(api.POST("/webcaster", { body }));
+  return { kind: "broadcast", exp, token: data.token, address: `${location.origin}/broadcast#token=${data.token}` };
+}
+
+async function playAddress(stream: Stream, exp: number): Promise<Made> {
+  const call = api.POST("/stream/{id}/play-token", { params: { path: { id: stream.id } }, body: { exp } });
+  const { token, streamname } = await answerOf(call);
+  const [player] = stream.playout.rtmp;
+  return { kind: "play", exp, token, address: `${player?.url ?? stream.ingest.rtmp.url}/${streamname}` };
+}

@@ -1,0 +1,76 @@
+// What can be done with a whole stream, from the list and from its own page: asked about where it ends something, shown
+// at once where that is safe, and said afterwards.
+import { confirm } from "../parts/confirm.tsx";
+import { say, sayProblem } from "../parts/toasts.tsx";
+import { answerOf, api } from "../shell/client.ts";
+import { wordsOfError } from "../shell/errors.ts";
+import { nameOf, type Stream } from "./records.ts";
+
+/** Takes the record that is now to be shown: a guess first, then what the service says. */
+export type ShowStream = (stream: Stream) => void;
+
+/** Also ends what runs. The two names of it mean the same to the service; to people they do not. */
+export async function lockStream(stream: Stream, show: ShowStream): Promise<void> {
+  const name = nameOf(stream);
+  const isLive = stream.state === "live";
+  const question = {
+    title: `Stop ${name}?`,
+    text: "The broadcast ends now, and nobody can broadcast to this stream until you unlock it.",
+    does: "Stop and lock",
+  };
+  if (isLive && !(await confirm(question))) return;
+  const params = { path: { id: stream.id } };
+  const call = () =>
+    answerOf(isLive ? api.PUT("/stream/{id}/stop", { params }) : api.PUT("/stream/{id}/lock", { params }));
+  const guess = isLive ? null : ({ ...stream, state: "locked" } as const);
+  const locked = await changed(stream, guess, call, show);
+  if (locked !== null) say(`${name} is locked`, { title: "Unlock", run: () => void unlockStream(locked, show) });
+}
+
+export async function unlockStream(stream: Stream, show: ShowStream): Promise<void> {
+  const call = () => answerOf(api.PUT("/stream/{id}/unlock", { params: { path: { id: stream.id } } }));
+  if ((await changed(stream, null, call, show)) !== null) say(`${nameOf(stream)} can be broadcast to again`);
+}
+
+/** Whether it is gone. */
+export async function deleteStream(stream: Stream, show: ShowStream): Promise<boolean> {
+  const name = nameOf(stream);
+  const ends = stream.state === "live" ? "The running broadcast ends. " : "";
+  const question = {
+    title: `Delete ${name}?`,
+    text: `${ends}Its name is never used again, its upstreams are forgotten, and links to it stop working. This cannot be taken back.`,
+    does: "Delete stream",
+    typed: name,
+  };
+  if (!(await confirm(question))) return false;
+  const call = () => answerOf(api.DELETE("/stream/{id}", { params: { path: { id: stream.id } } }));
+  const gone = await changed(stream, null, call, show);
+  if (gone === null) return false;
+  say(`${name} is deleted`);
+  return true;
+}
+
+/** Whether it was saved. */
+export async function setTags(stream: Stream, tags: readonly string[], show: ShowStream): Promise<boolean> {
+  const call = () =>
+    answerOf(api.PUT("/stream/{id}/tag", { params: { path: { id: stream.id } }, body: { tags: [...tags] } }));
+  return (await changed(stream, { ...stream, tags: [...tags] }, call, show)) !== null;
+}
+
+async function changed(
+  stream: Stream,
+  guess: Stream | null,
+  call: () => Promise<Stream>,
+  show: ShowStream,
+): Promise<Stream | null> {
+  if (guess !== null) show(guess);
+  try {
+    const answer = await call();
+    show(answer);
+    return answer;
+  } catch (error) {
+    if (guess !== null) show(stream);
+    sayProblem(wordsOfError(error));
+    return null;
+  }
+}

@@ -1,0 +1,42 @@
+// The addresses of a stream as encoders, players and people type them. Pure.
+import type { Stream } from "./records.ts";
+import { nameOf } from "./records.ts";
+
+/** What a broadcaster needs, with custom arguments (what follows the `?` of a stream name; "" for none). */
+export interface Addresses {
+  /** Server and stream key, as OBS asks for them. */
+  readonly server: string;
+  readonly key: string;
+  readonly rtmp: string;
+  /** null: this Headgate takes none. */
+  readonly rtmps: string | null;
+  readonly whip: string;
+}
+
+export function addressesOf(stream: Stream, customArguments = ""): Addresses {
+  const { rtmp, rtmps, whip } = stream.ingest;
+  const key = withArguments(nameOf(stream), customArguments);
+  return {
+    server: rtmp.url,
+    key,
+    rtmp: `${rtmp.url}/${key}`,
+    rtmps: rtmps === null ? null : `${rtmps.url}/${key}`,
+    whip: whipAddress(whip.url, key),
+  };
+}
+
+/** `NAME?passcode=s3cret`; a leading `?` may be given or not. */
+export function withArguments(name: string, customArguments: string): string {
+  const given = customArguments.trim().replace(/^\?/, "");
+  return given === "" ? name : `${name}?${given}`;
+}
+
+/** The stream name is one parameter of the WHIP address: its own `?`, `&` and `=` are escaped. */
+function whipAddress(whip: string, key: string): string {
+  const url = new URL(whip);
+  const others = [...url.searchParams].filter(([name]) => name !== "stream_name");
+  const query = [["stream_name", key] as const, ...others].map(
+    ([name, value]) => `${name}=${encodeURIComponent(value)}`,
+  );
+  return `${url.origin}${url.pathname}?${query.join("&")}`;
+}

@@ -1,0 +1,60 @@
+// Server-sent events while the page is seen. A browser allows six connections to one host, for all tabs together: a
+// hidden tab gives its own back. A stream that the service refuses is asked for again, later and later.
+import { type ReadonlySignal, signal } from "@preact/signals";
+import { api } from "../shell/client.ts";
+
+/** Pauses before a refused stream is asked for again, ms; the last one repeats. */
+const PAUSES_MS = [2_000, 5_000, 15_000, 30_000];
+
+export interface EventStream {
+  /** `lost`: what is shown is not current. */
+  readonly state: ReadonlySignal<"connecting" | "open" | "lost">;
+  close(): void;
+}
+
+/** `handlers`: by the names of the events, called with what their data says. */
+export function openEvents(path: string, handlers: Readonly<Record<string, (said: never) => void>>): EventStream {
+  const state = signal<"connecting" | "open" | "lost">("connecting");
+  let source: EventSource | null = null;
+  let refusals = 0;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  const disconnect = () => {
+    clearTimeout(timer);
+    source?.close();
+    source = null;
+  };
+  const connect = () => {
+    disconnect();
+    const opened = new EventSource(path);
+    source = opened;
+    opened.onopen = () => {
+      refusals = 0;
+      state.value = "open";
+    };
+    for (const [name, handle] of Object.entries(handlers)) {
+      opened.addEventListener(name, ({ data }: MessageEvent<string>) => handle(JSON.parse(data) as never));
+    }
+    opened.onerror = () => {
+      state.value = "lost";
+      if (opened.readyState !== EventSource.CLOSED) return; // the browser connects again by itself
+      timer = setTimeout(connect, PAUSES_MS[Math.min(refusals, PAUSES_MS.length - 1)]);
+      refusals += 1;
+      // Tells whether the login has ended: an event source keeps the status of its answer to itself.
+      api.GET("/organisation").catch(() => {});
+    };
+  };
+  const onVisibility = () => {
+    if (document.hidden) disconnect();
+    else connect();
+  };
+  document.addEventListener("visibilitychange", onVisibility);
+  if (!document.hidden) connect();
+  return {
+    state,
+    close() {
+      document.removeEventListener("visibilitychange", onVisibility);
+      disconnect();
+    },
+  };
+}

@@ -1,0 +1,86 @@
+// The live publishes of the organisation as the event stream tells them: one signal per stream, so that a row of the list
+// is rendered again only when its own numbers changed.
+import { type Signal, signal } from "@preact/signals";
+import type { Counts, LiveRow, StreamState } from "./records.ts";
+
+/** The event `sessions`: all there is. */
+export interface WholePicture {
+  readonly at: number;
+  readonly counts: Counts;
+  readonly sessions: readonly LiveRow[];
+}
+
+/** The event `changes`: what is different since the event before. */
+export interface Changes {
+  readonly at: number;
+  readonly counts?: Counts;
+  readonly changed: readonly ({ readonly client_id: number } & Partial<LiveRow>)[];
+  readonly gone: readonly number[];
+  readonly streams: readonly { readonly id: string; readonly state: StreamState }[];
+}
+
+export class LiveRows {
+  readonly counts = signal<Counts | null>(null);
+  /** By client id. */
+  readonly #rows = new Map<number, LiveRow>();
+  /** By stream; only those that somebody asked for or that are live. */
+  readonly #signals = new Map<string, Signal<LiveRow | null>>();
+
+  /** The newest publish of a stream; null while there is none. */
+  of(stream: string): Signal<LiveRow | null> {
+    const known = this.#signals.get(stream);
+    if (known !== undefined) return known;
+    const made = signal<LiveRow | null>(null);
+    this.#signals.set(stream, made);
+    return made;
+  }
+
+  /** Ids of the streams that are live. */
+  streams(): ReadonlySet<string> {
+    return new Set([...this.#rows.values()].map(({ stream }) => stream));
+  }
+
+  /** Takes the place of everything known before. */
+  replace({ counts, sessions }: WholePicture): void {
+    this.counts.value = counts;
+    const before = this.streams();
+    this.#rows.clear();
+    for (const row of sessions) this.#rows.set(row.client_id, row);
+    this.#show(new Set([...before, ...sessions.map(({ stream }) => stream)]));
+  }
+
+  change({ counts, changed, gone }: Pick<Changes, "counts" | "changed" | "gone">): void {
+    if (counts !== undefined) this.counts.value = counts;
+    const touched = new Set<string>();
+    for (const part of changed) {
+      const before = this.#rows.get(part.client_id);
+      // A new one is whole; a part of one that was never seen says nothing.
+      if (before === undefined && part.stream === undefined) continue;
+      const row = { ...before, ...part } as LiveRow;
+      this.#rows.set(row.client_id, row);
+      touched.add(row.stream);
+    }
+    for (const clientId of gone) {
+      const row = this.#rows.get(clientId);
+      if (row === undefined) continue;
+      this.#rows.delete(clientId);
+      touched.add(row.stream);
+    }
+    this.#show(touched);
+  }
+
+  /** A publish that is being replaced may still be there: the newest one counts. */
+  #show(streams: ReadonlySet<string>): void {
+    const newest = new Map<string, LiveRow>();
+    for (const row of this.#rows.values()) {
+      if (!streams.has(row.stream)) continue;
+      const other = newest.get(row.stream);
+      if (other === undefined || other.client_id < row.client_id) newest.set(row.stream, row);
+    }
+    for (const stream of streams) {
+      const row = newest.get(stream) ?? null;
+      if (row === null && !this.#signals.has(stream)) continue;
+      this.of(stream).value = row;
+    }
+  }
+}

@@ -1,0 +1,39 @@
+// What stands in the menu of a stream, in the list and on its own page: its addresses to copy, and what the role may do.
+import { copied } from "../parts/copy-field.tsx";
+import { say, sayProblem } from "../parts/toasts.tsx";
+import { may } from "../shell/session.ts";
+import { deleteStream, lockStream, type ShowStream, unlockStream } from "./actions.ts";
+import { addressesOf } from "./addresses.ts";
+import type { MenuItem } from "./menu.tsx";
+import { nameOf, type Stream } from "./records.ts";
+
+/** `open`: for where the stream is not open already. */
+export function actionsOf(stream: Stream, show: ShowStream, open?: () => void): readonly MenuItem[] {
+  const { rtmp, rtmps, whip } = addressesOf(stream);
+  const copy = (what: string, text: string): MenuItem => ({
+    title: `Copy ${what}`,
+    icon: "copy",
+    run: () =>
+      void copied(text).then((isDone) =>
+        isDone
+          ? say(`${what} copied`)
+          : sayProblem("This browser lets no page copy. Open the stream to see its addresses."),
+      ),
+  });
+  const steers: readonly MenuItem[] = [
+    stream.state === "locked"
+      ? { title: "Unlock", icon: "lock", run: () => void unlockStream(stream, show) }
+      : stream.state === "live"
+        ? { title: "Stop and lock …", icon: "stop", isDanger: true, run: () => void lockStream(stream, show) }
+        : { title: "Lock", icon: "lock", run: () => void lockStream(stream, show) },
+    { title: "Delete …", icon: "trash", isDanger: true, run: () => void deleteStream(stream, show) },
+  ];
+  return [
+    ...(open === undefined ? [] : [{ title: "Open", icon: "streams", run: open } as const]),
+    copy("stream name", nameOf(stream)),
+    copy("RTMP address", rtmp),
+    ...(rtmps === null ? [] : [copy("RTMPS address", rtmps)]),
+    copy("WHIP address", whip),
+    ...(may("control_stream") ? steers : []),
+  ];
+}

@@ -1,0 +1,44 @@
+// What the API calls a stream and its publishes, and what the event streams say of them, by short names.
+import type { Records } from "../shell/client.ts";
+
+export type Stream = Records["Stream"];
+export type StreamState = Stream["state"];
+export type Session = Records["SessionWithDiagnostics"];
+export type SessionUpstream = Records["SessionUpstream"];
+export type StreamUpstream = Records["Upstream"];
+export type Publish = Records["Publish"];
+
+/** One live publish in the events of the organisation. */
+export interface LiveRow {
+  readonly client_id: number;
+  /** Id of its stream. */
+  readonly stream: string;
+  readonly streamname: string;
+  readonly protocol: "rtmp" | "whip";
+  readonly accepted_at: string;
+  readonly bitrate_kbps: number | null;
+  readonly fps: number | null;
+  readonly video: { readonly codec: string; readonly width: number | null; readonly height: number | null } | null;
+  readonly audio: { readonly codec: string } | null;
+  readonly players: number;
+  readonly upstreams: { readonly connected: number; readonly failing: number };
+  readonly loss_percent: number | null;
+  readonly rtt_ms: number | null;
+  readonly condition: "good" | "attention" | "bad";
+}
+
+/** How many streams are in each state. */
+export type Counts = Readonly<Record<"created" | "live" | "ended" | "locked", number>>;
+
+/** What is measured of a running publish; null where it is not known. */
+export interface Numbers {
+  readonly bitrate_kbps: number | null;
+  readonly fps: number | null;
+  readonly gop_ms: number | null;
+  readonly loss_percent: number | null;
+  readonly rtt_ms: number | null;
+  readonly skew_ms: number | null;
+}
+
+/** The name that people and encoders know the stream by. */
+export const nameOf = (stream: Stream): string => stream.ingest.rtmp.streamname;

@@ -1,0 +1,142 @@
+// The streams that a list shows: page after page as one scrolls, live ones first, kept current by what the event stream
+// says. It holds each stream once, whatever the pages overlap.
+import { signal } from "@preact/signals";
+import type { Stream, StreamState } from "./records.ts";
+import { nameOf } from "./records.ts";
+
+/** Streams that went live unseen are fetched one by one up to here; for more the list is loaded anew. */
+const FETCHED_LIMIT = 20;
+
+/** "" and [] ask for everything. */
+export interface StreamFilter {
+  readonly state: Exclude<StreamState, "deleted"> | null;
+  readonly tags: readonly string[];
+  /** Part of the name or of a tag. */
+  readonly search: string;
+}
+
+export interface StreamPage {
+  readonly streams: readonly Stream[];
+  /** null on the last page. */
+  readonly next: string | null;
+}
+
+export interface StreamSource {
+  page(filter: StreamFilter, cursor: string | null, signal: AbortSignal): Promise<StreamPage>;
+  /** null: there is no such stream (any more). */
+  one(id: string, signal: AbortSignal): Promise<Stream | null>;
+}
+
+export class StreamList {
+  /** null until the first page came. */
+  readonly rows = signal<readonly Stream[] | null>(null);
+  readonly error = signal<unknown>(null);
+  readonly isLoading = signal(false);
+  readonly hasMore = signal(true);
+  readonly #byId = new Map<string, Stream>();
+  readonly #controller = new AbortController();
+  readonly #source: StreamSource;
+  readonly #filter: StreamFilter;
+  #cursor: string | null = null;
+
+  constructor(source: StreamSource, filter: StreamFilter) {
+    this.#source = source;
+    this.#filter = filter;
+  }
+
+  /** Loads the next page, if there is one and none is on its way. */
+  async more(): Promise<void> {
+    if (this.isLoading.value || !this.hasMore.value) return;
+    await this.#load(this.#cursor);
+  }
+
+  /** Loads from the beginning; what is shown stays until that came. */
+  async reload(): Promise<void> {
+    await this.#load(null);
+  }
+
+  /** What the service says of streams whose state changed. */
+  async statesChanged(changes: readonly { readonly id: string; readonly state: StreamState }[]): Promise<void> {
+    const unknown: string[] = [];
+    for (const { id, state } of changes) {
+      const known = this.#byId.get(id);
+      if (known !== undefined) this.#put({ ...known, state });
+      else if (state !== "deleted" && (this.#filter.state === null || this.#filter.state === state)) unknown.push(id);
+    }
+    this.#show();
+    await this.#fetch(unknown);
+  }
+
+  /** After a time without news: `live` are the streams that are live now. */
+  async reconcile(live: ReadonlySet<string>): Promise<void> {
+    if (this.rows.value === null) return;
+    const doubtful = [...this.#byId.values()].filter(({ id, state }) => (state === "live") !== live.has(id));
+    const unseen = [...live].filter((id) => !this.#byId.has(id));
+    const wantsLive = this.#filter.state === null || this.#filter.state === "live";
+    await this.#fetch([...doubtful.map(({ id }) => id), ...(wantsLive ? unseen : [])]);
+  }
+
+  /** A record that is newer than the one that is shown. */
+  put(stream: Stream): void {
+    this.#put(stream);
+    this.#show();
+  }
+
+  close(): void {
+    this.#controller.abort();
+  }
+
+  async #load(cursor: string | null): Promise<void> {
+    this.isLoading.value = true;
+    try {
+      const { streams, next } = await this.#source.page(this.#filter, cursor, this.#controller.signal);
+      if (cursor === null) this.#byId.clear();
+      for (const stream of streams) this.#byId.set(stream.id, stream);
+      this.#cursor = next;
+      this.hasMore.value = next !== null;
+      this.error.value = null;
+      this.#show();
+    } catch (error) {
+      if (!this.#controller.signal.aborted) this.error.value = error;
+    }
+    this.isLoading.value = false;
+  }
+
+  async #fetch(ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
+    if (ids.length > FETCHED_LIMIT) return await this.reload();
+    const { signal } = this.#controller;
+    const found = await Promise.all(ids.map((id) => this.#source.one(id, signal).catch(() => undefined)));
+    if (signal.aborted) return;
+    for (const [index, stream] of found.entries()) {
+      if (stream) this.#put(stream);
+      else if (stream === null) this.#byId.delete(ids[index] ?? "");
+    }
+    this.#show();
+  }
+
+  #put(stream: Stream): void {
+    if (matches(stream, this.#filter)) this.#byId.set(stream.id, stream);
+    else this.#byId.delete(stream.id);
+  }
+
+  #show(): void {
+    this.rows.value = [...this.#byId.values()].sort(liveFirst);
+  }
+}
+
+/** As the service filters. */
+export function matches(stream: Stream, { state, tags, search }: StreamFilter): boolean {
+  if (stream.state === "deleted" || (state !== null && stream.state !== state)) return false;
+  if (!tags.every((tag) => stream.tags.includes(tag))) return false;
+  const wanted = search.toLowerCase();
+  return [nameOf(stream), ...stream.tags].some((text) => text.toLowerCase().includes(wanted));
+}
+
+/** As the service orders: live ones, then the newest; times are all written alike. */
+function liveFirst(one: Stream, other: Stream): number {
+  const isLive = Number(other.state === "live") - Number(one.state === "live");
+  if (isLive !== 0) return isLive;
+  if (one.created_at !== other.created_at) return one.created_at < other.created_at ? 1 : -1;
+  return one.id < other.id ? 1 : -1;
+}

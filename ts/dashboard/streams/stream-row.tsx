@@ -1,0 +1,107 @@
+// One stream in the list: what it is, and while it is live how it does. Only the row's own numbers render it again.
+// biome-ignore-all lint/a11y/useSemanticElements: a table of which only some rows are there cannot lay itself out
+import type { Signal } from "@preact/signals";
+import { bitrateWords, counted, durationWords } from "../parts/time-words.ts";
+import { addressOf } from "../shell/addresses.ts";
+import { now } from "../shell/clock.ts";
+import { TimeText } from "../shell/time-text.tsx";
+import type { ShowStream } from "./actions.ts";
+import { codecName } from "./codec-name.ts";
+import { MenuButton } from "./menu.tsx";
+import { actionsOf } from "./menu-items.ts";
+import { type LiveRow, nameOf, type Stream } from "./records.ts";
+import { StatePill } from "./state-pill.tsx";
+
+const CONDITIONS = { good: "Doing well", attention: "Needs attention", bad: "In trouble" } as const;
+
+interface StreamRowProps {
+  readonly stream: Stream;
+  readonly live: Signal<LiveRow | null>;
+  /** Place in the list, from 0. */
+  readonly index: number;
+  readonly top: number;
+  readonly show: ShowStream;
+  readonly onTag: (tag: string) => void;
+  readonly open: (path: string) => void;
+}
+
+export function StreamRow({ stream, live, index, top, show, onTag, open }: StreamRowProps) {
+  const row = stream.state === "live" ? live.value : null;
+  const name = nameOf(stream);
+  const address = addressOf("streams", stream.id);
+  return (
+    // biome-ignore lint/a11y/useFocusableInteractive: its link has the focus
+    <div class="stream-row" role="row" aria-rowindex={index + 2} style={{ transform: `translateY(${top}px)` }}>
+      <div role="cell" class="stream-state">
+        <StatePill state={stream.state} />
+      </div>
+      <div role="cell" class="stream-name">
+        <a href={address} title={name}>
+          {name}
+        </a>
+        {row !== null && row.condition !== "good" && (
+          <span class="condition" data-tone={row.condition}>
+            {CONDITIONS[row.condition]}
+          </span>
+        )}
+      </div>
+      <div role="cell" class="stream-tags">
+        {stream.tags.map((tag) => (
+          <button
+            key={tag}
+            type="button"
+            class="tag"
+            title={`Only streams with the tag ${tag}`}
+            onClick={() => onTag(tag)}
+          >
+            {tag}
+          </button>
+        ))}
+      </div>
+      <div role="cell" class="stream-video">
+        {row !== null && videoWords(row)}
+      </div>
+      <div role="cell" class="stream-rate">
+        {row?.bitrate_kbps != null && bitrateWords(row.bitrate_kbps)}
+        {row?.fps != null && <span class="soft"> · {Math.round(row.fps)} fps</span>}
+      </div>
+      <div role="cell" class="stream-players">
+        {row !== null && <Readers row={row} />}
+      </div>
+      <div role="cell" class="stream-since">
+        {row === null ? (
+          <TimeText at={stream.created_at} />
+        ) : (
+          <span title="Live since">{durationWords(now.value - Date.parse(row.accepted_at))}</span>
+        )}
+      </div>
+      <div role="cell" class="stream-menu">
+        <MenuButton label={`Actions for ${name}`} items={() => actionsOf(stream, show, () => open(address))} />
+      </div>
+    </div>
+  );
+}
+
+function videoWords({ video, audio }: LiveRow): string {
+  if (video === null) return audio === null ? "No media yet" : `Audio only, ${codecName(audio.codec)}`;
+  const size = video.width === null ? "" : ` ${video.width}×${video.height}`;
+  return `${codecName(video.codec)}${size}`;
+}
+
+function Readers({ row: { players, upstreams } }: { readonly row: LiveRow }) {
+  const pushes = upstreams.connected + upstreams.failing;
+  return (
+    <>
+      {counted(players, "player")}
+      {pushes > 0 && (
+        <span class={upstreams.failing > 0 ? "failing" : "soft"}>
+          {" "}
+          ·{" "}
+          {upstreams.failing > 0
+            ? `${upstreams.failing} of ${counted(pushes, "upstream")} down`
+            : counted(pushes, "upstream")}
+        </span>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,39 @@
+// Where lists of streams come from: the API.
+import { answerOf, api, isHeadgateError } from "../shell/client.ts";
+import type { StreamFilter, StreamSource } from "./stream-list.ts";
+
+/** The first page is there soon, and those behind it are few. */
+const FIRST_PAGE = 60;
+const NEXT_PAGE = 500;
+
+export const streamSource: StreamSource = {
+  async page(filter, cursor, signal) {
+    const quantity = cursor === null ? FIRST_PAGE : NEXT_PAGE;
+    const query = { ...queryOf(filter), quantity, order: "live" as const, ...(cursor === null ? {} : { cursor }) };
+    const call = await api.GET("/stream", { params: { query }, signal });
+    const streams = await answerOf(Promise.resolve(call));
+    return { streams, next: call.response.headers.get("x-next-cursor") };
+  },
+  async one(id, signal) {
+    try {
+      return await answerOf(api.GET("/stream/{id}", { params: { path: { id } }, signal }));
+    } catch (error) {
+      if (isHeadgateError(error) && error.status === 404) return null;
+      throw error;
+    }
+  },
+};
+
+/** A few streams that fit, for the command palette. */
+export async function findStreams(search: string, quantity: number, signal: AbortSignal) {
+  const query = { ...queryOf({ state: null, tags: [], search }), quantity, order: "live" as const };
+  return await answerOf(api.GET("/stream", { params: { query }, signal }));
+}
+
+function queryOf({ state, tags, search }: StreamFilter) {
+  return {
+    ...(state === null ? {} : { state }),
+    ...(tags.length === 0 ? {} : { "tags[]": [...tags] }),
+    ...(search === "" ? {} : { search }),
+  };
+}

@@ -1,0 +1,76 @@
+// A list of thousands of rows of one height, of which only those near the window are in the document. It scrolls with the
+// page, and the row that has the focus stays while it is scrolled away.
+// biome-ignore-all lint/a11y/useSemanticElements: a table of which only some rows are there cannot lay itself out
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+/** Rows rendered beyond what is seen, and how far one scrolls before others take their place. */
+const BEYOND = 12;
+const STEP = 6;
+/** `onEnd` is called this many rows before the last one is seen. */
+const AHEAD = 60;
+
+interface VirtualListProps {
+  readonly count: number;
+  /** Of one row, pixels. */
+  readonly rowHeight: number;
+  readonly row: (index: number) => ComponentChildren;
+  /** The end is near. */
+  readonly onEnd: () => void;
+}
+
+export function VirtualList({ count, rowHeight, row, onEnd }: VirtualListProps) {
+  const list = useRef<HTMLDivElement>(null);
+  const [seen, setSeen] = useState({ first: 0, last: 30 });
+  const [focused, setFocused] = useState<number | null>(null);
+
+  useLayoutEffect(() => {
+    let frame = 0;
+    const look = () => {
+      frame = 0;
+      const box = list.current;
+      if (box === null) return;
+      const above = -box.getBoundingClientRect().top;
+      const step = (pixels: number, round: (value: number) => number) => round(pixels / rowHeight / STEP) * STEP;
+      const first = Math.max(0, step(above, Math.floor) - BEYOND);
+      const last = Math.min(count - 1, step(above + innerHeight, Math.ceil) + BEYOND);
+      setSeen((before) => (before.first === first && before.last === last ? before : { first, last }));
+    };
+    const later = () => {
+      frame ||= requestAnimationFrame(look);
+    };
+    look();
+    addEventListener("scroll", later, { passive: true });
+    addEventListener("resize", later, { passive: true });
+    return () => {
+      cancelAnimationFrame(frame);
+      removeEventListener("scroll", later);
+      removeEventListener("resize", later);
+    };
+  }, [count, rowHeight]);
+  const isNearEnd = seen.last + AHEAD >= count;
+  useEffect(() => {
+    if (isNearEnd) onEnd();
+  }, [isNearEnd, count, onEnd]);
+
+  const indices = [];
+  for (let index = seen.first; index <= Math.min(seen.last, count - 1); index += 1) indices.push(index);
+  if (focused !== null && focused < count && (focused < seen.first || focused > seen.last)) indices.push(focused);
+  const onFocusIn = (event: FocusEvent) => {
+    const place = (event.target as Element).closest<HTMLElement>("[aria-rowindex]")?.ariaRowIndex;
+    // Counted from 1, and the heading is the first.
+    setFocused(place ? Number(place) - 2 : null);
+  };
+  return (
+    <div
+      ref={list}
+      class="virtual"
+      role="rowgroup"
+      style={{ height: `${count * rowHeight}px` }}
+      onFocusIn={onFocusIn}
+      onFocusOut={() => setFocused(null)}
+    >
+      {indices.map(row)}
+    </div>
+  );
+}
