@@ -7,7 +7,7 @@ import { SETTING_WORDS } from "../ts/dashboard/organisation/setting-words.ts";
 import { byDay, byStream, firstDayOf } from "../ts/dashboard/organisation/usage-sums.ts";
 import { bitrateWords, bytesWords, counted, durationWords, relativeTime } from "../ts/dashboard/parts/time-words.ts";
 import { filteredAddress, isReadable } from "../ts/dashboard/shell/addresses.ts";
-import { addCommands, type Command, commandsFor, matching } from "../ts/dashboard/shell/commands.ts";
+import { addCommands, type Command, findCommands, inGroups, matching } from "../ts/dashboard/shell/commands.ts";
 import { wordsOfError } from "../ts/dashboard/shell/errors.ts";
 import { LEAST_ROLE, mayDo } from "../ts/dashboard/shell/permissions.ts";
 import { type Answer, denialWords, longWords, shortWords, toneOf } from "../ts/dashboard/webhook/answer-words.ts";
@@ -179,10 +179,29 @@ test("the palette finds by every word, titles that begin with it first, and asks
   expect(found("keys")).toEqual(["Keys of a stream", "API keys", "People"]);
   expect(found("key api")).toEqual(["API keys"]);
   expect(found("")).toHaveLength(4);
-  const remove = addCommands(async (typed) => [command(`Stream ${typed}`)]);
-  expect((await commandsFor("x", new AbortController().signal)).map(({ title }) => title)).toEqual(["Stream x"]);
-  remove();
-  expect(await commandsFor("x", new AbortController().signal)).toEqual([]);
+  expect(
+    inGroups([{ ...command("A"), group: "x" }, command("B"), { ...command("C"), group: "x" }]).map((of) => of.title),
+  ).toEqual(["A", "C", "B"]);
+});
+
+test("the palette shows what is known at once, and what answers later beside it", async () => {
+  const named = (title: string): Command => ({ id: title, title, group: "Go to", icon: "docs", run() {} });
+  const told: string[][] = [];
+  const note = (all: readonly Command[]) => void told.push(all.map(({ title }) => title));
+  const remove = [addCommands(async (typed) => [named(`Stream ${typed}`)]), addCommands(() => [named("People")])];
+  findCommands("x", new AbortController().signal, note);
+  expect(told).toEqual([["People"]]);
+  await Promise.resolve();
+  expect(told).toEqual([["People"], ["Stream x", "People"]]);
+
+  const controller = new AbortController();
+  findCommands("y", controller.signal, note);
+  controller.abort();
+  await Promise.resolve();
+  expect(told.at(-1)).toEqual(["People"]);
+  for (const each of remove) each();
+  findCommands("z", new AbortController().signal, note);
+  expect(told).toHaveLength(3);
 });
 
 test("passwords that are made have 20 letters that nobody confuses, and never the same", () => {

@@ -25,10 +25,24 @@ export function addCommands(source: CommandSource): () => void {
   return () => sources.delete(source);
 }
 
-/** What every source has to say, in their order. */
-export async function commandsFor(typed: string, signal: AbortSignal): Promise<readonly Command[]> {
-  const answers = await Promise.all([...sources].map(async (source) => await source(typed, signal)));
-  return answers.flat();
+/** Asks every source; `found` is told all that is known so far, at once and again with each source that answers later. */
+export function findCommands(typed: string, signal: AbortSignal, found: (all: readonly Command[]) => void): void {
+  const answers: (readonly Command[])[] = [...sources].map(() => []);
+  for (const [index, source] of [...sources].entries()) {
+    const take = (commands: readonly Command[]) => {
+      answers[index] = commands;
+      if (!signal.aborted) found(answers.flat());
+    };
+    const answer = source(typed, signal);
+    if (answer instanceof Promise) answer.then(take, () => {});
+    else take(answer);
+  }
+}
+
+/** Those of one group together, the groups in the order of their first ones: as the list shows them. */
+export function inGroups(commands: readonly Command[]): readonly Command[] {
+  const groups = [...new Set(commands.map(({ group }) => group))];
+  return groups.flatMap((group) => commands.filter((command) => command.group === group));
 }
 
 /** Those that every typed word is found in, the ones whose title begins with it first. */

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/icons.tsx";
-import { type Command, commandsFor, matching } from "./commands.ts";
+import { type Command, findCommands, inGroups, matching } from "./commands.ts";
 
 const isOpen = signal(false);
 
@@ -37,24 +37,24 @@ function OpenPalette() {
   const list = useRef<HTMLDivElement>(null);
   const id = useId();
   const [typed, setTyped] = useState("");
-  const [commands, setCommands] = useState<readonly Command[]>([]);
-  const [chosen, setChosen] = useState(0);
+  const [known, setKnown] = useState<readonly Command[]>([]);
+  /** Id of the command that the arrows or the pointer chose; null: the first one. */
+  const [pointedAt, setPointedAt] = useState<string | null>(null);
   useEffect(() => dialog.current?.showModal(), []);
   useEffect(() => {
     const controller = new AbortController();
-    commandsFor(typed, controller.signal).then(
-      (all) => {
-        if (controller.signal.aborted) return;
-        setCommands(matching(all, typed));
-        setChosen(0);
-      },
-      () => {},
-    );
+    findCommands(typed, controller.signal, setKnown);
     return () => controller.abort();
   }, [typed]);
+  // Those that were known before the last letter are filtered at once: Enter never meets what no longer fits.
+  const commands = inGroups(matching(known, typed));
+  const chosen = Math.max(
+    commands.findIndex((command) => command.id === pointedAt),
+    0,
+  );
   useEffect(() => {
     list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
-  }, [chosen, commands]);
+  }, [chosen, commands.length]);
 
   const close = () => (isOpen.value = false);
   const run = (command: Command | undefined) => {
@@ -66,7 +66,7 @@ function OpenPalette() {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step !== undefined && commands.length > 0) {
       event.preventDefault();
-      setChosen((chosen + step + commands.length) % commands.length);
+      setPointedAt(commands[(chosen + step + commands.length) % commands.length]?.id ?? null);
     } else if (event.key === "Enter") {
       event.preventDefault();
       run(commands[chosen]);
@@ -88,7 +88,10 @@ function OpenPalette() {
           autocomplete="off"
           spellcheck={false}
           value={typed}
-          onInput={(event) => setTyped(event.currentTarget.value)}
+          onInput={(event) => {
+            setTyped(event.currentTarget.value);
+            setPointedAt(null);
+          }}
           onKeyDown={onKeyDown}
         />
         <kbd>Esc</kbd>
@@ -111,7 +114,7 @@ function OpenPalette() {
                   role="option"
                   aria-selected={index === chosen}
                   onClick={() => run(command)}
-                  onMouseMove={() => setChosen(index)}
+                  onMouseMove={() => setPointedAt(command.id)}
                 >
                   <Icon name={command.icon} />
                   <span>{command.title}</span>

@@ -32,7 +32,7 @@ const RTT_LONG_MS = 300;
 const SKEW_SEEN_MS = 200;
 /** Frame rates that differ by more than this part of their mean are unsteady. */
 const FPS_UNSTEADY = 0.2;
-/** Seconds of a series that are judged. */
+/** Seconds of a series that are read. */
 const RECENT_MS = 20_000;
 const FEWEST_POINTS = 8;
 
