@@ -35,6 +35,16 @@ async function publishing(drainS: number): Promise<Headgate> {
   return started;
 }
 
+test("open event streams hold up no end: they are told it", async () => {
+  const { process: service, http, apiKey } = await publishing(0);
+  const answer = await fetch(`${http}/organisation/events`, { headers: { "x-service-apikey": apiKey } });
+  expect(answer.status).toBe(200);
+  const read = answer.text();
+  service.kill("SIGTERM");
+  expect(await read).toContain("event: sessions");
+  expect(await service.exit).toBe(0);
+});
+
 test("a draining service refuses new publishes, keeps the running one until its deadline, then exits with 0", async () => {
   const { process: service, whip, rtmp, newStream } = await publishing(DRAIN_S);
   const [byWhip, byRtmp] = [await newStream(), await newStream()];

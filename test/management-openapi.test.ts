@@ -88,6 +88,7 @@ test("an id has one type wherever it stands, and a list says where its next page
   for (const path of [
     "/stream",
     "/stream/{id}/publish",
+    "/deployment/organisation",
     "/session",
     "/organisation/user",
     "/organisation/key",

@@ -159,6 +159,7 @@ describe("a session", () => {
       role: "user",
       scope_tag: null,
       organisation: { id, hash, name },
+      operator: false,
       csrf_token: me.csrf_token,
     });
     const rows = JSON.stringify(await gateway.db.selectFrom("person_session").selectAll().execute());

@@ -1,4 +1,5 @@
 // Numbers of running publishes: rates between readings, an hour of history in bounded memory, and one word for the whole.
+import { pino } from "pino";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { PublishSnapshot, UpstreamStatus } from "../ts/media.ts";
 import { conditionOf } from "../ts/publish/monitoring/condition.ts";
@@ -73,6 +74,7 @@ describe("a history", () => {
 
 describe("the measurements of running publishes", () => {
   const clock = { ms: 100_000, now: () => clock.ms };
+  const log = pino({ level: "silent" });
   let media: RecordingMedia;
   let running: number[];
   let measurements: Measurements;
@@ -82,7 +84,7 @@ describe("the measurements of running publishes", () => {
     running = [1, 2];
     const publishes = () =>
       running.map((clientId) => ({ clientId, intent: { organisationId: "o", streamId: `s${clientId}` } }));
-    measurements = createMeasurements({ publishing: { running: publishes as never }, media: () => media, clock });
+    measurements = createMeasurements({ publishing: { running: publishes as never }, media: () => media, clock, log });
   });
   afterEach(() => measurements.stop());
 

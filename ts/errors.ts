@@ -86,9 +86,15 @@ export class RoleRequired extends ServiceError {
   }
 }
 
-/** The API key is good, but it is limited to the streams of one tag, and this is about the whole organisation. */
+/** The API key is good, but it is limited to the streams of one tag, and this is about the whole organisation; or it is an
+ *  organisation's, and this is about the deployment. */
 export class ScopeRequired extends ServiceError {
   readonly code = "scope_required";
+  readonly scope: "organisation" | "deployment";
+  constructor(scope: ScopeRequired["scope"] = "organisation") {
+    super(`Scope required: ${scope}`);
+    this.scope = scope;
+  }
 }
 
 /** The upstream is there, but the operator's, for every publish. */

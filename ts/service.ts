@@ -17,6 +17,7 @@ import type { Resolve } from "./publish/addresses/resolver.ts";
 import { withAdmissionSteps } from "./publish/admission-steps.ts";
 import { createPublishing, type Publishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
+import { createDeployment } from "./publish/monitoring/deployment.ts";
 import { createMeasurements } from "./publish/monitoring/measurements.ts";
 import { createPreviews, type Previews } from "./publish/preview/previews.ts";
 import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
@@ -98,8 +99,13 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const sessions = createLiveSessions({ publishing, media, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
-  const measurements = createMeasurements({ publishing, media, clock });
+  const measurements = createMeasurements({ publishing, media, clock, log });
   const events = createEvents({ db, measurements, sessions, clock, log });
+  const version = readVersion();
+  const deployment = createDeployment({
+    ...{ db, config, publishing, media, version, clock },
+    ...(storeProblem && { storeProblem }),
+  });
   const hosts = ownHosts(config);
   const whip = createWhip({
     media,
@@ -141,7 +147,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     previews,
     measurements,
     events,
-    version: readVersion(),
+    deployment,
+    version,
     whip,
   };
   return {

@@ -15,11 +15,20 @@ const UPDATE_S = 3_600;
 
 /** Of one statement. */
 const ROWS_AT_A_TIME = 100;
-const SNAPSHOT = { timestampMs: 0, bytesIn: 0, bytesOut: 0, silentMs: 0, subscribers: 0, droppedFrames: 0 };
+const COUNTERS = { timestampMs: 0, bytesIn: 0, bytesOut: 0, silentMs: 0, subscribers: 0, droppedFrames: 0 };
+const MEASURED = { receivedBytes: 0, videoFrames: 0, gopMs: null, rttMs: null, lossPercent: null, skewMs: null };
+/** Of a publish that carries nothing. */
+export const SNAPSHOT = {
+  ...COUNTERS,
+  ...MEASURED,
+  tracks: { video: null, audio: null },
+  upstreams: [],
+  transcoderError: null,
+};
 
-/** `clock`: epoch ms; `folder`: of a publishing that crashed; `databaseUrl`: null for the embedded store. */
+/** `snapshotOf`: what the media core counts of a publish; `clock`: epoch ms; `folder`: of a publishing that crashed; `databaseUrl`: null for the embedded store. */
 export async function openPublishing(
-  { deadlineMs = DEADLINE_MS } = {},
+  { deadlineMs = DEADLINE_MS, snapshotOf = () => SNAPSHOT } = {},
   folder = mkdtempSync(join(tmpdir(), "headgate-bench-")),
   clock = systemClock,
   databaseUrl = null,
@@ -35,10 +44,13 @@ export async function openPublishing(
     allow: (request, { clientId }) => told(request, { allowed: true, clientId }),
     deny: (request, { description }) => told(request, { allowed: false, description }),
     end() {},
-    snapshot: (clientId) => ({ clientId, ...SNAPSHOT }),
+    snapshot: (clientId) => ({ clientId, ...snapshotOf(clientId) }),
+    players: () => [],
     whipDiagnostics: () => null,
   };
-  const { config } = loadConfig({ env: { HEADGATE_DATA_DIR: folder, HEADGATE_DEV: "1" } });
+  const { config } = loadConfig({
+    env: { HEADGATE_DATA_DIR: folder, HEADGATE_DEV: "1", HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" },
+  });
   const service = await createService(
     { ...config, webhook: { deadlineMs, updateS: UPDATE_S, ca: certificate.cert } },
     { db, clock, log: pino({ level: "silent" }), media: () => media },
@@ -47,6 +59,7 @@ export async function openPublishing(
   let requests = 0;
   return {
     db,
+    service,
     publishing,
     folder,
     /** Adds an organisation with streams `<id>-0` … */

@@ -351,6 +351,82 @@ export interface components {
       /** `after` of the next page; null when there is none */
       next: (string | null);
     };
+    Deployment: {
+      nodes: components["schemas"]["DeploymentNode"][];
+      /** Events not delivered yet, 10,000 at most; null while the store does not answer */
+      outbox: ({
+        events: number;
+        oldest_ms: number;
+      } | null);
+      store: {
+        kind: "embedded" | "postgresql";
+        healthy: boolean;
+        /** Why it cannot be written */
+        problem: (string | null);
+      };
+      certificates: {
+        /** Of the settings that name the files */
+        section: "http" | "rtmp";
+        names: (string | null);
+        issuer: (string | null);
+        ends_at: (string | null);
+        days_left: (number | null);
+        problems: string[];
+      }[];
+      /** By the names of the settings; 0 is no limit */
+      limits: Record<string, number>;
+    };
+    DeploymentNode: {
+      version: string;
+      started_at: string;
+      uptime_s: number;
+      workers: {
+        /** Share of a core, 0 to 1 */
+        load: number;
+      }[];
+      audio: {
+        workers: number;
+        /** Streams whose Opus is made AAC now */
+        transcoders: number;
+        /** Transcoders that could not do their work since the start */
+        failed: number;
+      };
+      sessions: {
+        rtmp: number;
+        whip: number;
+      };
+      players: number;
+      /** RTMP connections over a limit, since the start */
+      refused_connections: number;
+      /** Open streams of /organisation/events */
+      event_readers: number;
+      media: {
+        addresses: string[];
+        ports: number[];
+      };
+      udp_buffer: {
+        requested_bytes: number;
+        granted_bytes: number;
+        /** Datagrams; null where the system does not say */
+        kernel_drops: (number | null);
+      };
+    };
+    DeploymentOrganisation: {
+      id: string;
+      hash: string;
+      name: string;
+      plan: "trial" | "paid";
+      trial_ends_at: (string | null);
+      /** False when it was disabled, or its trial is over */
+      enabled: boolean;
+      /** Without deleted ones */
+      streams: number;
+      live: number;
+      /** Of this month, UTC */
+      bytes_in: number;
+      bytes_out: number;
+      created_at: string;
+    };
     Me: {
       kind: "key" | "user";
       id: string;
@@ -1223,6 +1299,39 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Usage"]; "text/csv": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/deployment": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Deployment"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/deployment/organisation": {
+    get: {
+      parameters: {
+        query?: {
+          /** How many entries a page has; 500 at most */
+          quantity?: number;
+          /** Where the page begins: x-next-cursor of the page before. Its content is nobody's business. */
+          cursor?: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["DeploymentOrganisation"][] } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         429: { content: { "application/json": components["schemas"]["ManagementError"] } };

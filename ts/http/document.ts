@@ -35,6 +35,7 @@ export function documentOf(app: OpenAPIHono<Env>, version: string): object {
       { name: "Keys", description: "API keys" },
       { name: "Tokens", description: "Web tokens for browser broadcasters" },
       { name: "People", description: "Sign in and out" },
+      { name: "Deployment", description: "The whole service, for its operator" },
       { name: "WHIP", description: "WebRTC ingest (RFC 9725)" },
       { name: "Documents", description: "This document, and pages that show it" },
     ],

@@ -49,7 +49,7 @@ const TABLE: Table = {
     userinfo: ({ role }) => ({ required_role: role }),
     tokenMessage: "Provided APIKey may not create web tokens",
   },
-  scope_required: { status: 403, means: "access_denied", userinfo: () => ({ required_scope: "organisation" }) },
+  scope_required: { status: 403, means: "access_denied", userinfo: ({ scope }) => ({ required_scope: scope }) },
   operators_upstream: {
     status: 403,
     means: "access_denied",

@@ -25,7 +25,16 @@ export interface RouteText<Query extends z.ZodObject = z.ZodObject, Body extends
   readonly summary: string;
   readonly description?: string;
   /** Heading that the route is listed under. */
-  readonly tag: "Organisation" | "Streams" | "Sessions" | "Users" | "Keys" | "Tokens" | "People" | "Documents";
+  readonly tag:
+    | "Organisation"
+    | "Streams"
+    | "Sessions"
+    | "Users"
+    | "Keys"
+    | "Tokens"
+    | "People"
+    | "Deployment"
+    | "Documents";
   readonly query?: Query;
   /** JSON body, and whether a request must have one. */
   readonly body?: Body;

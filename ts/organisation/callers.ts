@@ -1,11 +1,12 @@
 // Who makes a request, by API key or as a signed-in person, and whether they may.
 import type { Kysely } from "kysely";
-import { BadApiKey, ForeignPage, OrganisationNotEnabled } from "../errors.ts";
+import { BadApiKey, ForeignPage, OrganisationNotEnabled, ScopeRequired } from "../errors.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Role, Schema } from "../store/schema.ts";
 import type { ApiKeys } from "./api-keys.ts";
 import { type Logins, pageTokenHolds } from "./logins.ts";
-import { type Action, requireRole, requireWholeOrganisation } from "./roles.ts";
+import { isOperator } from "./organisations.ts";
+import { type Action, isForOperators, requireRole, requireWholeOrganisation } from "./roles.ts";
 
 /** Who makes a request. */
 export interface Caller {
@@ -58,6 +59,7 @@ export function createAuthorise(deps: {
     if (!isEnabled(caller.organisation, clock.now())) throw new OrganisationNotEnabled();
     requireRole(caller.role, action);
     if (caller.scopeTag !== null) requireWholeOrganisation(action);
+    if (isForOperators(action) && !(await isOperator(db, caller))) throw new ScopeRequired("deployment");
     if (caller.who.kind === "key") apiKeys.used(caller.who.id);
     return caller;
   };

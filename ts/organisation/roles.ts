@@ -18,6 +18,7 @@ const LEAST_ROLE = {
   manage_users: "administrator",
   manage_keys: "administrator",
   view_audit: "administrator",
+  view_deployment: "administrator",
   change_own_password: "readonly",
 } as const satisfies Readonly<Record<string, Role>>;
 
@@ -32,6 +33,9 @@ const SCOPED: ReadonlySet<Action> = new Set([
   "create_token",
   "control_stream",
 ]);
+
+/** What an administrator of the deployment's own organisation alone may do. */
+const OPERATORS: ReadonlySet<Action> = new Set(["view_deployment"]);
 
 /** What every route asks of its caller; `anyone`: no key, no session. */
 export const ROUTES = {
@@ -95,6 +99,9 @@ export const ROUTES = {
   "GET /me": "view",
   "PUT /me/password": "change_own_password",
 
+  "GET /deployment": "view_deployment",
+  "GET /deployment/organisation": "view_deployment",
+
   "GET /openapi.json": "anyone",
   "GET /docs": "anyone",
   "GET /docs/{file}": "anyone",
@@ -115,6 +122,11 @@ export function requireRole(role: Role, action: Action): void {
   const least = LEAST_ROLE[action];
   // A role may do what those behind it may.
   if (ROLES.indexOf(role) > ROLES.indexOf(least)) throw new RoleRequired(least);
+}
+
+/** Whether it is about the whole deployment. */
+export function isForOperators(action: Action): boolean {
+  return OPERATORS.has(action);
 }
 
 /** Throws `ScopeRequired` for an action that is about more than the streams of one tag. */

@@ -1,5 +1,7 @@
 // What running publishes measure: a point of each every five seconds for its history, and its numbers whenever somebody
 // looks. Nothing here is written to the store.
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Logger } from "pino";
 import type { Media, PublishSnapshot } from "../../media.ts";
 import type { Publishing, RunningPublish } from "../lifecycle.ts";
 import { type History, NumberHistory, STEP_MS } from "./number-history.ts";
@@ -7,6 +9,9 @@ import { type Numbers, numbersOf, type Reading, readingOf, UNKNOWN } from "./num
 
 /** Readings that are closer together are one: rates over less say nothing, ms. */
 const SHORTEST_MS = 500;
+
+/** Publishes that are measured in one turn of the event loop. */
+const AT_A_TIME = 50;
 
 /** One publish at one moment; `snapshot` is null while the media core does not know it yet, or no more. */
 export interface Measured {
@@ -24,7 +29,7 @@ export interface Measurements {
   numbersOf(clientId: number): Numbers;
   /** Empty where no such publish runs. */
   historyOf(clientId: number): History;
-  /** Adds a point to the history of each running publish; a timer calls it. */
+  /** Adds a point to the history of each running publish; a timer does so every `STEP_MS`. */
   addPoints(): void;
   stop(): void;
 }
@@ -43,10 +48,11 @@ export function createMeasurements(deps: {
   readonly media: () => Pick<Media, "snapshot">;
   /** Epoch ms. */
   readonly clock: { now(): number };
+  readonly log: Pick<Logger, "error">;
 }): Measurements {
-  const { publishing, media, clock } = deps;
+  const { publishing, media, clock, log } = deps;
   const memories = new Map<number, Memory>();
-  let timer = setTimeout(tick, untilNext()).unref();
+  let timer = setTimeout(() => void tick(), untilNext()).unref();
 
   return {
     ofOrganisation: (organisationId) =>
@@ -66,13 +72,26 @@ export function createMeasurements(deps: {
       return publish === undefined ? UNKNOWN : measure(publish).numbers;
     },
     historyOf: (clientId) => (memories.get(clientId)?.history ?? new NumberHistory()).read(),
-    addPoints,
+    addPoints() {
+      addTo(publishing.running());
+      forgetEnded();
+    },
     stop: () => clearTimeout(timer),
   };
 
-  function tick(): void {
-    timer = setTimeout(tick, untilNext()).unref();
-    addPoints();
+  /** Some at a time: whoever wants to publish meanwhile does not wait for all of them. */
+  async function tick(): Promise<void> {
+    timer = setTimeout(() => void tick(), untilNext()).unref();
+    try {
+      const running = publishing.running();
+      for (let at = 0; at < running.length; at += AT_A_TIME) {
+        addTo(running.slice(at, at + AT_A_TIME));
+        await nextTurn();
+      }
+      forgetEnded();
+    } catch (err) {
+      log.error({ err }, "running publishes could not be measured");
+    }
   }
 
   /** Points lie on multiples of the step: intervals alone would drift off them. */
@@ -80,17 +99,19 @@ export function createMeasurements(deps: {
     return STEP_MS - (clock.now() % STEP_MS);
   }
 
-  function addPoints(): void {
+  function addTo(publishes: readonly RunningPublish[]): void {
     const now = clock.now();
-    const running = publishing.running();
-    for (const { clientId } of running) {
+    for (const { clientId } of publishes) {
       const snapshot = media().snapshot(clientId);
       if (snapshot === null) continue;
       const memory = memoryOf(clientId);
       memory.history.add(now, numbersOf(snapshot, now, memory.point));
       memory.point = readingOf(snapshot, now);
     }
-    const known = new Set(running.map(({ clientId }) => clientId));
+  }
+
+  function forgetEnded(): void {
+    const known = new Set(publishing.running().map(({ clientId }) => clientId));
     for (const clientId of memories.keys()) if (!known.has(clientId)) memories.delete(clientId);
   }
 

@@ -1,0 +1,181 @@
+// /deployment: how the whole service does, and who is on it. For its operator alone: administrators of the first
+// organisation.
+import type { Kysely } from "kysely";
+import { listOrganisations, type OrganisationSummary } from "../../organisation/deployment-list.ts";
+import type { CertificateStatus, DeploymentStatus, NodeStatus } from "../../publish/monitoring/deployment.ts";
+import type { Schema } from "../../store/schema.ts";
+import { newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
+import { cursorOf, pageOf, pageQuery } from "../request/page.ts";
+import { text } from "../request/schema.ts";
+
+/** Of one page. */
+const QUANTITY = { standard: 50, most: 500 } as const;
+const Page = cursorOf("organisation", z.tuple([z.int(), text()]));
+
+const Node = z
+  .object({
+    version: z.string(),
+    started_at: Time,
+    uptime_s: z.int(),
+    workers: z.array(z.object({ load: z.number().openapi({ description: "Share of a core, 0 to 1" }) })),
+    audio: z.object({
+      workers: z.int(),
+      transcoders: z.int().openapi({ description: "Streams whose Opus is made AAC now" }),
+      failed: z.int().openapi({ description: "Transcoders that could not do their work since the start" }),
+    }),
+    sessions: z.object({ rtmp: z.int(), whip: z.int() }),
+    players: z.int(),
+    refused_connections: z.int().openapi({ description: "RTMP connections over a limit, since the start" }),
+    event_readers: z.int().openapi({ description: "Open streams of /organisation/events" }),
+    media: z.object({ addresses: z.array(z.string()), ports: z.array(z.int()) }),
+    udp_buffer: z.object({
+      requested_bytes: z.int(),
+      granted_bytes: z.int(),
+      kernel_drops: z.int().nullable().openapi({ description: "Datagrams; null where the system does not say" }),
+    }),
+  })
+  .openapi("DeploymentNode");
+const Deployment = z
+  .object({
+    nodes: z.array(Node),
+    outbox: z
+      .object({ events: z.int(), oldest_ms: z.int() })
+      .nullable()
+      .openapi({ description: "Events not delivered yet, 10,000 at most; null while the store does not answer" }),
+    store: z.object({
+      kind: z.enum(["embedded", "postgresql"]),
+      healthy: z.boolean(),
+      problem: z.string().nullable().openapi({ description: "Why it cannot be written" }),
+    }),
+    certificates: z.array(
+      z.object({
+        section: z.enum(["http", "rtmp"]).openapi({ description: "Of the settings that name the files" }),
+        names: z.string().nullable(),
+        issuer: z.string().nullable(),
+        ends_at: Time.nullable(),
+        days_left: z.int().nullable(),
+        problems: z.array(z.string()),
+      }),
+    ),
+    limits: z
+      .record(z.string(), z.number())
+      .openapi({ description: "By the names of the settings; 0 is no limit", example: { drain_s: 300 } }),
+  })
+  .openapi("Deployment");
+const DeploymentOrganisation = z
+  .object({
+    id: z.uuid(),
+    hash: z.string(),
+    name: z.string(),
+    plan: z.enum(["trial", "paid"]),
+    trial_ends_at: Time.nullable(),
+    enabled: z.boolean().openapi({ description: "False when it was disabled, or its trial is over" }),
+    streams: z.int().openapi({ description: "Without deleted ones" }),
+    live: z.int(),
+    bytes_in: z.int().openapi({ description: "Of this month, UTC" }),
+    bytes_out: z.int(),
+    created_at: Time,
+  })
+  .openapi("DeploymentOrganisation");
+
+export function deploymentRoutes(
+  deps: RouteDeps & {
+    readonly db: Kysely<Schema>;
+    readonly clock: { now(): number };
+    readonly deployment: () => Promise<DeploymentStatus>;
+    readonly events: { readers(): number };
+  },
+): Routes["hono"] {
+  const { db, clock, deployment, events } = deps;
+  const routes = newRoutes(deps);
+
+  routes.guarded(
+    "GET /deployment",
+    {
+      tag: "Deployment",
+      summary: "How the service does",
+      description: "For the operator: administrators of the deployment's own organisation.",
+      answer: Deployment,
+    },
+    async (c) => {
+      const now = clock.now();
+      const { node, outbox, store, certificates, requestedBuffer, limits } = await deployment();
+      return c.json({
+        nodes: [{ ...nodeRecord(node, now, requestedBuffer), event_readers: events.readers() }],
+        outbox: outbox && { events: outbox.events, oldest_ms: outbox.oldestMs },
+        store: { kind: store.kind, healthy: store.problem === null, problem: store.problem },
+        certificates: certificates.map((certificate) => certificateRecord(certificate, now)),
+        limits,
+      });
+    },
+  );
+
+  routes.guarded(
+    "GET /deployment/organisation",
+    {
+      tag: "Deployment",
+      summary: "Organisations of the deployment, oldest first",
+      description: "For the operator: administrators of the deployment's own organisation.",
+      query: z.object(pageQuery(QUANTITY, Page)),
+      answer: z.array(DeploymentOrganisation),
+    },
+    async (c, _, { query: { quantity, cursor } }) => {
+      const [createdAt, id] = cursor ?? [];
+      const behind = createdAt === undefined || id === undefined ? null : { createdAt, id };
+      const found = await listOrganisations(db, { behind, quantity: quantity + 1 }, clock.now());
+      const positionOf = ({ createdAt, id }: OrganisationSummary): [number, string] => [createdAt, id];
+      return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(organisationRecord));
+    },
+  );
+
+  return routes.hono;
+}
+
+function nodeRecord(node: NodeStatus, now: number, requestedBuffer: number) {
+  return {
+    version: node.version,
+    started_at: new Date(node.startedAt).toISOString(),
+    uptime_s: Math.max(0, Math.floor((now - node.startedAt) / 1_000)),
+    workers: node.workerLoads.map((load) => ({ load: Math.round(load * 1_000) / 1_000 })),
+    audio: { workers: node.audioWorkers, transcoders: node.transcoders, failed: node.failedTranscoders },
+    sessions: node.sessions,
+    players: node.players,
+    refused_connections: node.refusedConnections,
+    media: { addresses: node.mediaAddresses, ports: node.mediaPorts },
+    udp_buffer: {
+      requested_bytes: requestedBuffer,
+      granted_bytes: node.grantedBuffer ?? requestedBuffer,
+      kernel_drops: node.kernelDrops,
+    },
+  };
+}
+
+const DAY_MS = 86_400_000;
+
+function certificateRecord({ section, names, issuer, endsAt, problems }: CertificateStatus, now: number) {
+  return {
+    section,
+    names,
+    issuer,
+    ends_at: endsAt === null ? null : new Date(endsAt).toISOString(),
+    days_left: endsAt === null ? null : Math.floor((endsAt - now) / DAY_MS),
+    problems,
+  };
+}
+
+function organisationRecord(organisation: OrganisationSummary): z.infer<typeof DeploymentOrganisation> {
+  const { id, hash, name, plan, enabled, streams, live, trialEndsAt, createdAt } = organisation;
+  return {
+    id,
+    hash,
+    name,
+    plan,
+    trial_ends_at: trialEndsAt === null ? null : new Date(trialEndsAt).toISOString(),
+    enabled,
+    streams,
+    live,
+    bytes_in: organisation.bytesIn,
+    bytes_out: organisation.bytesOut,
+    created_at: new Date(createdAt).toISOString(),
+  };
+}

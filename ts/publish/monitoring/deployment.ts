@@ -1,0 +1,140 @@
+// How the whole deployment does, for its operator: what one look shows, put together from those who know. Names of streams
+// and secrets are not in it.
+import type { Kysely } from "kysely";
+import { inspectCertificates } from "../../certificate.ts";
+import type { Config } from "../../config.ts";
+import { RECEIVE_BUFFER_BYTES } from "../../media/ports.ts";
+import type { Media } from "../../media.ts";
+import { publicAddressesOf } from "../../own-addresses.ts";
+import type { Schema } from "../../store/schema.ts";
+import type { Publishing } from "../lifecycle.ts";
+import { liveNumbers } from "../live-numbers.ts";
+import { waitingEvents } from "../webhook/outbox.ts";
+
+export interface NodeStatus {
+  /** Epoch ms. */
+  readonly startedAt: number;
+  readonly version: string;
+  /** Share of a core of each media worker over the last seconds, 0 to 1. */
+  readonly workerLoads: readonly number[];
+  /** Threads that make AAC of Opus, and how many streams they do that for; how many they could not since the start. */
+  readonly audioWorkers: number;
+  readonly transcoders: number;
+  readonly failedTranscoders: number;
+  readonly sessions: { readonly rtmp: number; readonly whip: number };
+  readonly players: number;
+  /** RTMP connections that were refused because of a limit, since the start. */
+  readonly refusedConnections: number;
+  readonly mediaAddresses: readonly string[];
+  readonly mediaPorts: readonly number[];
+  /** Bytes that the kernel buffers on a media port; null when it grants what was requested. */
+  readonly grantedBuffer: number | null;
+  /** Datagrams that the kernel dropped; null where the system does not say. */
+  readonly kernelDrops: number | null;
+}
+
+export interface CertificateStatus {
+  readonly section: "http" | "rtmp";
+  /** Names it is for, as it says them; null when it cannot be read, like what follows. */
+  readonly names: string | null;
+  readonly issuer: string | null;
+  /** Epoch ms. */
+  readonly endsAt: number | null;
+  /** What is wrong with the files, and why clients may refuse it. */
+  readonly problems: readonly string[];
+}
+
+export interface DeploymentStatus {
+  readonly node: NodeStatus;
+  /** Events neither delivered nor given up; null while the store does not answer. */
+  readonly outbox: { readonly events: number; readonly oldestMs: number } | null;
+  readonly store: { readonly kind: "embedded" | "postgresql"; readonly problem: string | null };
+  readonly certificates: readonly CertificateStatus[];
+  readonly requestedBuffer: number;
+  /** By the names of the settings; 0 is no limit. */
+  readonly limits: Readonly<Record<string, number>>;
+}
+
+export interface DeploymentDeps {
+  readonly db: Kysely<Schema>;
+  readonly config: Config;
+  readonly publishing: Pick<Publishing, "running">;
+  readonly media: () => Media;
+  readonly storeProblem?: () => string | null;
+  readonly version: string;
+  /** Epoch ms. */
+  readonly clock: { now(): number };
+}
+
+/** Call when the service starts; the result looks once. */
+export function createDeployment(deps: DeploymentDeps): () => Promise<DeploymentStatus> {
+  const { db, config, clock, storeProblem = () => null } = deps;
+  const startedAt = clock.now();
+
+  return async () => ({
+    node: nodeStatus(deps, startedAt),
+    outbox: await outboxStatus(),
+    store: { kind: config.databaseUrl === null ? "embedded" : "postgresql", problem: storeProblem() },
+    certificates: certificates(),
+    requestedBuffer: RECEIVE_BUFFER_BYTES,
+    limits: limitsOf(config),
+  });
+
+  /** It is looked at most while the store does not answer. */
+  async function outboxStatus(): Promise<DeploymentStatus["outbox"]> {
+    try {
+      const { events, oldest } = await waitingEvents(db).executeTakeFirstOrThrow();
+      return { events: Number(events), oldestMs: oldest === null ? 0 : Math.max(0, clock.now() - Number(oldest)) };
+    } catch {
+      return null;
+    }
+  }
+
+  function certificates(): readonly CertificateStatus[] {
+    return inspectCertificates(config, clock.now()).map(({ files, own, faults, warnings }) => ({
+      section: files.section,
+      names: own?.subjectAltName ?? own?.subject ?? null,
+      issuer: own?.issuer ?? null,
+      endsAt: own === null ? null : Date.parse(own.validTo),
+      problems: [...faults, ...warnings],
+    }));
+  }
+}
+
+function nodeStatus({ config, publishing, media, version }: DeploymentDeps, startedAt: number): NodeStatus {
+  const core = media();
+  const { publishes, players } = liveNumbers(publishing.running(), media);
+  return {
+    startedAt,
+    version,
+    workerLoads: core.workerLoads(),
+    audioWorkers: config.media.audioWorkers,
+    transcoders: core.transcoders(),
+    failedTranscoders: core.failedTranscoders(),
+    sessions: publishes,
+    players,
+    refusedConnections: core.refusedConnections(),
+    mediaAddresses: publicAddressesOf(config, config.media.host),
+    mediaPorts: core.mediaPorts,
+    grantedBuffer: core.smallReceiveBuffer,
+    kernelDrops: core.kernelDrops(),
+  };
+}
+
+function limitsOf({ limits, rtmp, whip, webhook, drainS }: Config): Readonly<Record<string, number>> {
+  return {
+    "limits.api_requests_per_second": limits.apiRequestsPerSecond,
+    "limits.api_burst": limits.apiBurst,
+    "limits.rtmp_connections": rtmp.limits.connections,
+    "limits.rtmp_connections_per_address": rtmp.limits.connectionsPerAddress,
+    "limits.whip_requests_per_second": whip.limits.requestsPerSecond,
+    "limits.whip_offers_per_second": whip.limits.offersPerSecond,
+    "limits.whip_half_open_per_address": whip.limits.halfOpenPerAddress,
+    "limits.whip_half_open": whip.limits.halfOpen,
+    "limits.whip_max_bitrate_kbps": whip.maxBitrateKbps.all,
+    "limits.whip_trial_max_bitrate_kbps": whip.maxBitrateKbps.trial,
+    "webhook.deadline_ms": webhook.deadlineMs,
+    "webhook.update_s": webhook.updateS,
+    drain_s: drainS,
+  };
+}
