@@ -23,6 +23,7 @@ export const LEAST_ROLE = {
   manage_users: "administrator",
   manage_keys: "administrator",
   view_audit: "administrator",
+  view_deployment: "administrator", // of the first organisation: see `operate`
   change_own_password: "readonly",
 } as const satisfies Readonly<Record<string, Role>>;
 

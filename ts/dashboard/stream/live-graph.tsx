@@ -1,12 +1,11 @@
 // One line over time, drawn by uPlot in the colours of the scheme; the newest value is at the right edge.
 import { useEffect, useRef } from "preact/hooks";
 import UPlot from "uplot";
-import { theme } from "../shell/theme.ts";
+import { colourOf, onSchemeChange } from "../parts/colours.ts";
 
 const HEIGHT_PX = 110;
 /** All graphs of a page show the same moment under the pointer. */
 const SYNC_KEY = "stream";
-const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 interface LiveGraphProps {
   readonly title: string;
@@ -20,29 +19,27 @@ interface LiveGraphProps {
 export function LiveGraph({ title, times, values, spanMs, words }: LiveGraphProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot | null>(null);
-  const scheme = theme.value;
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
     const made = make(element, words);
     plot.current = made;
     const resize = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
-    const repaint = () => made.redraw(false);
+    const endSchemes = onSchemeChange(() => made.redraw(false));
     resize.observe(element);
-    DARK.addEventListener("change", repaint);
     return () => {
       resize.disconnect();
-      DARK.removeEventListener("change", repaint);
+      endSchemes();
       made.destroy();
     };
-  }, [words, scheme]);
+  }, [words]);
   useEffect(() => {
     const made = plot.current;
     if (made === null) return;
     made.setData([times as number[], values as number[]], false);
     const end = times.at(-1) ?? 0;
     made.setScale("x", { min: end - spanMs / 1_000, max: end });
-  }, [times, values, spanMs, words, scheme]);
+  }, [times, values, spanMs, words]);
   const known = values.filter((value) => value !== null);
   const summary =
     known.length === 0
@@ -52,16 +49,8 @@ export function LiveGraph({ title, times, values, spanMs, words }: LiveGraphProp
 }
 
 function make(element: HTMLElement, words: (value: number) => string): UPlot {
-  const colour = (name: string) => () => getComputedStyle(element).getPropertyValue(name);
-  const ink = (role: string) => () => {
-    const probe = element.ownerDocument.createElement("span");
-    probe.style.color = `var(${role})`;
-    element.append(probe);
-    const { color } = getComputedStyle(probe);
-    probe.remove();
-    return color;
-  };
-  const font = `11px ${colour("--pico-font-family-sans-serif")()}`;
+  const ink = (property: `--${string}`) => () => colourOf(property);
+  const font = `11px ${getComputedStyle(element).fontFamily}`;
   const axis = { stroke: ink("--soft"), grid: { stroke: ink("--line"), width: 1 }, ticks: { show: false }, font };
   return new UPlot(
     {

@@ -19,7 +19,7 @@ import { VirtualList } from "./virtual-list.tsx";
 
 /** Height of a row, pixels, as style/d-streams.css has it. */
 const ROW_PX = 53;
-const CARD_PX = 124;
+const CARD_PX = 120;
 const PHONE = matchMedia("(width < 48rem)");
 
 export function StreamsPage() {

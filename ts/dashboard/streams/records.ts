@@ -1,5 +1,5 @@
 // What the API calls a stream and its publishes, and what the event streams say of them, by short names.
-import type { Records } from "../shell/client.ts";
+import type { Records } from "../../client/index.ts";
 
 export type Stream = Records["Stream"];
 export type StreamState = Stream["state"];

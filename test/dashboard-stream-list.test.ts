@@ -1,0 +1,123 @@
+// How the list of streams is kept: each stream once, live ones first, and current by what the event stream says.
+import { expect, test } from "vitest";
+import { LiveRows } from "../ts/dashboard/streams/live-rows.ts";
+import type { LiveRow, Stream, StreamState } from "../ts/dashboard/streams/records.ts";
+import { matches, type StreamFilter, StreamList, type StreamSource } from "../ts/dashboard/streams/stream-list.ts";
+
+const ALL: StreamFilter = { state: null, tags: [], search: "" };
+
+function stream(id: string, state: StreamState = "created", tags: string[] = []): Stream {
+  const created_at = `2026-01-01T00:00:${id.padStart(2, "0")}.000Z`;
+  return { id, state, tags, created_at, ingest: { rtmp: { streamname: `Ab1Cd-${id}` } } } as unknown as Stream;
+}
+
+function row(client_id: number, of: string, bitrate_kbps = 1_000): LiveRow {
+  return { client_id, stream: of, bitrate_kbps, condition: "good" } as LiveRow;
+}
+
+/** A service with these streams, in pages of two; it records what was asked for. */
+function serviceOf(streams: Stream[]) {
+  const asked: string[] = [];
+  const source: StreamSource = {
+    async page(_, cursor) {
+      asked.push(`page ${cursor}`);
+      const from = Number(cursor ?? 0);
+      return { streams: streams.slice(from, from + 2), next: from + 2 < streams.length ? String(from + 2) : null };
+    },
+    async one(id) {
+      asked.push(id);
+      return streams.find((of) => of.id === id) ?? null;
+    },
+  };
+  return { source, asked };
+}
+const ids = (list: StreamList) => list.rows.value?.map(({ id }) => id);
+
+test("pages are put together, live ones first and then the newest", async () => {
+  const { source, asked } = serviceOf([stream("1", "live"), stream("9"), stream("8"), stream("9")]);
+  const list = new StreamList(source, ALL);
+  await list.more();
+  await Promise.all([list.more(), list.more()]);
+  await list.more();
+  expect(asked).toEqual(["page null", "page 2"]);
+  expect(ids(list)).toEqual(["1", "9", "8"]);
+  expect(list.hasMore.value).toBe(false);
+});
+
+test("a stream that goes live comes to the top, also one that no page has brought yet", async () => {
+  const { source, asked } = serviceOf([stream("9"), stream("8"), stream("7", "live"), stream("6")]);
+  const list = new StreamList(source, ALL);
+  await list.more();
+  await list.statesChanged([
+    { id: "8", state: "live" },
+    { id: "7", state: "live" },
+  ]);
+  expect(ids(list)).toEqual(["8", "7", "9"]);
+  await list.statesChanged([
+    { id: "8", state: "ended" },
+    { id: "9", state: "deleted" },
+  ]);
+  expect(ids(list)).toEqual(["7", "8"]);
+  expect(asked).toEqual(["page null", "7"]);
+});
+
+test("what no longer fits the filter leaves, and what fits it now comes", async () => {
+  const { source } = serviceOf([stream("9", "live"), stream("8", "live")]);
+  const list = new StreamList(source, { ...ALL, state: "live" });
+  await list.more();
+  await list.statesChanged([{ id: "9", state: "ended" }]);
+  expect(ids(list)).toEqual(["8"]);
+  list.put(stream("3", "live"));
+  list.put(stream("2", "locked"));
+  expect(ids(list)).toEqual(["8", "3"]);
+});
+
+test("after a time without news doubtful streams are asked for, and many of them as a whole list", async () => {
+  const { source, asked } = serviceOf([stream("9"), stream("8")]);
+  const list = new StreamList(source, ALL);
+  await list.more();
+  list.put(stream("7", "live"));
+  await list.reconcile(new Set(["9"]));
+  expect(asked.splice(0)).toEqual(["page null", "9", "7"]);
+  expect(ids(list)).toEqual(["9", "8"]);
+  await list.reconcile(new Set(Array.from({ length: 30 }, (_, index) => `new-${index}`)));
+  expect(asked).toEqual(["page null"]);
+});
+
+test("a page that cannot be loaded is said, and asked for again", async () => {
+  const { source } = serviceOf([stream("9")]);
+  let fails = true;
+  const page: StreamSource["page"] = (...given) => (fails ? Promise.reject(new Error("gone")) : source.page(...given));
+  const list = new StreamList({ ...source, page }, ALL);
+  await list.more();
+  expect([list.rows.value, list.error.value]).toEqual([null, new Error("gone")]);
+  fails = false;
+  await list.more();
+  expect([ids(list), list.error.value]).toEqual([["9"], null]);
+});
+
+test("a filter means what the service means by it", () => {
+  const tagged = stream("1", "live", ["Studio-1", "main"]);
+  expect(matches(tagged, { ...ALL, search: "studio" })).toBe(true);
+  expect(matches(tagged, { ...ALL, search: "AB1CD" })).toBe(true);
+  expect(matches(tagged, { ...ALL, tags: ["main", "Studio-1"] })).toBe(true);
+  expect(matches(tagged, { ...ALL, tags: ["studio-1"] })).toBe(false);
+  expect(matches(tagged, { ...ALL, state: "ended" })).toBe(false);
+});
+
+test("numbers are told to their own row alone, and of two publishes the newest counts", () => {
+  const rows = new LiveRows();
+  const counts = { created: 0, live: 2, ended: 0, locked: 0 };
+  rows.replace({ at: 0, counts, sessions: [row(1, "a"), row(2, "b")] });
+  const seen: (number | null | undefined)[] = [];
+  const end = rows.of("b").subscribe((value) => seen.push(value?.bitrate_kbps));
+  rows.change({ changed: [{ client_id: 1, bitrate_kbps: 5 }], gone: [] });
+  rows.change({ changed: [{ client_id: 2, bitrate_kbps: 6 }], gone: [] });
+  rows.change({ changed: [row(3, "b", 7), { client_id: 99, bitrate_kbps: 8 }], gone: [] });
+  rows.change({ changed: [{ client_id: 2, bitrate_kbps: 9 }], gone: [2] });
+  rows.change({ changed: [], gone: [3, 4] });
+  end();
+  expect(seen).toEqual([1_000, 6, 7, undefined]);
+  expect([rows.of("a").value?.bitrate_kbps, rows.of("a").value?.condition]).toEqual([5, "good"]);
+  expect([...rows.streams()]).toEqual(["a"]);
+});
