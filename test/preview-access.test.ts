@@ -153,6 +153,22 @@ describe("nothing is shown", () => {
   });
 });
 
+test("an organisation that has taken all places gives one up for another", async () => {
+  await stage.allowed(STREAM);
+  const { id: organisationId } = await addOrganisation(stage.db, "Other", stage.clock.ms);
+  const name = "other-name1";
+  await addStream(stage.db, name, "created", organisationId);
+  await stage.allowed(name);
+  const own = await Promise.all(Array.from({ length: PREVIEWS_LIMIT }, () => look(admin)));
+  const bodies = own.map((response) => response.text());
+  const others = await look(await keyOf("administrator", { organisationId }), `/live/${idOf(name)}.flv`);
+  expect(others.status).toBe(200);
+  expect(await gauge()).toBe(String(PREVIEWS_LIMIT));
+  expect((await look(admin)).status).toBe(503);
+  stage.service.previews.stop();
+  await Promise.all([...bodies, others.text()]);
+});
+
 describe("a preview ends within ten seconds", () => {
   test("of a sign-out, and not before", async () => {
     await stage.allowed(STREAM);

@@ -26,7 +26,8 @@ export function previewRoutes(
         "caller may no longer see the stream, or the request is given up; a reader that is too slow loses frames. Audio " +
         "and video are as the broadcaster sends them: Opus and video that is not H.264 as Enhanced RTMP writes them. 404 " +
         "with code 9007 when the stream is not live. It counts neither as a player nor in `bytes_out`. At most " +
-        `${PREVIEWS_LIMIT} previews are served at once: 503 with code 9504 and Retry-After beyond.`,
+        `${PREVIEWS_LIMIT} previews are served at once: beyond, the organisation with the most gives one up for one that has fewer, or 503 ` +
+        "with code 9504 and Retry-After.",
       answer: null,
       answerType: CONTENT_TYPE,
       errors: [404],

@@ -3,9 +3,10 @@
 import type { Logger } from "pino";
 import { TooManyPreviews } from "../../errors.ts";
 import type { PreviewMedia } from "../../media/preview.ts";
-import type { Publishing } from "../lifecycle.ts";
+import type { Publishing, RunningPublish } from "../lifecycle.ts";
 
-/** Previews at once, of all organisations: each costs the gateway's one thread some ten writes a second. */
+/** Previews at once, of all organisations: each costs the gateway's one thread some ten writes a second. When all are taken,
+ *  the organisation with the most gives one up for an organisation that has fewer. */
 export const PREVIEWS_LIMIT = 20;
 /** How often it is asked whether who looks still may, ms. */
 const CHECK_MS = 5_000;
@@ -31,8 +32,8 @@ export function createPreviews(deps: {
   readonly log: Pick<Logger, "debug">;
 }): Previews {
   const { publishing, media, log } = deps;
-  /** What ends each of them, with the reason. */
-  const running = new Set<(reason: string) => void>();
+  /** What ends each of them, with the reason, and whose it is; the oldest first. */
+  const running = new Map<(reason: string) => void, string>();
 
   return {
     open({ organisationId, streamId, mayGoOn }) {
@@ -40,16 +41,32 @@ export function createPreviews(deps: {
       // The newest: one that is being replaced may still be ending.
       const publish = ofStream.filter(({ intent }) => intent.organisationId === organisationId).at(-1);
       if (publish === undefined) return null;
-      if (running.size >= PREVIEWS_LIMIT) throw new TooManyPreviews();
-      return bodyOf(publish.clientId, mayGoOn);
+      if (running.size >= PREVIEWS_LIMIT) makeRoom(organisationId);
+      return bodyOf(publish, mayGoOn);
     },
     running: () => running.size,
     stop() {
-      for (const end of running) end("shutdown");
+      for (const end of [...running.keys()]) end("shutdown");
     },
   };
 
-  function bodyOf(clientId: number, mayGoOn: () => Promise<boolean>): ReadableStream<Uint8Array> | null {
+  /** Ends the newest preview of the organisation that has the most. Throws `TooManyPreviews` when `asking` would have as
+   *  many then. */
+  function makeRoom(asking: string): void {
+    const counts = new Map<string, number>();
+    for (const organisationId of running.values()) {
+      counts.set(organisationId, (counts.get(organisationId) ?? 0) + 1);
+    }
+    const [most = "", count = 0] = [...counts].sort(([, a], [, b]) => b - a)[0] ?? [];
+    if (count <= (counts.get(asking) ?? 0) + 1) throw new TooManyPreviews();
+    const newest = [...running].findLast(([, organisationId]) => organisationId === most);
+    newest?.[0]("gave_way");
+  }
+
+  function bodyOf(
+    { clientId, intent }: RunningPublish,
+    mayGoOn: () => Promise<boolean>,
+  ): ReadableStream<Uint8Array> | null {
     let wake = (): void => {};
     const source = media().openPreview(clientId, () => wake());
     if (source === null) return null;
@@ -66,7 +83,7 @@ export function createPreviews(deps: {
       wake();
       log.debug({ clientId, reason }, "preview ended");
     }
-    running.add(end);
+    running.set(end, intent.organisationId);
     const start = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
       body = controller;
     };
