@@ -310,6 +310,26 @@ test("axe finds nothing serious in either scheme, and a phone scrolls in one dir
   await encoder.exit;
 });
 
+test("the operator sees the deployment and its organisations; nobody else does", async () => {
+  const { page, ...dash } = await open("/dashboard/operator", "administrator", { viewport: DESKTOP });
+  await dash.shows("Deployment");
+  await page.getByRole("table", { name: "Organisations" }).waitFor();
+  const text = await dash.says("main");
+  for (const said of ["Store Well", "Webhook outbox Empty", "Worker 2", "No certificate is set", "Limits in force"]) {
+    expect(text).toContain(said);
+  }
+  await page.evaluate(axe.source);
+  const { violations } = (await page.evaluate("axe.run()")) as axe.AxeResults;
+  expect(violations.filter(({ impact }) => impact === "serious" || impact === "critical")).toEqual([]);
+  await page.setViewportSize(PHONE);
+  expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
+  expect(await dash.faults()).toEqual([]);
+
+  const other = await open("/dashboard/operator", "user");
+  await other.shows("There is no such page");
+  for (const path of ["/deployment", "/deployment/organisation"]) expect(await other.call("GET", path)).toBe(403);
+});
+
 /** The id of a stream that is somebody else's. */
 async function foreignStream(): Promise<string> {
   const { headgate } = dashboard;
