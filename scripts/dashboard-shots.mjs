@@ -7,6 +7,36 @@ export const SHOTS = [
   { name: "login", path: "/dashboard/", signedOut: true },
   { name: "streams", path: "/dashboard/streams" },
   { name: "stream", path: ({ live }) => `/dashboard/streams/${live.id}` },
+  { name: "stream-new", path: ({ streams }) => `/dashboard/streams/${streams[1].id}` },
+  { name: "stream-denied", path: ({ streams }) => `/dashboard/streams/${streams[2].id}` },
+  {
+    name: "stream-kick",
+    path: ({ live }) => `/dashboard/streams/${live.id}`,
+    act: async (page) => {
+      await page.getByRole("button", { name: "End broadcast" }).click();
+      await page.waitForSelector("dialog[open]");
+    },
+  },
+  {
+    name: "stream-ffmpeg",
+    path: ({ streams }) => `/dashboard/streams/${streams[1].id}`,
+    act: async (page) => {
+      await page.getByRole("tab", { name: "ffmpeg" }).click();
+      await page.getByRole("button", { name: "Make the link" }).click();
+      await page.waitForSelector(".qr");
+    },
+  },
+  {
+    name: "streams-menu",
+    path: "/dashboard/streams",
+    act: async (page) => {
+      await page
+        .getByRole("button", { name: /^Actions/ })
+        .first()
+        .click();
+      await page.waitForSelector("[role=menuitem]");
+    },
+  },
   { name: "webhook", path: "/dashboard/webhook" },
   { name: "deliveries", path: "/dashboard/deliveries" },
   { name: "delivery", path: ({ denied }) => `/dashboard/deliveries/${denied.id}` },

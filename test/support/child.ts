@@ -44,8 +44,8 @@ export function start(command: string, args: readonly string[], options: SpawnOp
 }
 
 /** Runs a program to its end; fails with what it said when its exit code is not 0. */
-export async function run(command: string, args: readonly string[]): Promise<Child> {
-  const child = start(command, args);
+export async function run(command: string, args: readonly string[], options: SpawnOptions = {}): Promise<Child> {
+  const child = start(command, args, options);
   const code = await child.exit;
   if (code !== 0) throw new Error(`${command} ended with ${code}: ${child.stderr().slice(-2_000)}`);
   return child;

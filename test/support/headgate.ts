@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Child, start, until } from "./child.ts";
+import { type Child, run, start, until } from "./child.ts";
 import type { Customer } from "./customer.ts";
 import { databaseUrlOf } from "./stores.ts";
 
@@ -24,6 +24,8 @@ export interface Headgate {
   call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
   /** A new stream's name. */
   newStream(): Promise<string>;
+  /** Runs a command of its operator beside it; gives what it printed. */
+  command(words: readonly string[]): Promise<string>;
   /** SIGTERM, and the exit code. */
   stop(): Promise<number | string>;
 }
@@ -37,26 +39,25 @@ export async function startHeadgate(
   const { customer } = options;
   const databaseUrl = await databaseUrlOf(dataDir);
   if (customer) writeFileSync(join(dataDir, "ca.pem"), customer.ca);
-  const process_ = start(process.execPath, ["scripts/headgate.mjs", "serve"], {
-    env: {
-      PATH: process.env.PATH,
-      HEADGATE_DATA_DIR: dataDir,
-      HEADGATE_HTTP_HOST: "127.0.0.1",
-      HEADGATE_HTTP_PORT: "0",
-      HEADGATE_RTMP_HOST: "127.0.0.1",
-      HEADGATE_RTMP_PORT: "0",
-      HEADGATE_METRICS_PORT: "0",
-      HEADGATE_MEDIA_HOST: "127.0.0.1",
-      HEADGATE_MEDIA_PORT: "0",
-      HEADGATE_BOOTSTRAP_API_KEY: apiKey,
-      HEADGATE_MEDIA_WORKERS: "2",
-      HEADGATE_DRAIN_S: "0",
-      HEADGATE_DEV: "1",
-      ...(databaseUrl === null ? {} : { HEADGATE_DATABASE_URL: databaseUrl }),
-      ...(customer ? { HEADGATE_WEBHOOK_CA: join(dataDir, "ca.pem") } : {}),
-      ...options.env,
-    },
-  });
+  const env = {
+    PATH: process.env.PATH,
+    HEADGATE_DATA_DIR: dataDir,
+    HEADGATE_HTTP_HOST: "127.0.0.1",
+    HEADGATE_HTTP_PORT: "0",
+    HEADGATE_RTMP_HOST: "127.0.0.1",
+    HEADGATE_RTMP_PORT: "0",
+    HEADGATE_METRICS_PORT: "0",
+    HEADGATE_MEDIA_HOST: "127.0.0.1",
+    HEADGATE_MEDIA_PORT: "0",
+    HEADGATE_BOOTSTRAP_API_KEY: apiKey,
+    HEADGATE_MEDIA_WORKERS: "2",
+    HEADGATE_DRAIN_S: "0",
+    HEADGATE_DEV: "1",
+    ...(databaseUrl === null ? {} : { HEADGATE_DATABASE_URL: databaseUrl }),
+    ...(customer ? { HEADGATE_WEBHOOK_CA: join(dataDir, "ca.pem") } : {}),
+    ...options.env,
+  };
+  const process_ = start(process.execPath, ["scripts/headgate.mjs", "serve"], { env });
   process_.exit.finally(() => rmSync(dataDir, { recursive: true, force: true }));
   const line = await until("the ready line", () => readyLine(process_), READY_LIMIT_MS).catch((error: Error) => {
     process_.kill("SIGKILL");
@@ -89,6 +90,8 @@ export async function startHeadgate(
       const stream = (await call("POST", "/stream")) as { ingest: { rtmp: { streamname: string } } };
       return stream.ingest.rtmp.streamname;
     },
+    command: async (words) =>
+      (await run(process.execPath, ["scripts/headgate.mjs", ...words, "--json"], { env })).stdout(),
     async stop() {
       process_.kill("SIGTERM");
       return await process_.exit;

@@ -41,7 +41,7 @@ export function BitrateLimit({ session, onChange }: BitrateLimitProps) {
       title="Limit of the bitrate"
       lead="The sender is told within a second, and stays below it until this broadcast ends. What your plan and the settings allow holds all the same."
     >
-      <div class="row end">
+      <div class="limit-row">
         <FormField
           label="At most, kbps"
           help="Empty: no limit of its own."

@@ -17,23 +17,44 @@ interface GraphText {
   readonly title: string;
   /** One value as people read it. */
   readonly words: (value: number) => string;
+  /** The axis goes at least up to here. */
+  readonly least: number;
   /** Why there may be none. */
   readonly missing: string;
 }
 
 const RTMP_HAS_NONE = "RTMP does not measure it.";
 const GRAPHS: readonly GraphText[] = [
-  { name: "bitrate_kbps", title: "Bitrate", words: bitrateWords, missing: "Not known yet." },
-  { name: "fps", title: "Frame rate", words: (fps) => `${fps.toFixed(0)} fps`, missing: "No video yet." },
+  { name: "bitrate_kbps", least: 100, title: "Bitrate", words: bitrateWords, missing: "Not known yet." },
+  { name: "fps", least: 10, title: "Frame rate", words: (fps) => `${fps.toFixed(0)} fps`, missing: "No video yet." },
   {
     name: "gop_ms",
+    least: 1000,
     title: "Between keyframes",
     words: (ms) => `${(ms / 1_000).toFixed(1)} s`,
     missing: "No keyframes yet.",
   },
-  { name: "rtt_ms", title: "Round trip", words: (ms) => `${ms.toFixed(0)} ms`, missing: "Not known yet." },
-  { name: "loss_percent", title: "Loss", words: (percent) => `${percent.toFixed(1)} %`, missing: RTMP_HAS_NONE },
-  { name: "skew_ms", title: "Video before audio", words: (ms) => `${ms.toFixed(0)} ms`, missing: RTMP_HAS_NONE },
+  {
+    name: "rtt_ms",
+    least: 20,
+    title: "Round trip",
+    words: (ms) => `${ms.toFixed(0)} ms`,
+    missing: "The sender does not report it.",
+  },
+  {
+    name: "loss_percent",
+    least: 1,
+    title: "Loss",
+    words: (percent) => `${percent.toFixed(1)} %`,
+    missing: RTMP_HAS_NONE,
+  },
+  {
+    name: "skew_ms",
+    least: 50,
+    title: "Video before audio",
+    words: (ms) => `${ms.toFixed(0)} ms`,
+    missing: RTMP_HAS_NONE,
+  },
 ];
 
 export function Graphs({ series }: { readonly series: ReadonlySignal<Series> }) {
@@ -54,7 +75,7 @@ export function Graphs({ series }: { readonly series: ReadonlySignal<Series> }) 
       }
     >
       <div class="graphs">
-        {GRAPHS.map(({ name, title, words, missing }) => {
+        {GRAPHS.map(({ name, title, words, least, missing }) => {
           const [times, values] = shown.columns(name, spanMs);
           const last = values.findLast((value) => value !== null) ?? null;
           return (
@@ -65,7 +86,7 @@ export function Graphs({ series }: { readonly series: ReadonlySignal<Series> }) 
               {last === null ? (
                 <p class="soft">{missing}</p>
               ) : (
-                <LiveGraph title={title} times={times} values={values} spanMs={spanMs} words={words} />
+                <LiveGraph title={title} times={times} values={values} spanMs={spanMs} least={least} words={words} />
               )}
             </figure>
           );

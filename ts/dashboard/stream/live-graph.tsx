@@ -13,16 +13,18 @@ interface LiveGraphProps {
   readonly times: readonly number[];
   readonly values: readonly (number | null)[];
   readonly spanMs: number;
+  /** The axis goes at least up to here. */
+  readonly least: number;
   readonly words: (value: number) => string;
 }
 
-export function LiveGraph({ title, times, values, spanMs, words }: LiveGraphProps) {
+export function LiveGraph({ title, times, values, spanMs, least, words }: LiveGraphProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot | null>(null);
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
-    const made = make(element, words);
+    const made = make(element, words, least);
     plot.current = made;
     const resize = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
     const endSchemes = onSchemeChange(() => made.redraw(false));
@@ -32,14 +34,14 @@ export function LiveGraph({ title, times, values, spanMs, words }: LiveGraphProp
       endSchemes();
       made.destroy();
     };
-  }, [words]);
+  }, [words, least]);
   useEffect(() => {
     const made = plot.current;
     if (made === null) return;
     made.setData([times as number[], values as number[]], false);
     const end = times.at(-1) ?? 0;
     made.setScale("x", { min: end - spanMs / 1_000, max: end });
-  }, [times, values, spanMs, words]);
+  }, [times, values, spanMs, words, least]);
   const known = values.filter((value) => value !== null);
   const summary =
     known.length === 0
@@ -48,7 +50,7 @@ export function LiveGraph({ title, times, values, spanMs, words }: LiveGraphProp
   return <div ref={place} class="plot" role="img" aria-label={`${title} over time: ${summary}`} />;
 }
 
-function make(element: HTMLElement, words: (value: number) => string): UPlot {
+function make(element: HTMLElement, words: (value: number) => string, least: number): UPlot {
   const ink = (property: `--${string}`) => () => colourOf(property);
   const font = `11px ${getComputedStyle(element).fontFamily}`;
   const axis = { stroke: ink("--soft"), grid: { stroke: ink("--line"), width: 1 }, ticks: { show: false }, font };
@@ -59,7 +61,7 @@ function make(element: HTMLElement, words: (value: number) => string): UPlot {
       padding: [8, 4, 0, 0],
       legend: { show: false },
       cursor: { sync: { key: SYNC_KEY }, y: false, drag: { x: false, y: false } },
-      scales: { x: { time: true }, y: { range: (_, low, high) => rangeOf(low, high) } },
+      scales: { x: { time: true }, y: { range: (_, low, high) => rangeOf(low, high, least) } },
       axes: [
         { ...axis, size: 22, grid: { show: false } },
         { ...axis, size: 58, values: (_, splits) => splits.map(words), space: 36 },
@@ -71,10 +73,8 @@ function make(element: HTMLElement, words: (value: number) => string): UPlot {
   );
 }
 
-/** From 0 where nothing is below it, with air above; never a line on the edge. */
-function rangeOf(low: number | null, high: number | null): [number, number] {
-  const most = Math.max(high ?? 0, 0);
-  const least = Math.min(low ?? 0, 0);
-  const span = most - least;
-  return span === 0 ? [0, 1] : [least < 0 ? least - span * 0.1 : 0, most + span * 0.15];
+/** From 0 where nothing is below it, with air above: a line never runs along the edge. */
+function rangeOf(low: number | null, high: number | null, least: number): [number, number] {
+  const most = Math.max(high ?? 0, least);
+  return [low !== null && low < 0 ? low * 1.15 : 0, most * 1.15];
 }

@@ -26,7 +26,7 @@ export function MenuButton({ label, items }: MenuButtonProps) {
       <button
         type="button"
         ref={button}
-        class="quiet icon-only"
+        class="quiet icon-only more-button"
         aria-haspopup="menu"
         aria-expanded={isOpen}
         onClick={() => setOpen(true)}
