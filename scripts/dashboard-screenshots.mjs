@@ -52,6 +52,7 @@ async function shoot(browser, { size, viewport, colorScheme, known }) {
     await page.waitForSelector("h1");
     await page.waitForLoadState("networkidle", { timeout: 3_000 }).catch(() => {}); // a page with an event stream is never idle
     if (act) await act(page, known);
+    await page.evaluate("scrollTo(0, 0)");
     const file = join(folder, `${name}-${size}-${colorScheme}.png`);
     const isOpen = await page.evaluate("document.querySelector('dialog[open]') !== null");
     await page.screenshot({ path: file, fullPage: !isOpen });

@@ -48,6 +48,35 @@ export const SHOTS = [
   { name: "account", path: "/dashboard/account" },
   { name: "operator", path: "/dashboard/operator" },
   {
+    name: "key-dialog",
+    path: "/dashboard/keys",
+    act: async (page) => {
+      await page.getByRole("button", { name: "Make a key" }).click();
+      await page.getByLabel("Label").fill("Website");
+    },
+  },
+  {
+    name: "question",
+    path: "/dashboard/webhook",
+    act: async (page) => await page.getByRole("button", { name: "Remove" }).click(),
+  },
+  {
+    name: "webhook-test",
+    path: "/dashboard/webhook",
+    act: async (page) => {
+      await page.getByRole("button", { name: "Call the webhook" }).click();
+      await page.waitForSelector("form .note");
+    },
+  },
+  {
+    name: "menu",
+    path: "/dashboard/usage",
+    act: async (page) => {
+      const menu = page.getByRole("button", { name: "Open the menu" });
+      if (await menu.isVisible()) await menu.click();
+    },
+  },
+  {
     name: "palette",
     path: "/dashboard/streams",
     act: async (page) => {

@@ -85,7 +85,11 @@ test("a second start on the same ports says which one is taken and exits with 3"
   expect(await running.exit).toBe(0);
   // The first start that succeeds shows what opens the new store.
   const again = start(process.execPath, ["scripts/headgate.mjs"], { env: env(second) });
-  await until("it runs and has shown both", () => /hg_\w+.*signs in as admin/s.test(again.stderr()) && again.stdout());
+  await until(
+    "it runs and has shown both",
+    () =>
+      /hg_\w+.*The dashboard is at http:\S+\/dashboard\/\n.*signs in as admin/s.test(again.stderr()) && again.stdout(),
+  );
   again.kill("SIGTERM");
   expect(await again.exit).toBe(0);
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });

@@ -158,3 +158,10 @@ test("by link the log shows one publish; it goes on page after page", async () =
   await page.getByRole("button", { name: "Show more" }).click();
   await until("the rest", async () => (await page.locator("tbody tr").count()) > 50);
 });
+
+test("a delivery that is nobody's, or another organisation's, is told as one that does not exist", async () => {
+  const { page, ...dash } = await open("/dashboard/deliveries/msg_00000000000000000000000000000000", "readonly");
+  await page.getByText("This delivery does not exist, or is older than the log goes back.").waitFor();
+  await dash.press("← Deliveries");
+  await dash.shows("Deliveries");
+});

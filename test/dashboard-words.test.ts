@@ -82,6 +82,7 @@ test("times are said as people say them", () => {
   expect(ago).toEqual(["just now", "3 min ago", "2 h ago", "1 day ago", "5 days ago"]);
   expect([2 * hour, 20 * day].map((ms) => relativeTime(now + ms, now))).toEqual(["in 2 h", "in 20 days"]);
   expect(relativeTime(now - 100 * day, now)).toContain("2026");
+  expect([5_000, 30_000].map((ms) => relativeTime(now + ms, now))).toEqual(["just now", "in a moment"]);
   expect([187_000, 3_723_000, -1].map(durationWords)).toEqual(["3:07", "1:02:03", "0:00"]);
 });
 

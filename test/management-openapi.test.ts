@@ -33,7 +33,7 @@ async function documentOf(): Promise<Document> {
 /** Method and path of every route that a caller of `app` can reach, as OpenAPI writes them. */
 function servedRoutes(): string[] {
   const served = gateway.app.routes.filter(
-    ({ method, path }) => method !== "ALL" && method !== "OPTIONS" && path !== WEB_SOCKET && path !== PAGES,
+    ({ method, path }) => method !== "ALL" && method !== "OPTIONS" && path !== WEB_SOCKET && !PAGES.includes(path),
   );
   return [...new Set(served.map(({ method, path }) => `${method} ${path.replace(/:(\w+)/g, "{$1}")}`))].sort();
 }
@@ -42,8 +42,8 @@ function servedRoutes(): string[] {
 const WHIP = /^\w+ \/p\/webrtc(\/|$)/;
 /** OpenAPI has no words for it; docs/v5.md has. */
 const WEB_SOCKET = "/p/webrtcws";
-/** Nor for addresses of any depth: those of the dashboard's pages, all the document of /dashboard. */
-const PAGES = "/dashboard/*";
+/** Nor for addresses of any depth: those of the dashboard's pages, all the document of /dashboard. The root leads there. */
+const PAGES: readonly string[] = ["/", "/dashboard/*"];
 
 test("every route that is served has a row in the table of roles, and every row is served", () => {
   expect(servedRoutes().filter((route) => !WHIP.test(route))).toStrictEqual(Object.keys(ROUTES).sort());

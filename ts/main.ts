@@ -32,11 +32,15 @@ export interface RunningService {
 }
 
 /** Starts everything. Rejects with `ConfigInvalid`, `PortTaken`, `StoreUnavailable` or `MediaCoreMissing`, and leaves nothing behind.
- *  `announceKey` and `announcePassword` show the first administrator's key and password to the person who starts a new
- *  store; they are never logged. */
+ *  `announceKey` and `announcePassword` show the first administrator's key and password, with the address of the
+ *  dashboard, to the person who starts a new store; they are never logged. */
 export async function serve(
   config: Config,
-  terminal: { readonly isTerminal: boolean; announceKey(key: string): void; announcePassword(password: string): void },
+  terminal: {
+    readonly isTerminal: boolean;
+    announceKey(key: string): void;
+    announcePassword(password: string, dashboard: string): void;
+  },
 ): Promise<RunningService> {
   const log = createLog(config.log, terminal.isTerminal);
   forbidCoreDumps(log);
@@ -95,7 +99,8 @@ export async function serve(
     }
     if (first.outcome === "created" && first.key !== null) terminal.announceKey(first.key);
     const password = await ensureFirstPerson(db, config.bootstrap.adminPassword, clock.now());
-    if (password !== null) terminal.announcePassword(password);
+    const addresses = addressesOf(config, media, http, metricsPort);
+    if (password !== null) terminal.announcePassword(password, `${addresses.http}/dashboard/`);
     ready = true;
     log.info("ready");
     let hurry = (): void => {};
@@ -104,7 +109,7 @@ export async function serve(
     });
     return {
       hurry,
-      addresses: addressesOf(config, media, http, metricsPort),
+      addresses,
       failed: store.failed.then((error) => Promise.reject(error)),
       async stop() {
         ready = false;

@@ -58,7 +58,9 @@ function stopper(service: RunningService): () => void {
 /** The one line on standard output (operations.md §2). */
 function announce({ addresses }: RunningService): void {
   if (process.stdout.isTTY) {
-    console.log(`Headgate is ready: HTTP ${addresses.http}, RTMP ${addresses.rtmp}, metrics ${addresses.metrics}`);
+    console.log(
+      `Headgate is ready: ${addresses.http}/dashboard/, RTMP ${addresses.rtmp}, metrics ${addresses.metrics}`,
+    );
   } else {
     console.log(JSON.stringify({ ready: true, ...addresses, version: readVersion() }));
   }
@@ -77,9 +79,10 @@ function announceKey(key: string): void {
   console.error(lines.join("\n"));
 }
 
-function announcePassword(password: string): void {
+function announcePassword(password: string, dashboard: string): void {
   const lines = [
     "",
+    `  The dashboard is at ${dashboard}`,
     "  The first person signs in as admin. The password, shown this once:",
     "",
     `      ${password}`,

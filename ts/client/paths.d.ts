@@ -1692,19 +1692,6 @@ export interface paths {
       };
     };
   };
-  "/": {
-    get: {
-      parameters: {};
-      responses: {
-        200: { content: { "text/html": string } };
-        302: { content: never };
-        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
-        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
-        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
-        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
-      };
-    };
-  };
   "/dashboard": {
     get: {
       parameters: {};

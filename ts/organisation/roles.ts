@@ -109,7 +109,6 @@ export const ROUTES = {
   "GET /sdk/{file}": "anyone",
   "GET /broadcast": "anyone",
   "GET /broadcast/{file}": "anyone",
-  "GET /": "anyone",
   "GET /dashboard": "anyone",
   "GET /dashboard/file/{file}": "anyone",
 } as const satisfies Readonly<Record<string, Action | "anyone">>;

@@ -3,12 +3,14 @@
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
+/** As far as a browser's clock and ours are taken to differ. */
+const SKEW_MS = 10_000;
 
 /** "just now", "3 min ago", "in 2 h", "5 days ago"; beyond a month the date. */
 export function relativeTime(at: number, now: number): string {
   const away = Math.abs(now - at);
   const said = (amount: string) => (at <= now ? `${amount} ago` : `in ${amount}`);
-  if (away < MINUTE_MS) return at <= now ? "just now" : "in a moment";
+  if (away < MINUTE_MS) return at <= now + SKEW_MS ? "just now" : "in a moment";
   if (away < HOUR_MS) return said(`${Math.floor(away / MINUTE_MS)} min`);
   if (away < DAY_MS) return said(`${Math.floor(away / HOUR_MS)} h`);
   const days = Math.floor(away / DAY_MS);

@@ -1,4 +1,5 @@
 // The webhook: where it is, how it does, a test call, and the secret that its calls are signed with.
+import { useState } from "preact/hooks";
 import { answerOf, api, type Records } from "../shell/client.ts";
 import { useLoaded } from "../shell/loaded.ts";
 import { LoadedView } from "../shell/loaded-view.tsx";
@@ -12,6 +13,8 @@ import { TestSection } from "./test-call.tsx";
 export type Organisation = Records["Organisation"];
 
 export function WebhookPage() {
+  /** Test calls made here: each is news for how the webhook does. */
+  const [calls, setCalls] = useState(0);
   const organisation = useLoaded((signal) => answerOf(api.GET("/organisation", { signal })));
   return (
     <Page
@@ -24,8 +27,8 @@ export function WebhookPage() {
             <AddressSection organisation={record} onChange={organisation.set} />
             {record.webhook !== null && (
               <div class="grid-2">
-                <HealthSection key={record.webhook} />
-                {may("change_webhook") && <TestSection />}
+                <HealthSection key={record.webhook} calls={calls} />
+                {may("change_webhook") && <TestSection onCalled={() => setCalls((before) => before + 1)} />}
               </div>
             )}
             <SecretSection

@@ -6,7 +6,7 @@ import { wordsOfError } from "../shell/errors.ts";
 import { Section } from "../shell/page.tsx";
 import { CallResult } from "./call-result.tsx";
 
-export function TestSection() {
+export function TestSection({ onCalled }: { readonly onCalled: () => void }) {
   const [given, setGiven] = useState("");
   const [result, setResult] = useState<Records["WebhookCall"] | null>(null);
   const [error, setError] = useState<string | null>(null);
@@ -19,6 +19,7 @@ export function TestSection() {
     setResult(null);
     try {
       setResult(await answerOf(api.POST("/organisation/webhook/test", { body: { arguments: given || null } })));
+      onCalled();
     } catch (refusal) {
       setError(wordsOfError(refusal));
     }

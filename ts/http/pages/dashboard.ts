@@ -37,17 +37,8 @@ export function dashboardRoutes(deps: RouteDeps): Routes["hono"] {
     return c.html(html);
   };
 
-  routes.open(
-    "GET /",
-    {
-      tag: "Documents",
-      summary: "To the dashboard",
-      description: "Whoever opens this Headgate in a browser comes to the dashboard.",
-      answer: null,
-      redirect: "To /dashboard/",
-    },
-    (c) => c.redirect("/dashboard/", 302),
-  );
+  // Whoever opens this Headgate in a browser; no program asks for it.
+  routes.hono.get("/", (c) => c.redirect("/dashboard/", 302));
 
   const tagged = etag({ retainedHeaders: [...RETAINED_304_HEADERS, ...PAGE_HEADERS] });
   routes.hono.use("/dashboard", tagged);
@@ -66,6 +57,8 @@ export function dashboardRoutes(deps: RouteDeps): Routes["hono"] {
     serve,
   );
 
+  // Before the files: the log names a request by the last pattern that it matches.
+  routes.hono.get("/dashboard/*", (c, next) => (isFile(c.req.path) ? next() : serve(c)));
   routes.open(
     "GET /dashboard/file/{file}",
     {
@@ -79,7 +72,6 @@ export function dashboardRoutes(deps: RouteDeps): Routes["hono"] {
     async (c) => await files(c, c.req.param("file")),
   );
 
-  routes.hono.get("/dashboard/*", (c) => (isFile(c.req.path) ? c.notFound() : serve(c)));
   return routes.hono;
 }
 
