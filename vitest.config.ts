@@ -27,6 +27,7 @@ const stores = [
   "publish-{lifecycle,admission,sessions,stopped,history}",
   "stream-lists",
   "events",
+  "events-readers",
   "deployment",
   "outbox-{turns,order}",
   "client-ids",
