@@ -48,6 +48,8 @@ const alone = [
   "webcaster-live",
   "webcaster-docs",
   "broadcast-page",
+  "dashboard-live",
+  "dashboard-load",
   "v5-rtc-user",
   "v5-load",
   "webhook-deadline",

@@ -94,6 +94,9 @@ function* gateway(files) {
       const other = roomOf(file);
       const isShape = onlyTypes(text, target) && room in IN_BROWSERS === other in IN_BROWSERS;
       if (!isShape) below.push(file);
+      // What a checkout without the built media core runs, such as the CLI and the checks, must not load it.
+      if (file === "ts/media.ts" && !isShape && name !== "ts/media/open.ts" && !isAwaited(text, target))
+        yield `${name}: only ts/media/open.ts loads the media core`;
       if (room === other && !isShape && isUpwards(room, name, file))
         yield `${name}: ${folderOf(name)} may not import ${folderOf(file)}`;
       else if (room === "http" && other === "http" && file !== name && !FOR_ROUTES.test(file))
@@ -126,6 +129,8 @@ function* ambient(name, text) {
   }
   if (/\bperformance\.now\b|\bhrtime\b/.test(text) && !STOPWATCHES.has(name)) yield `${name}: has no stopwatch`;
 }
+
+const isAwaited = (text, target) => text.includes(`await import("${target}")`);
 
 const isNative = (target) => target === "#native" || /(^|\/)native\//.test(target);
 

@@ -48,6 +48,7 @@ const planted: readonly [path: string, text: string, complaint: string][] = [
   ["ts/token/a.ts", 'const { env } = process, home = process["env"];', "only config.ts reads process.env"],
   ["ts/token/a.ts", "const [first] = process.argv;", "only cli reads process.argv"],
   ["ts/token/a.ts", "const started = performance.now();", "has no stopwatch"],
+  ["ts/http/a.ts", 'import { startMedia } from "../media.ts";', "only ts/media/open.ts loads the media core"],
   ["ts/store/a.mjs", 'import native from "../native/index.js";', "only media imports #native"],
   ["crates/media/src/a.rs", "let now = Instant::now();", "pure code does not name Instant::now"],
   ["crates/rtmp/src/a.rs", "use std::net::TcpStream;", "pure code does not name std::net::Tcp"],

@@ -84,6 +84,14 @@ test("after a time without news doubtful streams are asked for, and many of them
   expect(asked).toEqual(["page null"]);
 });
 
+test("live ones that the next page brings are not asked for one by one", async () => {
+  const { source, asked } = serviceOf([stream("9", "live"), stream("8", "live"), stream("7", "live")]);
+  const list = new StreamList(source, ALL);
+  await list.more();
+  await list.reconcile(new Set(["9", "8", "7"]));
+  expect(asked).toEqual(["page null"]);
+});
+
 test("a page that cannot be loaded is said, and asked for again", async () => {
   const { source } = serviceOf([stream("9")]);
   let fails = true;

@@ -305,7 +305,7 @@ describe("every response", () => {
   test.each<[method: string, path: string, call: Call, status: number, body: object | null]>([
     ["GET", "/stream", {}, 200, []],
     ["GET", "/stream", { key: null }, 403, DENIED],
-    ["GET", "/", {}, 404, failure(9404, "Unknown address")],
+    ["GET", "/nowhere", {}, 404, failure(9404, "Unknown address")],
     ["GET", "/stream/a/b", { key: null }, 404, failure(9404, "Unknown address")],
     ["POST", "/organisations", { body: "{" }, 404, failure(9404, "Unknown address")],
     ["PATCH", "/stream", {}, 405, failure(9405, "Method not allowed")],

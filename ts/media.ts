@@ -13,11 +13,8 @@ import {
 import type { EndRequest, UpstreamSource, UpstreamState } from "./media/codes.ts";
 import { type MediaEvent, readEvent } from "./media/events.ts";
 import type { PreviewMedia, PreviewSource } from "./media/preview.ts";
+import type { Protocol } from "./media/protocols.ts";
 import { reasonOf } from "./reason.ts";
-
-/** How a broadcaster publishes. */
-export const PROTOCOLS = ["rtmp", "whip"] as const;
-export type Protocol = (typeof PROTOCOLS)[number];
 
 /** How to start the media core. */
 export interface MediaOptions {

@@ -1,7 +1,7 @@
 // What the gateway measures of itself, for Prometheus. Names are a contract with operators: add, never rename.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { inTime } from "./in-time.ts";
-import type { Protocol } from "./media.ts";
+import type { Protocol } from "./media/protocols.ts";
 
 /** How a webhook call ended, as far as it is counted. */
 type WebhookOutcome =

@@ -4,7 +4,7 @@ import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { inTime } from "../in-time.ts";
 import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
-import type { Media, Protocol } from "../media.ts";
+import type { Media } from "../media.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Customers } from "../organisation/customers.ts";
 import { disabledOf } from "../store/enabled.ts";
@@ -113,7 +113,7 @@ export interface OpenedWhip {
 
 /** A publish from its acceptance to its end. */
 export interface RunningPublish extends Allowed {
-  readonly protocol: Protocol;
+  readonly protocol: PublishRequest["protocol"];
 }
 
 /** An end as it is recorded. */

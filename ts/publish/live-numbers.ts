@@ -1,5 +1,7 @@
 // What runs now, in numbers for the operator's dashboards.
-import type { Media, Protocol, PublishSnapshot } from "../media.ts";
+
+import type { Protocol } from "../media/protocols.ts";
+import type { Media, PublishSnapshot } from "../media.ts";
 
 /** Sums over the running publishes; `bytesIn` and `bytesOut` are theirs so far. */
 export function liveNumbers(

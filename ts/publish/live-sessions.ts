@@ -1,7 +1,8 @@
 // Publish sessions that run now, as an operator sees and steers them: list, show, kick, upstreams while live.
 import { randomUUID } from "node:crypto";
 import { InvalidValue } from "../errors.ts";
-import type { Media, PlayerStatus, Protocol, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
+import type { Protocol } from "../media/protocols.ts";
+import type { Media, PlayerStatus, PublishTracks, UpstreamStatus, WhipDiagnostics } from "../media.ts";
 import { resolveBySystem } from "./addresses/address-guard.ts";
 import type { Resolve } from "./addresses/resolver.ts";
 import { lowestLimit } from "./bitrate-limit.ts";

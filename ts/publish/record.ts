@@ -1,7 +1,8 @@
 // What the store remembers of a publish, from intent to end. Each function is one transaction; none talks to anybody.
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql } from "kysely";
 import type { EndReason } from "../media/codes.ts";
-import type { Protocol, PublishSnapshot } from "../media.ts";
+import type { Protocol } from "../media/protocols.ts";
+import type { PublishSnapshot } from "../media.ts";
 import { step } from "../step-times.ts";
 import type { Schema } from "../store/schema.ts";
 import { together } from "../store/together.ts";

@@ -100,7 +100,7 @@ const COLUMNS: readonly Column<Organisation>[] = [
     cell: ({ name, hash }) => (
       <>
         {name}
-        <small class="below mono">{hash}</small>
+        <small class="second mono">{hash}</small>
       </>
     ),
   },
@@ -110,7 +110,7 @@ const COLUMNS: readonly Column<Organisation>[] = [
       <>
         {plan === "trial" ? "Trial" : "Paid"}
         {trial_ends_at !== null && (
-          <small class="below">
+          <small class="second">
             ends <TimeText at={trial_ends_at} />
           </small>
         )}

@@ -1,4 +1,4 @@
-// Who may do what, for the page alone: what is forbidden is not shown. The API decides; test/dashboard-permissions.test.ts
+// Who may do what, for the page alone: what is forbidden is not shown. The API decides; test/dashboard-words.test.ts
 // keeps this table equal to ts/organisation/roles.ts.
 import type { Records } from "../../client/index.ts";
 
@@ -8,7 +8,7 @@ export type Role = Me["role"];
 /** As in ts/store/schema.ts: a role may do what those behind it may. */
 const ROLES: readonly Role[] = ["administrator", "user", "readonly"];
 
-/** The least role for each action of the API. */
+/** The least role for each action of the API, but `view_deployment`: that is `operate`, as it takes an organisation too. */
 export const LEAST_ROLE = {
   view: "readonly",
   view_deliveries: "readonly",
@@ -23,7 +23,6 @@ export const LEAST_ROLE = {
   manage_users: "administrator",
   manage_keys: "administrator",
   view_audit: "administrator",
-  view_deployment: "administrator", // of the first organisation: see `operate`
   change_own_password: "readonly",
 } as const satisfies Readonly<Record<string, Role>>;
 

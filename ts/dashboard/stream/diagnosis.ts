@@ -32,9 +32,9 @@ const RTT_LONG_MS = 300;
 const SKEW_SEEN_MS = 200;
 /** Frame rates that differ by more than this part of their mean are unsteady. */
 const FPS_UNSTEADY = 0.2;
-/** Seconds of a series that are read. */
+/** How much of a series is read, and how long a broadcast must run before its frame rate is, ms. */
 const RECENT_MS = 20_000;
-const FEWEST_POINTS = 8;
+const RUNNING_MS = 30_000;
 
 /** The worst first; one that says all is well when there is nothing else. */
 export function findingsOf(observed: Observed): readonly Finding[] {
@@ -150,7 +150,7 @@ function* video({
   const rates = series.recent("fps", RECENT_MS);
   const mean = rates.reduce((sum, rate) => sum + rate, 0) / rates.length;
   const deviation = Math.sqrt(rates.reduce((sum, rate) => sum + (rate - mean) ** 2, 0) / rates.length);
-  if (rates.length >= FEWEST_POINTS && mean > 0 && deviation / mean > FPS_UNSTEADY) {
+  if (ageMs > RUNNING_MS && mean > 0 && deviation / mean > FPS_UNSTEADY) {
     yield {
       tone: "attention",
       title: "The frame rate is unsteady",

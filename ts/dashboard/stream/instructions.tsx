@@ -1,10 +1,10 @@
 // How to broadcast to the stream and how to watch it: addresses, and for each program what to enter or run.
 import { useId, useState } from "preact/hooks";
 import { CopyField } from "../parts/copy-field.tsx";
-import { FormField } from "../parts/form-field.tsx";
 import { Section } from "../shell/page.tsx";
 import { may } from "../shell/session.ts";
 import { type Addresses, addressesOf } from "../streams/addresses.ts";
+import { ArgumentsField } from "../streams/arguments-field.tsx";
 import type { Stream } from "../streams/records.ts";
 import {
   type Command,
@@ -61,23 +61,12 @@ export function Instructions({ stream }: { readonly stream: Stream }) {
       </div>
       <details class="arguments">
         <summary>Custom arguments</summary>
-        <FormField
+        <ArgumentsField
           label="Behind the stream name"
           help="What your webhook asks of a broadcaster, such as a passcode. With them, everything above holds them too."
-        >
-          {(field) => (
-            <input
-              {...field}
-              type="text"
-              autocomplete="off"
-              autocapitalize="off"
-              spellcheck={false}
-              placeholder="passcode=s3cret"
-              value={customArguments}
-              onInput={(event) => setArguments(event.currentTarget.value)}
-            />
-          )}
-        </FormField>
+          value={customArguments}
+          onChange={setArguments}
+        />
       </details>
     </Section>
   );

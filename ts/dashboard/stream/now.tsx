@@ -24,14 +24,16 @@ export function Now({ watch }: { readonly watch: StreamWatch }) {
 /** Said aloud when it changes, not each second. */
 function Findings({ findings }: { readonly findings: readonly Finding[] }) {
   return (
-    <ul class="findings" role="status" aria-label="Diagnosis">
-      {findings.map(({ tone, title, text }) => (
-        <li key={title} class={`note ${tone}`}>
-          <strong>{title}</strong>
-          <span>{text}</span>
-        </li>
-      ))}
-    </ul>
+    <div role="status" aria-label="Diagnosis">
+      <ul class="findings">
+        {findings.map(({ tone, title, text }) => (
+          <li key={title} class={`note ${tone}`}>
+            <strong>{title}</strong>
+            <span>{text}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 

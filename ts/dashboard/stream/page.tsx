@@ -27,7 +27,7 @@ import { StreamWatch } from "./watch.ts";
 
 const LIST = { href: "/dashboard/streams", title: "Streams" };
 const NOT_LIVE: Readonly<Record<Exclude<StreamState, "live">, string>> = {
-  created: "Nobody has broadcast to it yet. Below it says how.",
+  created: "Nobody has broadcast to it yet. Once somebody does, it shows up here by itself.",
   ended: "The last broadcast has ended. The next one shows up here by itself.",
   locked: "The stream is locked: nobody can broadcast to it until it is unlocked.",
   deleted: "The stream is deleted.",

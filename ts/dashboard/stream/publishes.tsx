@@ -100,7 +100,7 @@ function Outcome({ denial, end_words, accepted_at, ended_at, dropped_frames }: P
     return (
       <>
         <span class="said">{denial.reason}</span>
-        <small class="below">{causeWords(denial.cause)}</small>
+        <small class="second">{causeWords(denial.cause)}</small>
       </>
     );
   }
@@ -109,7 +109,7 @@ function Outcome({ denial, end_words, accepted_at, ended_at, dropped_frames }: P
   return (
     <>
       {end_words ?? "It ended."}
-      <small class="below">
+      <small class="second">
         After {durationWords(Date.parse(ended_at) - Date.parse(accepted_at))}
         {dropped_frames !== null &&
           dropped_frames > 0 &&
@@ -123,7 +123,7 @@ function Source({ protocol, address }: Publish) {
   return (
     <>
       {protocol === null ? "—" : protocol === "whip" ? "WHIP" : "RTMP"}
-      {address !== null && <small class="below mono">{address}</small>}
+      {address !== null && <small class="second mono">{address}</small>}
     </>
   );
 }
@@ -133,7 +133,7 @@ function Media({ video, audio }: Publish) {
   return (
     <>
       {videoWords(video)}
-      <small class="below">{audioWords(audio)}</small>
+      <small class="second">{audioWords(audio)}</small>
     </>
   );
 }

@@ -10,6 +10,7 @@ import { timeNow } from "../shell/clock.ts";
 import { wordsOfError } from "../shell/errors.ts";
 import { Section } from "../shell/page.tsx";
 import { withArguments } from "../streams/addresses.ts";
+import { ArgumentsField } from "../streams/arguments-field.tsx";
 import { nameOf, type Stream } from "../streams/records.ts";
 import { playCommands } from "./instructions-text.ts";
 import { QrCode } from "./qr-code.tsx";
@@ -96,23 +97,12 @@ export function TokenMaker({ stream }: { readonly stream: Stream }) {
             )}
           </FormField>
           {kind === "broadcast" && (
-            <FormField
+            <ArgumentsField
               label="Custom arguments"
               help="What your webhook asks of a broadcaster. They are in the link, and reach your webhook unchanged."
-            >
-              {(field) => (
-                <input
-                  {...field}
-                  type="text"
-                  autocomplete="off"
-                  autocapitalize="off"
-                  spellcheck={false}
-                  placeholder="passcode=s3cret"
-                  value={customArguments}
-                  onInput={(event) => setArguments(event.currentTarget.value)}
-                />
-              )}
-            </FormField>
+              value={customArguments}
+              onChange={setArguments}
+            />
           )}
           <div class="row">
             <button type="submit" class="primary" aria-disabled={isBusy}>

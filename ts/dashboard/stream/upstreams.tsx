@@ -127,7 +127,7 @@ function columns(remove: (row: Row) => void): readonly Column<Row>[] {
       cell: ({ label, url, maskedKey }) => (
         <>
           {label ?? <span class="mono">{url}</span>}
-          <small class="below mono">
+          <small class="second mono">
             {label !== null && `${url} `}
             {maskedKey !== "" && `key ${maskedKey}`}
           </small>

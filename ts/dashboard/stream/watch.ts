@@ -6,6 +6,10 @@ import { openEvents } from "../streams/event-stream.ts";
 import type { Numbers, Session, SessionUpstream, Stream, StreamState } from "../streams/records.ts";
 import { Series } from "./series.ts";
 
+/** How often what the events leave out is asked for: codecs, lost frames, who plays. Sooner until the codecs are known. */
+const SESSION_EVERY_MS = 5_000;
+const TRACKS_EVERY_MS = 1_000;
+
 /** The event `stream`. */
 interface StateEvent {
   readonly at: number;
@@ -46,6 +50,8 @@ export class StreamWatch {
   readonly #id: string;
   readonly #controller = new AbortController();
   readonly #events;
+  /** `at` when the running publish was asked for last. */
+  #loadedAt = 0;
 
   constructor(id: string) {
     this.#id = id;
@@ -112,10 +118,14 @@ export class StreamWatch {
     this.numbers.value = numbers;
     this.series.value = this.series.value.with(at, numbers);
     this.showSession({ bytes_in, bytes_out, ...(upstreams === undefined ? {} : { upstreams: [...upstreams] }) });
-    if (players !== this.players.value) {
-      this.players.value = players;
-      void this.loadSession();
-    }
+    const { tracks } = this.session.value ?? { tracks: { video: null, audio: null } };
+    const isWhole = tracks.video !== null && tracks.audio !== null;
+    const isDue = at - this.#loadedAt >= (isWhole ? SESSION_EVERY_MS : TRACKS_EVERY_MS);
+    const isOther = players !== this.players.value;
+    this.players.value = players;
+    if (!isDue && !isOther) return;
+    this.#loadedAt = at;
+    void this.loadSession();
   }
 
   #ended({ client_id }: EndedEvent): void {

@@ -72,7 +72,9 @@ export class StreamList {
     if (this.rows.value === null) return;
     const doubtful = [...this.#byId.values()].filter(({ id, state }) => (state === "live") !== live.has(id));
     const unseen = [...live].filter((id) => !this.#byId.has(id));
-    const wantsLive = this.#filter.state === null || this.#filter.state === "live";
+    // Where live ones are still to come, the next pages bring them.
+    const comesLater = this.hasMore.value && this.rows.value.at(-1)?.state === "live";
+    const wantsLive = !comesLater && (this.#filter.state === null || this.#filter.state === "live");
     await this.#fetch([...doubtful.map(({ id }) => id), ...(wantsLive ? unseen : [])]);
   }
 

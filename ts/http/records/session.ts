@@ -1,6 +1,7 @@
 // A running publish as callers see it: the record of GET /session, and the longer one of GET /session/{client_id}.
 import { UPSTREAM_SOURCES, UPSTREAM_STATES } from "../../media/codes.ts";
-import { type PlayerStatus, PROTOCOLS } from "../../media.ts";
+import { PROTOCOLS } from "../../media/protocols.ts";
+import type { PlayerStatus } from "../../media.ts";
 import type { LiveSession, LiveUpstream } from "../../publish/live-sessions.ts";
 import type { Numbers as Measured } from "../../publish/monitoring/numbers.ts";
 import { Time, z } from "../openapi.ts";

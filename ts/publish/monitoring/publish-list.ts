@@ -1,6 +1,7 @@
 // The publishes of a stream as the store remembers them, newest first. What runs now in numbers is in measurements.ts.
 import type { Kysely, Selectable } from "kysely";
-import type { Protocol, PublishTracks } from "../../media.ts";
+import type { Protocol } from "../../media/protocols.ts";
+import type { PublishTracks } from "../../media.ts";
 import type { PublishTable, Schema } from "../../store/schema.ts";
 import { endWords } from "./end-words.ts";
 
