@@ -13,7 +13,6 @@ import {
 import type { EndRequest, UpstreamSource, UpstreamState } from "./media/codes.ts";
 import { type MediaEvent, readEvent } from "./media/events.ts";
 import type { PreviewMedia, PreviewSource } from "./media/preview.ts";
-import type { Protocol } from "./media/protocols.ts";
 import { reasonOf } from "./reason.ts";
 
 /** How to start the media core. */
