@@ -106,6 +106,9 @@ test("markup in names, tags, labels, reasons and addresses is shown as text ever
   await page.getByText("Nothing is called").waitFor();
   expect(await page.locator(".planted").count()).toBe(0);
   expect(await dash.faults()).toEqual([]);
+  // And should a script of ours ever write markup, the browser does not let it.
+  const written = page.evaluate("document.body.innerHTML = '<p>markup</p>'");
+  await expect(written).rejects.toThrow(/TrustedHTML/);
 });
 
 test("a change without the page's token, or by another site's page, is refused; the cookie is for us alone", async () => {
