@@ -2,6 +2,7 @@
 // customer's answer; it knows no protocol, and it starts no media.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import type { Membership } from "../cluster/membership.ts";
 import { StoreFailed } from "../errors.ts";
 import type { Media, Upstream } from "../media.ts";
 import { withoutMapping } from "../network.ts";
@@ -14,8 +15,9 @@ import { type BitrateLimits, bitrateLimitOf } from "./bitrate-limit.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
 import { type DenialContext, type Denied, denied } from "./denials.ts";
+import type { Ends } from "./ends.ts";
 import type { NamesInUse } from "./names-in-use.ts";
-import { type Intent, type RecordedEndReason, recordEnd, recordIntent, recordLive } from "./record.ts";
+import { type Intent, isNameLive, type RecordedEndReason, recordEnd, recordIntent, recordLive } from "./record.ts";
 import { alsoReservedField, checkStreamName } from "./stream-name.ts";
 import { type StoredUpstream, writeUpstreams } from "./upstreams/deployment-upstreams.ts";
 import type { WebhookAnswer } from "./webhook/answer.ts";
@@ -63,6 +65,9 @@ export interface AdmissionDeps {
   readonly db: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
   readonly storeProblem?: () => string | null;
+  readonly member: Pick<Membership, "epoch">;
+  /** Records what the store could not take. */
+  readonly ends: Pick<Ends, "retry">;
   readonly ids: ClientIds;
   readonly names: NamesInUse;
   readonly webhook: Webhook;
@@ -153,6 +158,7 @@ export function createAdmission(deps: AdmissionDeps): {
         organisationId: found.organisation_id,
         streamId: found.id,
         webhook: found.webhook,
+        epoch: deps.member.epoch,
       };
       about.clientId = intent.clientId;
       asking(intent);
@@ -187,14 +193,20 @@ export function createAdmission(deps: AdmissionDeps): {
     const refusal = await ask(intent, customer, about);
     if (refusal !== null) return refusal;
     try {
+      await replaceRunning(intent.name);
+      await names.recorded(intent.name);
+      await deps.ends.retry();
       if (await recordLive(db, intent, clock.now())) {
-        await replaceRunning(intent.name);
         // Last, so that none is missed that is stored from now on: those go to the running publish.
         return { outcome: "live", upstreams: await deps.streamUpstreams(intent.streamId) };
       }
     } catch (err) {
       await withdraw(intent, "internal_error");
       throw err;
+    }
+    if (await isNameLive(db, intent.name)) {
+      await withdraw(intent, "replaced");
+      return denied("already_live");
     }
     // Locked or deleted, or its organisation disabled, while the customer was asked.
     await withdraw(intent, "stream_withdrawn");
@@ -204,13 +216,13 @@ export function createAdmission(deps: AdmissionDeps): {
   /** Asks the customer and writes the intent at the same time. */
   async function ask(intent: Intent, customer: Customer, about: DenialContext): Promise<Denied | null> {
     const { clientId } = intent;
-    let recorded: Promise<boolean> | null = null;
+    let recorded: Promise<"recorded" | "already_live" | "store_unavailable"> | null = null;
     const record = () => {
       recorded ??= recordIntent(db, intent, clock.now()).then(
-        () => true,
+        (isOurs) => (isOurs ? "recorded" : "already_live"),
         (err: unknown) => {
           log.error({ err, clientId }, "publish intent could not be recorded");
-          return false;
+          return "store_unavailable";
         },
       );
       return recorded;
@@ -219,14 +231,21 @@ export function createAdmission(deps: AdmissionDeps): {
     const refusal = answer === null ? null : refusalOf(answer, customer.settings);
     if (answer?.outcome === "answered") about.status = answer.status;
     if (answer?.outcome === "unreachable") Object.assign(about, { unreachable: answer.cause, detail: answer.detail });
-    if (refusal === null) return (await record()) ? null : denied("store_unavailable");
-    if (recorded !== null) denials.add({ ...refusal, clientId }, recorded);
+    if (refusal === null) {
+      const outcome = await record();
+      return outcome === "recorded" ? null : denied(outcome);
+    }
+    if (recorded !== null) {
+      const isThere = (recorded as ReturnType<typeof record>).then((outcome) => outcome === "recorded");
+      denials.add({ ...refusal, clientId }, isThere);
+    }
     return refusal;
   }
 
   /** The customer said 200, yet there will be no media: accepted and ended at once, so publish_done follows. */
   async function withdraw(intent: Intent, reason: RecordedEndReason): Promise<void> {
-    await recordEnd(db, intent.clientId, { reason, bytes: null }, clock.now());
+    const end = { reason, bytes: null, epoch: intent.epoch, whose: "own" } as const;
+    await recordEnd(db, intent.clientId, end, clock.now());
     deps.outbox.wake();
   }
 
