@@ -176,3 +176,85 @@ test("a page that asks for nothing begins with 2.5 Mbit/s by the answer alone", 
   await page.stop();
   await doneOf(name);
 }, 60_000);
+
+test("a page that keeps its resolution sends 720p from the first frame", async () => {
+  const name = await headgate.newStream();
+  const page = await chromium.open(headgate.whip(name), { keep: "resolution" });
+  expect(await page.start()).toMatchObject({ status: 201 });
+  await pause(3_000);
+  await page.stop();
+  await doneOf(name);
+  const recording = await until("the recording", () => upstream.recording(name));
+  const sizes = await run("ffprobe", ["-v", "error", "-show_entries", "frame=width", "-of", "csv=p=0", recording]);
+  const widths = new Set(sizes.stdout().match(/\d+/g));
+  expect([...widths]).toEqual(["1280"]);
+}, 40_000);
+
+test("a stream_url of an allowed foreign host is pushed there", async () => {
+  const name = await headgate.newStream();
+  const url = encodeURIComponent(foreign.url);
+  const page = await chromium.open(`${headgate.http}/p/webrtc?stream_name=${name}&stream_url=${url}`);
+  expect(await page.start()).toMatchObject({ status: 201 });
+  await pause(3_000);
+  await page.stop();
+  await doneOf(name);
+  const packets = await packetsOf(await until("the recording", () => foreign.recording(name)));
+  expect(startsAtKeyframe(packets)).toBe(true);
+  expect(packets.length).toBeGreaterThan(100);
+}, 40_000);
+
+test("stereo goes out as stereo when the page asks for it", async () => {
+  const name = await headgate.newStream();
+  const page = await chromium.open(headgate.whip(name), { stereo: true });
+  expect(await page.start()).toMatchObject({ status: 201 });
+  await pause(3_000);
+  await page.stop();
+  await doneOf(name);
+  const recording = await until("the recording", () => upstream.recording(name));
+  expect((await streamsOf(recording)).audio).toMatchObject({ codec_name: "aac", channels: 2 });
+  expect(await decodeComplaints(recording)).toBe("");
+}, 40_000);
+
+test("a refusal is a 403 with the customer's reason, and nothing else happens", async () => {
+  customer.answer({ status: 403, body: "Your subscription is over\n", headers: { "content-type": "text/plain" } });
+  const name = await headgate.newStream();
+  const page = await chromium.open(headgate.whip(name));
+  const { status, problem } = await page.start();
+  expect(status).toBe(403);
+  expect(problem).toMatchObject({ code: "rejected_by_customer", detail: "Your subscription is over" });
+  expect(upstream.recording(name)).toBeNull();
+  expect(customer.calls("publish_done").filter(({ body }) => body.includes(name))).toHaveLength(0);
+}, 30_000);
+
+test.each(NETWORKS)(
+  "a network of $loss % loss, $delay ms and $reorder % reordered breaks no picture, and costs hardly one",
+  {
+    timeout: 90_000,
+  },
+  async (network) => {
+    const proxy = await startLossyProxy(headgate.http, network);
+    const name = await headgate.newStream();
+    const page = await chromium.open(headgate.whip(name).replace(headgate.http, proxy.http));
+    expect(await page.start()).toMatchObject({ status: 201 });
+    await pause(BROADCAST_MS);
+    const video = await videoOf(page);
+    await page.stop();
+    await doneOf(name);
+    await page.page.close();
+    await proxy.close();
+    const recording = await until("the recording", () => upstream.recording(name));
+    const packets = await packetsOf(recording);
+    const [sent, arrived] = [Number(video?.framesSent), ofTrack(packets, "video").length];
+    console.log(`whip decoded ${JSON.stringify({ ...network, sent, arrived, lost: proxy.lost() })}`);
+    if (network.loss >= 5) expect(proxy.lost()).toBeGreaterThan(5 * BROADCAST_S);
+    expect(await decodeComplaints(recording)).toBe("");
+    expect(isMonotonic(packets)).toBe(true);
+    if (network.loss <= 5) expect(arrived).toBeGreaterThanOrEqual(sent * 0.99 - 5);
+  },
+);
+
+test("a tab that is killed is one publish_done, within 35 s", async () => {
+  await doneOf(killed, LOST_LIMIT_MS);
+  await pause(500);
+  expect(customer.calls("publish_done").filter(({ body }) => body.includes(killed))).toHaveLength(1);
+}, 60_000);
