@@ -13,7 +13,7 @@ const LAYERS = [
   ["service"],
   ["app"],
   ["http"],
-  ["publish", "organisation", "token"],
+  ["publish", "organisation", "token", "cluster"],
   ["store"],
   ["media"],
 ];
@@ -58,6 +58,7 @@ const FREE = new Set([
 const STOPWATCHES = new Set([
   "ts/http/request/envelope.ts",
   "ts/publish/admission-steps.ts",
+  "ts/cluster/membership.ts",
   "ts/publish/addresses/resolver.ts",
   "ts/step-times.ts",
   "ts/publish/webhook/call.ts",

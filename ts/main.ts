@@ -1,8 +1,9 @@
 // Starts the service of a configuration, port by port, and stops it gracefully.
 import type { Logger } from "pino";
 import { keepCertificate, readCertificate } from "./certificate.ts";
-import { clock } from "./clock.ts";
-import type { Config } from "./config.ts";
+import { clock as systemClock } from "./clock.ts";
+import { joinCluster } from "./cluster/membership.ts";
+import { type Config, readVersion } from "./config.ts";
 import { forbidCoreDumps } from "./core-dumps.ts";
 import { MediaCoreMissing, StoreFailed, StoreUnavailable } from "./errors.ts";
 import { healthApp } from "./http/health.ts";
@@ -54,6 +55,11 @@ export async function serve(
     const store = await openStore(config);
     started.push(() => store.close());
     const { db } = store;
+    const version = readVersion();
+    const cluster =
+      config.databaseUrl === null ? null : await joinCluster({ db, name: config.node.name, version, log });
+    started.push(async () => cluster?.leave());
+    const clock = cluster ?? systemClock;
     const folder = config.databaseUrl === null ? config.dataDir : null;
     const storeHealth = watchStore({ db, folder, log });
     started.push(async () => storeHealth.stop());
@@ -62,12 +68,15 @@ export async function serve(
       if (media === null) throw new Error("the media core is not started");
       return media;
     };
-    const service = await createService(config, { db, storeProblem: storeHealth.problem, clock, log, media: running });
+    const service = await createService(config, {
+      ...{ db, storeProblem: storeHealth.problem, clock, log, media: running },
+      ...(cluster && { member: cluster }),
+    });
     started.push(keepTokenKeys(service.tokenKeys, { clock, log }));
     started.push(keepPruned({ db, days: config.retention, clock, log }));
     started.push(() => service.stop());
     const { publishing, metrics, app } = service;
-    await publishing.recover();
+    await publishing.takeOver("gateway_restarted");
     const { openMedia } = await loadMediaCore();
     media = await openMedia(config, publishing.handle, (err) => log.error({ err }, "media event failed"));
     started.push(() => running().stop());
@@ -103,6 +112,15 @@ export async function serve(
     const password = await ensureFirstPerson(db, config.bootstrap.adminPassword, clock.now());
     const addresses = addressesOf(config, media, http, metricsPort);
     if (password !== null) terminal.announcePassword(password, `${addresses.http}/dashboard/`);
+    cluster?.start({
+      status: () => ({
+        ...{ channel: null, http: addresses.http, rtmp: addresses.rtmp },
+        publishes: publishing.running().length,
+        load: Math.max(0, ...running().workerLoads()),
+      }),
+      lost: publishing.abandon,
+      gone: () => publishing.takeOver("node_lost"),
+    });
     ready = true;
     log.info("ready");
     let stopNow = (): void => {};
@@ -115,6 +133,7 @@ export async function serve(
       failed: store.failed.then((error) => Promise.reject(error)),
       async stop() {
         ready = false;
+        cluster?.drain();
         http.drain();
         const untold = tellDrain(() => publishing.running().length, config.drainS, log);
         await Promise.race([publishing.drain(config.drainS * 1_000), stoppedNow]);

@@ -3,6 +3,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Logger } from "pino";
 import { type AppDeps, createApp } from "./app.ts";
+import { joinAlone, type Membership } from "./cluster/membership.ts";
 import { type Config, readVersion } from "./config.ts";
 import { createEvents } from "./http/monitoring/events.ts";
 import type { Env } from "./http/openapi.ts";
@@ -39,7 +40,9 @@ export interface ServiceDeps {
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
-  /** Asked at each use: the media core starts after this, when `recover` of the publishing is over. */
+  /** This node among those on the store; by default it has the store for itself. */
+  readonly member?: Membership;
+  /** Asked at each use: the media core starts after this, when the publishing has taken over what it found. */
   readonly media: () => Media;
   /** Of the names that customers bring; by default the system's. */
   readonly resolve?: Resolve;
@@ -73,8 +76,11 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const customers = createCustomers({ db, secrets, clock });
   const streamUpstreams = createStreamUpstreams({ db, secretBox: box });
   const metrics = createMetrics();
+  const version = readVersion();
+  const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
   const publishing = withAdmissionSteps(createPublishing, {
     db,
+    member,
     ...(storeProblem && { storeProblem }),
     media,
     streamUpstreams: streamUpstreams.of,
@@ -101,7 +107,6 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   metrics.watchPreviews(previews.running);
   const measurements = createMeasurements({ publishing, media, clock, log });
   const events = createEvents({ db, measurements, sessions, clock, log });
-  const version = readVersion();
   const deployment = createDeployment({
     ...{ db, config, publishing, media, version, clock },
     ...(storeProblem && { storeProblem }),

@@ -216,29 +216,20 @@ export function createAdmission(deps: AdmissionDeps): {
   /** Asks the customer and writes the intent at the same time. */
   async function ask(intent: Intent, customer: Customer, about: DenialContext): Promise<Denied | null> {
     const { clientId } = intent;
-    let recorded: Promise<"recorded" | "already_live" | "store_unavailable"> | null = null;
+    let recorded: Promise<boolean> | null = null;
     const record = () => {
-      recorded ??= recordIntent(db, intent, clock.now()).then(
-        (isOurs) => (isOurs ? "recorded" : "already_live"),
-        (err: unknown) => {
-          log.error({ err, clientId }, "publish intent could not be recorded");
-          return "store_unavailable";
-        },
-      );
+      recorded ??= recordIntent(db, intent, clock.now()).catch((err: unknown) => {
+        log.error({ err, clientId }, "publish intent could not be recorded");
+        return false;
+      });
       return recorded;
     };
     const answer = intent.webhook === null ? null : await askCustomer(intent, intent.webhook, customer, record);
     const refusal = answer === null ? null : refusalOf(answer, customer.settings);
     if (answer?.outcome === "answered") about.status = answer.status;
     if (answer?.outcome === "unreachable") Object.assign(about, { unreachable: answer.cause, detail: answer.detail });
-    if (refusal === null) {
-      const outcome = await record();
-      return outcome === "recorded" ? null : denied(outcome);
-    }
-    if (recorded !== null) {
-      const isThere = (recorded as ReturnType<typeof record>).then((outcome) => outcome === "recorded");
-      denials.add({ ...refusal, clientId }, isThere);
-    }
+    if (refusal === null) return (await record()) ? null : denied("store_unavailable");
+    if (recorded !== null) denials.add({ ...refusal, clientId }, recorded);
     return refusal;
   }
 

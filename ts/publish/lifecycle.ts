@@ -114,7 +114,7 @@ export interface Publishing {
   /** From now on every request is denied; resolves when no publish runs any more, or `limitMs` is over. */
   drain(limitMs: number): Promise<void>;
   /** Finishes ends under way and tries the outbox once more, within 10 s. Call after `Media.stop`: then every end is
-   *  known. A publish that is still running is ended by the next `recover`. */
+   *  known. A publish that is still running is ended by the next `takeOver`. */
   stop(): Promise<void>;
 }
 
@@ -232,6 +232,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       }
       await adoptEvents(db, deps.member.epoch);
       outbox.wake();
+      track(deliveries.prune());
     },
     abandon() {
       kick(() => true, "This node was out of touch with the service; publish again");
@@ -373,13 +374,12 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   }
 
   async function persist(): Promise<void> {
-    await ends.retry();
-    if (running.size === 0) return;
-    const media = deps.media();
     const snapshots = [...running.keys()]
-      .map((clientId) => media.snapshot(clientId))
+      .map((clientId) => deps.media().snapshot(clientId))
       .filter((snapshot) => snapshot !== null);
     warnOfTranscoders(snapshots);
+    await ends.retry();
+    if (snapshots.length === 0) return;
     await recordBytes(db, snapshots, clock.now());
     await endDisabled();
   }

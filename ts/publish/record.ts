@@ -34,8 +34,7 @@ export type RecordedEndReason =
   | "stream_withdrawn"
   | "customer_unreachable";
 
-/** The intent row of W17a. False when another publish of the name is being decided on another node, or the epoch is over
- *  because the others took this node for dead. */
+/** The intent row of W17a. False when the others took this node for dead. */
 export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {
   const { clientId, organisationId, streamId, name, app, address, protocol, webhook, epoch } = intent;
   const custom = intent.arguments === null ? null : Buffer.from(intent.arguments).toString("latin1");
@@ -46,7 +45,6 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
       cast(${app} as text), cast(${custom} as text), cast(${address} as text), cast(${protocol} as text),
       cast(${webhook} as text), 'asking', cast(${now} as bigint), 0, 0, epoch
     from node where ${ownEpoch(epoch)}
-    on conflict do nothing
   `;
   const { numAffectedRows } = await step("intent", () => insert.execute(db), clientId);
   return numAffectedRows === 1n;

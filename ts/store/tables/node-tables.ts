@@ -21,8 +21,7 @@ export async function nodeTables(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable("publish").addColumn("epoch", "bigint").execute();
   // Rows of the version before have no epoch: there, a name could be live twice while one was replaced.
   await sql`
-    create unique index publish_name on publish (name, state)
-    where state in ('asking', 'live') and epoch is not null
+    create unique index publish_name on publish (name) where state = 'live' and epoch is not null
   `.execute(db);
 
   await db.schema.alterTable("outbox").addColumn("epoch", "bigint").execute();
