@@ -5,6 +5,8 @@ import type { Logger } from "pino";
 import { type AppDeps, createApp } from "./app.ts";
 import { joinAlone, type Membership } from "./cluster/membership.ts";
 import { type Config, readVersion } from "./config.ts";
+import type { Elsewhere } from "./http/cluster/forwarding.ts";
+import type { Others } from "./http/cluster/others.ts";
 import { createEvents } from "./http/monitoring/events.ts";
 import type { Env } from "./http/openapi.ts";
 import type { Media } from "./media.ts";
@@ -42,6 +44,8 @@ export interface ServiceDeps {
   readonly log: Logger;
   /** This node among those on the store; by default it has the store for itself. */
   readonly member?: Membership;
+  /** The way to the other nodes; null, the default, where there are none. */
+  readonly cluster?: { readonly elsewhere: Elsewhere; readonly others: Others } | null;
   /** Asked at each use: the media core starts after this, when the publishing has taken over what it found. */
   readonly media: () => Media;
   /** Of the names that customers bring; by default the system's. */
@@ -106,7 +110,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
   const measurements = createMeasurements({ publishing, media, clock, log });
-  const events = createEvents({ db, measurements, sessions, clock, log });
+  const { elsewhere = null, others = null } = deps.cluster ?? {};
+  const events = createEvents({ db, measurements, sessions, others, clock, log });
   const deployment = createDeployment({
     ...{ db, config, publishing, media, version, clock },
     ...(storeProblem && { storeProblem }),
@@ -118,6 +123,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     dev,
     resolve,
     clock,
+    ...(elsewhere && { sessionId: elsewhere.owners.sessionId }),
     ice: config.ice,
     limits: config.whip.limits,
     rules: () => ({
@@ -155,6 +161,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),
     version,
     whip,
+    elsewhere,
+    others,
   };
   return {
     appDeps,

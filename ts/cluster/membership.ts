@@ -52,6 +52,8 @@ export interface ClusterMembership extends Membership {
 export interface MembershipEvents {
   /** What this node says of itself. */
   readonly status: () => NodeStatus;
+  /** A sign of life was given: what others want of this node is looked at. */
+  readonly alive: () => Promise<void>;
   /** The others took this node for dead: what it owned has been ended or will be. Called before it has its new epoch. */
   readonly lost: () => void;
   /** A node died or left: what it owned is anybody's. Called by the one that noticed at once, by the others some seconds
@@ -88,6 +90,7 @@ export async function joinCluster({ db, name, version, log }: ClusterDeps): Prom
     if (storeNow === null) return await startAnew();
     confirmedAt = asked;
     ahead = storeNow - (asked + performance.now()) / 2;
+    await events?.alive();
     const read = await presentNodes(db);
     const others = read.filter((node) => node.epoch !== epoch);
     const wasThere = present;

@@ -106,6 +106,13 @@ export interface OutboxTable {
   epoch: number | null;
 }
 
+/** The end of a publish that its node is to bring about. */
+export interface KeptEndTable {
+  client_id: number;
+  /** Of that node. */
+  epoch: number;
+}
+
 /** One start of a service on this store. */
 export interface NodeTable {
   /** Never given twice: a node that starts anew has another one. */
@@ -299,4 +306,5 @@ export interface Schema {
   delivery_size: DeliverySizeTable;
   kept_answer: KeptAnswerTable;
   node: NodeTable;
+  kept_end: KeptEndTable;
 }

@@ -18,6 +18,13 @@ export async function nodeTables(db: Kysely<unknown>): Promise<void> {
   // One node of a name at a time; the dead are many and are never looked for by name.
   await sql`create unique index node_up on node (name) where state in ('up', 'draining')`.execute(db);
 
+  await db.schema
+    .createTable("kept_end")
+    .addColumn("client_id", "bigint", (column) => column.primaryKey())
+    .addColumn("epoch", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema.createIndex("kept_end_of_node").on("kept_end").column("epoch").execute();
+
   await db.schema.alterTable("publish").addColumn("epoch", "bigint").execute();
   // Rows of the version before have no epoch: there, a name could be live twice while one was replaced.
   await sql`
