@@ -14,7 +14,7 @@ import {
   UnknownAddress,
 } from "./errors.ts";
 import { auditRoutes } from "./http/audit.ts";
-import { type Elsewhere, forwarding } from "./http/cluster/forwarding.ts";
+import { type Elsewhere, forwarding, placement } from "./http/cluster/forwarding.ts";
 import type { Others } from "./http/cluster/others.ts";
 import { describeTheRest, documentOf } from "./http/document.ts";
 import { answerOf, isHttpError } from "./http/error-answers.ts";
@@ -141,7 +141,8 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", webcasterRoutes({ ...deps, ...access }));
   app.route("/", tokenRoutes({ ...deps, ...access }));
   app.route("/", jwksRoutes({ ...deps, ...access }));
-  app.route("/", whipRoutes({ ...deps, clientAddress }));
+  const place = deps.elsewhere ? { placement: placement(deps.elsewhere, clientAddress) } : {};
+  app.route("/", whipRoutes({ ...deps, ...place, clientAddress }));
   app.route("/", whipSessionRoutes({ ...deps, clientAddress }));
   app.route("/", v5Routes({ ...deps, authorise, clientAddress }));
   app.route("/", sdkRoutes({ ...deps, ...access }));

@@ -4,6 +4,7 @@ import { keepCertificate, readCertificate } from "./certificate.ts";
 import { clock as systemClock } from "./clock.ts";
 import { takeKeptEnds } from "./cluster/kept-ends.ts";
 import { joinCluster } from "./cluster/membership.ts";
+import { answersToRivals } from "./cluster/rivals.ts";
 import { type Config, readVersion } from "./config.ts";
 import { forbidCoreDumps } from "./core-dumps.ts";
 import { MediaCoreMissing, StoreFailed, StoreUnavailable } from "./errors.ts";
@@ -101,7 +102,13 @@ export async function serve(
     const health = healthApp({ registry: metrics.registry, problem });
     const metricsPort = await listen(health.fetch, { ...config.metrics, name: "metrics.port" });
     started.push(() => metricsPort.stop());
-    const questions = answersToOthers(service);
+    const questions = {
+      ...answersToOthers(service),
+      ...answersToRivals({
+        silentMs: (clientId) => running().snapshot(clientId)?.silentMs ?? null,
+        replace: (clientId) => running().end(clientId, "replaced", "Replaced by a new publish of the same name"),
+      }),
+    };
     const calls = nodeApp({ serve: app.fetch, key, clock, log, questions });
     const nodePort = cluster && (await listen(calls.fetch, { ...config.node, name: "node.port" }));
     started.push(async () => nodePort?.stop());

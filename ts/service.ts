@@ -5,8 +5,7 @@ import type { Logger } from "pino";
 import { type AppDeps, createApp } from "./app.ts";
 import { joinAlone, type Membership } from "./cluster/membership.ts";
 import { type Config, readVersion } from "./config.ts";
-import type { Elsewhere } from "./http/cluster/forwarding.ts";
-import type { Others } from "./http/cluster/others.ts";
+import type { Cluster } from "./http/cluster/elsewhere.ts";
 import { createEvents } from "./http/monitoring/events.ts";
 import type { Env } from "./http/openapi.ts";
 import type { Media } from "./media.ts";
@@ -45,7 +44,7 @@ export interface ServiceDeps {
   /** This node among those on the store; by default it has the store for itself. */
   readonly member?: Membership;
   /** The way to the other nodes; null, the default, where there are none. */
-  readonly cluster?: { readonly elsewhere: Elsewhere; readonly others: Others } | null;
+  readonly cluster?: Cluster | null;
   /** Asked at each use: the media core starts after this, when the publishing has taken over what it found. */
   readonly media: () => Media;
   /** Of the names that customers bring; by default the system's. */
@@ -82,9 +81,11 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const metrics = createMetrics();
   const version = readVersion();
   const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
+  const { elsewhere = null, others = null, rivals = null } = deps.cluster ?? {};
   const publishing = withAdmissionSteps(createPublishing, {
     db,
     member,
+    rivals,
     ...(storeProblem && { storeProblem }),
     media,
     streamUpstreams: streamUpstreams.of,
@@ -110,7 +111,6 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
   const measurements = createMeasurements({ publishing, media, clock, log });
-  const { elsewhere = null, others = null } = deps.cluster ?? {};
   const events = createEvents({ db, measurements, sessions, others, clock, log });
   const deployment = createDeployment({
     ...{ db, config, publishing, media, version, clock },
@@ -130,6 +130,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       ownHosts: hosts,
       rtmpPort: media().rtmpPort,
       rtmpsPort: media().rtmpTlsPort,
+      otherNodes: elsewhere?.owners.rtmpHosts() ?? [],
       allow: config.upstream.allow,
     }),
   });

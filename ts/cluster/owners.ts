@@ -22,6 +22,10 @@ export interface Owners {
   sessionId(id: string): string;
   /** Every other node that has publishes. */
   others(): readonly Node[];
+  /** The node with the fewest publishes that takes new ones; null when there is none besides this one. */
+  withRoom(): Node | null;
+  /** `host:port` of RTMP on the other nodes. */
+  rtmpHosts(): readonly string[];
 }
 
 export function createOwners(db: Kysely<Schema>, member: Pick<ClusterMembership, "epoch" | "nodes">): Owners {
@@ -53,6 +57,14 @@ export function createOwners(db: Kysely<Schema>, member: Pick<ClusterMembership,
       return epoch === "" ? null : present(Number.parseInt(epoch, 36));
     },
     sessionId: (id) => `${id}.${member.epoch.toString(36)}`,
+    withRoom() {
+      const open = member.nodes().filter(({ epoch, state, http }) => epoch !== member.epoch && state === "up" && http);
+      return open.sort((a, b) => a.publishes - b.publishes)[0] ?? null;
+    },
+    rtmpHosts: () =>
+      member
+        .nodes()
+        .flatMap(({ epoch, rtmp }) => (epoch === member.epoch || rtmp === null ? [] : [new URL(rtmp).host])),
     others: () => member.nodes().filter(({ epoch, publishes }) => epoch !== member.epoch && publishes > 0),
   };
 }

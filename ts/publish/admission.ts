@@ -3,6 +3,7 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Membership } from "../cluster/membership.ts";
+import type { Rival, Rivals } from "../cluster/rivals.ts";
 import { StoreFailed } from "../errors.ts";
 import type { Media, Upstream } from "../media.ts";
 import { withoutMapping } from "../network.ts";
@@ -66,6 +67,8 @@ export interface AdmissionDeps {
   /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
   readonly storeProblem?: () => string | null;
   readonly member: Pick<Membership, "epoch">;
+  /** Publishes of other nodes; null or absent where there are none. */
+  readonly rivals?: Rivals | null;
   /** Records what the store could not take. */
   readonly ends: Pick<Ends, "retry">;
   readonly ids: ClientIds;
@@ -142,9 +145,11 @@ export function createAdmission(deps: AdmissionDeps): {
     // A customer that is asked counts on the end event, and that one could not be kept.
     if ((deps.storeProblem?.() ?? null) !== null) return denied("store_unavailable");
 
+    const rival = (await deps.rivals?.find(check.name)) ?? null;
+    if (rival !== null && !givesWay(rival.silentMs)) return denied("already_live");
     // From here to the reservation nothing is awaited: of two requests exactly one gets the name.
     const running = names.live(check.name);
-    if (running !== null && !mayBeReplaced(running)) return denied("already_live");
+    if (running !== null && !givesWay(deps.media().snapshot(running)?.silentMs ?? null)) return denied("already_live");
     if (!names.reserve(check.name)) return denied("already_live");
     let allowed: number | null = null;
     try {
@@ -162,7 +167,7 @@ export function createAdmission(deps: AdmissionDeps): {
       };
       about.clientId = intent.clientId;
       asking(intent);
-      const accepted = await accept(intent, customer, about);
+      const accepted = await accept(intent, customer, about, rival);
       if (accepted.outcome === "denied") return accepted;
       const upstreams: readonly Upstream[] = [
         ...configured.map((url, at) => ({ id: `deployment-${at + 1}`, url, source: "deployment" as const })),
@@ -178,10 +183,10 @@ export function createAdmission(deps: AdmissionDeps): {
     }
   }
 
-  function mayBeReplaced(clientId: number): boolean {
+  /** `silentMs`: of the publish that has the name; null when that is not known. */
+  function givesWay(silentMs: number | null): boolean {
     if (settings.duplicate === "replace") return true;
-    const snapshot = deps.media().snapshot(clientId);
-    return snapshot !== null && snapshot.silentMs >= SILENT_FOR_REPLACEMENT_MS;
+    return silentMs !== null && silentMs >= SILENT_FOR_REPLACEMENT_MS;
   }
 
   /** Live: the customer said 200, the intent is on disk (W17a), the name is free. With the stream's own upstreams. */
@@ -189,11 +194,13 @@ export function createAdmission(deps: AdmissionDeps): {
     intent: Intent,
     customer: Customer,
     about: DenialContext,
+    rival: Rival | null,
   ): Promise<{ readonly outcome: "live"; readonly upstreams: readonly StoredUpstream[] } | Denied> {
     const refusal = await ask(intent, customer, about);
     if (refusal !== null) return refusal;
     try {
       await replaceRunning(intent.name);
+      await rival?.replace();
       await names.recorded(intent.name);
       await deps.ends.retry();
       if (await recordLive(db, intent, clock.now())) {

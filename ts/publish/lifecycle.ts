@@ -3,6 +3,7 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Membership } from "../cluster/membership.ts";
+import type { Rivals } from "../cluster/rivals.ts";
 import { inTime } from "../in-time.ts";
 import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
 import type { Media } from "../media.ts";
@@ -52,6 +53,8 @@ export interface PublishingDeps {
   readonly storeProblem?: () => string | null;
   /** Whose publishes these are. */
   readonly member: Membership;
+  /** As `AdmissionDeps`. */
+  readonly rivals?: Rivals | null;
   /** Asked at each use: the media core may start after this. */
   readonly media: () => Media;
   /** Where a stream is pushed to. */

@@ -5,9 +5,17 @@ import { openChannel } from "../../cluster/channel.ts";
 import { keepEnd } from "../../cluster/kept-ends.ts";
 import type { ClusterMembership } from "../../cluster/membership.ts";
 import { createOwners } from "../../cluster/owners.ts";
+import { createRivals, type Rivals } from "../../cluster/rivals.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Elsewhere } from "./forwarding.ts";
 import { createOthers, type Others } from "./others.ts";
+
+/** What a service knows of the other nodes. */
+export interface Cluster {
+  readonly elsewhere: Elsewhere;
+  readonly others: Others;
+  readonly rivals: Rivals;
+}
 
 /** `key`: what the nodes share. */
 export function openElsewhere(deps: {
@@ -15,7 +23,7 @@ export function openElsewhere(deps: {
   readonly member: ClusterMembership;
   readonly key: Uint8Array;
   readonly log: Logger;
-}): { readonly elsewhere: Elsewhere; readonly others: Others; close(): Promise<void> } {
+}): Cluster & { close(): Promise<void> } {
   const { db, member, key, log } = deps;
   const owners = createOwners(db, member);
   const channel = openChannel(key, member.now);
@@ -24,5 +32,6 @@ export function openElsewhere(deps: {
     channel,
     keepEnd: ({ clientId, node }) => keepEnd(db, { clientId, epoch: node.epoch }),
   };
-  return { elsewhere, others: createOthers({ owners, channel, log }), close: channel.close };
+  const of = { owners, channel, log };
+  return { elsewhere, others: createOthers(of), rivals: createRivals(of), close: channel.close };
 }

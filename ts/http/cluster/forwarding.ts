@@ -47,7 +47,7 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
     const found = await ownerOf(c);
     if (found === null) return await next();
     try {
-      return await passOn(c, found.node);
+      return await passTo(channel, found.node, c, clientAddress(c));
     } catch (error) {
       if (!(error instanceof NodeAway) || found.owned === null || !isEnding(c)) throw error;
       return await keepAndDo(c, next, found.owned, error);
@@ -75,28 +75,6 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
     return null;
   }
 
-  async function passOn(c: Context, node: Node): Promise<Response> {
-    const url = new URL(c.req.url);
-    const headers = Object.fromEntries([...c.req.raw.headers].filter(([name]) => !OF_ONE_HOP.includes(name)));
-    const answer = await channel.call(node, {
-      method: c.req.method as "GET",
-      target: PASSED_ON + url.pathname + url.search,
-      headers: { ...headers, host: url.host },
-      body: await bodyOf(c),
-      client: clientAddress(c),
-      signal: gone(c),
-    });
-    const said = new Headers();
-    for (const [name, value] of Object.entries(answer.headers)) {
-      if (OF_ONE_HOP.includes(name) || name === "x-request-id" || value === undefined) continue;
-      for (const each of Array.isArray(value) ? value : [value]) said.append(name, each);
-    }
-    const isEmpty = [204, 304].includes(answer.statusCode) || c.req.method === "HEAD";
-    if (isEmpty) await answer.body.dump();
-    const body = isEmpty ? null : (Readable.toWeb(answer.body) as ReadableStream);
-    return new Response(body, { status: answer.statusCode, headers: said });
-  }
-
   /** Here, whoever asks is checked, and what the store keeps of it is changed; the node hears of it when it is back. */
   async function keepAndDo(c: Context, next: () => Promise<void>, owned: Owned, away: NodeAway): Promise<void> {
     c.set("away", owned);
@@ -105,6 +83,41 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
     await keepEnd(owned);
     throw away;
   }
+}
+
+/** An offer that this node does not take: the client is sent to one that does (RFC 9725 4.5). With credentials it is
+ *  passed on instead, because browsers take none of them to another origin. */
+export function placement({ owners, channel }: Elsewhere, clientAddress: ClientAddress) {
+  return async (c: Context): Promise<Response | undefined> => {
+    const node = passedOn(c) === null ? owners.withRoom() : null;
+    if (node === null) return undefined;
+    if (c.req.header("authorization") !== undefined) return await passTo(channel, node, c, clientAddress(c));
+    const { pathname, search } = new URL(c.req.url);
+    return c.body(null, 307, { location: `${node.http}${pathname}${search}` });
+  };
+}
+
+/** The answer of another node to a request, as it comes. */
+async function passTo(channel: Channel, node: Node, c: Context, client: string): Promise<Response> {
+  const url = new URL(c.req.url);
+  const headers = Object.fromEntries([...c.req.raw.headers].filter(([name]) => !OF_ONE_HOP.includes(name)));
+  const answer = await channel.call(node, {
+    method: c.req.method as "GET",
+    target: PASSED_ON + url.pathname + url.search,
+    headers: { ...headers, host: url.host },
+    body: await bodyOf(c),
+    client,
+    signal: gone(c),
+  });
+  const said = new Headers();
+  for (const [name, value] of Object.entries(answer.headers)) {
+    if (OF_ONE_HOP.includes(name) || name === "x-request-id" || value === undefined) continue;
+    for (const each of Array.isArray(value) ? value : [value]) said.append(name, each);
+  }
+  const isEmpty = [204, 304].includes(answer.statusCode) || c.req.method === "HEAD";
+  if (isEmpty) await answer.body.dump();
+  const body = isEmpty ? null : (Readable.toWeb(answer.body) as ReadableStream);
+  return new Response(body, { status: answer.statusCode, headers: said });
 }
 
 const isEnding = (c: Context) => ENDING.test(`${c.req.method} ${c.req.path}`);
