@@ -13,14 +13,14 @@ const LAYERS = [
   ["service"],
   ["app"],
   ["http"],
-  ["publish", "organisation", "token"],
+  ["publish", "organisation", "token", "cluster"],
   ["store"],
   ["media"],
 ];
 /** Folders of a room, the upper ones first, "" for what stands at its top: each may import those beside and below it. */
 const FOLDERS = {
   publish: [["whip", "monitoring"], ["", "upstreams", "preview"], ["webhook"], ["addresses"]],
-  http: [["", "whip", "v5", "pages", "monitoring", "records"], ["request"]],
+  http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster"], ["request"]],
   store: [[""], ["tables"]],
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [[""], ["organisation", "webhook", "streams", "stream", "operator"], ["shell"], ["parts"]],
@@ -33,7 +33,7 @@ const PACKAGES_IN_BROWSERS = {
 };
 /** What the routes share; they import nothing else of each other. */
 const FOR_ROUTES =
-  /^ts\/http\/((openapi|error-codes|error-answers)\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|monitoring\/(?!\w+-routes)|records\/|request\/)/;
+  /^ts\/http\/((openapi|error-codes|error-answers)\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|cluster\/(?!node-app)|monitoring\/(?!\w+-routes)|records\/|request\/)/;
 /** What any room may import; they import each other and what is below http. No circle comes of it: that is checked. */
 const FREE = new Set([
   "errors",
@@ -58,6 +58,7 @@ const FREE = new Set([
 const STOPWATCHES = new Set([
   "ts/http/request/envelope.ts",
   "ts/publish/admission-steps.ts",
+  "ts/cluster/membership.ts",
   "ts/publish/addresses/resolver.ts",
   "ts/step-times.ts",
   "ts/publish/webhook/call.ts",

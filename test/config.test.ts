@@ -1,6 +1,6 @@
 // The configuration: who wins, how secrets come in, and what a person is told (operations.md §2).
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { availableParallelism, hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { exitCodeOf } from "../ts/cli/exit-code.ts";
@@ -134,6 +134,10 @@ describe("a setting", () => {
       ["retention.audit_days", "HEADGATE_RETENTION_AUDIT_DAYS", 400],
       ["limits.api_requests_per_second", "HEADGATE_LIMITS_API_REQUESTS_PER_SECOND", 20],
       ["limits.api_burst", "HEADGATE_LIMITS_API_BURST", 60],
+      ["node.name", "HEADGATE_NODE_NAME", hostname()],
+      ["node.host", "HEADGATE_NODE_HOST", "0.0.0.0"],
+      ["node.port", "HEADGATE_NODE_PORT", 8091],
+      ["node.address", "HEADGATE_NODE_ADDRESS", null],
       ["drain_s", "HEADGATE_DRAIN_S", 300],
       ["metrics.host", "HEADGATE_METRICS_HOST", "127.0.0.1"],
       ["metrics.port", "HEADGATE_METRICS_PORT", 9464],

@@ -145,6 +145,11 @@ test("the log can be filtered by action, by the first part of one, and by who it
 
 const DAY_MS = 86_400_000;
 
+/** Of the service that runs. */
+async function epoch(): Promise<number> {
+  return Number((await gateway.db.selectFrom("node").select("epoch").executeTakeFirstOrThrow()).epoch);
+}
+
 /** A publish that is live from now on. */
 async function publish(stream: { id: string; name: string }, clientId: number, organisationId: string) {
   const intent = {
@@ -157,8 +162,9 @@ async function publish(stream: { id: string; name: string }, clientId: number, o
     address: "203.0.113.7",
     protocol: "rtmp",
     arguments: null,
+    epoch: await epoch(),
   } as const;
-  await recordIntent(gateway.db, intent, gateway.clock.ms);
+  expect(await recordIntent(gateway.db, intent, gateway.clock.ms)).toBe(true);
   expect(await recordLive(gateway.db, intent, gateway.clock.ms)).toBe(true);
 }
 
@@ -179,9 +185,10 @@ test("bytes are told by stream and day, and sum up to what publish_done says", a
   await recordBytes(db, [bytes(1, 150, 80), bytes(2, 7, 0)], clock.ms);
   clock.ms += DAY_MS;
   await recordBytes(db, [bytes(1, 1_000, 500)], clock.ms);
-  await recordEnd(db, 1, { reason: "unpublished", bytes: { bytesIn: 1_100, bytesOut: 600 } }, clock.ms);
-  await recordEnd(db, 1, { reason: "unpublished", bytes: { bytesIn: 9_999, bytesOut: 9_999 } }, clock.ms);
-  await recordEnd(db, 2, { reason: "gateway_restarted", bytes: null }, clock.ms);
+  const own = { epoch: await epoch(), whose: "own" } as const;
+  await recordEnd(db, 1, { ...own, reason: "unpublished", bytes: { bytesIn: 1_100, bytesOut: 600 } }, clock.ms);
+  await recordEnd(db, 1, { ...own, reason: "unpublished", bytes: { bytesIn: 9_999, bytesOut: 9_999 } }, clock.ms);
+  await recordEnd(db, 2, { ...own, reason: "gateway_restarted", bytes: null }, clock.ms);
 
   const usage = async (query = "") => (await gateway.call("GET", `/organisation/usage${query}`)).body;
   const days = [

@@ -19,11 +19,12 @@ test("an event that is recorded during a look is delivered by the next one, at o
   const delivered: number[] = [];
   const event = {
     ...{ id: "msg_1", organisation_id: "org1", client_id: 7, url: "https://a.example/", body: "call=publish_done" },
-    ...{ next_attempt_at: clock.ms, created_at: clock.ms },
+    ...{ next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 },
   };
   let looks = 0;
   const outbox = createOutbox({
     db,
+    member: { epoch: 1 },
     customers: stage.service.customers,
     clock: { now: () => clock.ms },
     log: pino({ level: "silent" }),
@@ -57,7 +58,7 @@ test("a customer that only times out is tried once in five seconds, however ofte
   const url = "https://a.example/";
   const tried: number[] = [];
   for (const clientId of [1, 2, 3, 4]) {
-    const times = { next_attempt_at: clock.ms, created_at: clock.ms };
+    const times = { next_attempt_at: clock.ms, created_at: clock.ms, epoch: 1 };
     const event = {
       id: `msg_${clientId}`,
       organisation_id: "org1",
@@ -72,6 +73,7 @@ test("a customer that only times out is tried once in five seconds, however ofte
   }
   const outbox = createOutbox({
     db,
+    member: { epoch: 1 },
     customers: stage.service.customers,
     clock: { now: () => clock.ms },
     log: pino({ level: "silent" }),

@@ -29,6 +29,7 @@ async function addEvents(events: readonly { readonly clientId: number; readonly 
     body: `call=publish_done&name=Ab1Cd-x&clientid=${clientId}`,
     next_attempt_at: stage.clock.ms + dueMs,
     created_at: stage.clock.ms,
+    epoch: 1, // the first service on the store
   }));
   await stage.db.insertInto("outbox").values(rows).execute();
 }
@@ -39,7 +40,7 @@ const ascending = (values: readonly number[]) => [...values].sort((a, b) => a - 
 test("of events that are due at one time, those of the oldest publishes go first", async () => {
   customer.answer("hang");
   await addEvents(Array.from({ length: EVENTS }, (_, at) => ({ clientId: EVENTS - at, dueMs: 0 })));
-  await stage.publishing.recover();
+  await stage.publishing.takeOver("gateway_restarted");
   await until("all places are taken", () => asked().length === AT_ONCE);
   expect(ascending(asked())).toEqual(Array.from({ length: AT_ONCE }, (_, at) => at + 1));
 });
@@ -50,7 +51,7 @@ test("an event that has been due for longer goes before one of an older publish,
   const recent = Array.from({ length: EVENTS }, (_, at) => ({ clientId: 1 + at, dueMs: 0 }));
   const future = [{ clientId: 500, dueMs: 60_000 }];
   await addEvents([...recent, ...future, ...late]);
-  await stage.publishing.recover();
+  await stage.publishing.takeOver("gateway_restarted");
   await until("all places are taken", () => asked().length === AT_ONCE);
   expect(ascending(asked())).toEqual(late.map(({ clientId }) => clientId));
 });
@@ -76,7 +77,7 @@ test("an event that its publish holds back goes out at the release, and keeps no
   );
   // Waits for what the release waits for: this delivery was begun by the same look that had to leave the other one.
   await addEvents([{ clientId: 2_000, dueMs: 0 }]);
-  await stage.publishing.recover();
+  await stage.publishing.takeOver("gateway_restarted");
   await customer.received("publish_done");
   await until("it is delivered", async () => {
     const rows = await stage.db.selectFrom("outbox").select(["client_id", "delivered_at"]).execute();
@@ -90,7 +91,7 @@ test("an event that its publish holds back goes out at the release, and keeps no
 
 test("places that become free are taken at once, and a stop sends what is due to its end", async () => {
   await addEvents(Array.from({ length: EVENTS }, (_, at) => ({ clientId: 1 + at, dueMs: 0 })));
-  await stage.publishing.recover();
+  await stage.publishing.takeOver("gateway_restarted");
   await until("all have gone", () => asked().length === EVENTS);
   await addEvents(Array.from({ length: EVENTS }, (_, at) => ({ clientId: 1_001 + at, dueMs: 0 })));
   await stage.publishing.stop();
@@ -101,11 +102,11 @@ test("places that become free are taken at once, and a stop sends what is due to
 test("an event that is under way is not sent a second time, however long its customer takes", async () => {
   customer.answer("hang");
   await addEvents([{ clientId: 1, dueMs: 0 }]);
-  await stage.publishing.recover();
+  await stage.publishing.takeOver("gateway_restarted");
   await until("the first is under way", () => asked().length === 1);
   stage.clock.ms += 600_000; // past the time at which it would be due again
   await addEvents([{ clientId: 2, dueMs: 0 }]);
-  await stage.publishing.recover();
+  await stage.publishing.takeOver("gateway_restarted");
   await until("the second goes", () => asked().includes(2));
   expect(asked()).toEqual([1, 2]);
 });

@@ -59,14 +59,14 @@ test(
       await addOrganisation(`hang${n}`, hanging.url);
       await addEvents(`hang${n}`, hanging.url, 1_000_000 * (n + 1), EVENTS);
     }
-    await stage.publishing.recover();
+    await stage.publishing.takeOver("gateway_restarted");
     await until("the slow ones hold their places", () => hanging.calls("publish_done").length >= 256, 30_000);
     const delays: number[] = [];
     for (let round = 0; round < 5; round += 1) {
       const id = 500 + round;
       await addEvents("org1", healthy.url, id, 1);
       const started = performance.now();
-      await stage.publishing.recover();
+      await stage.publishing.takeOver("gateway_restarted");
       await until("it is delivered", () =>
         healthy.calls("publish_done").some(({ body }) => body.endsWith(`clientid=${id}`)),
       );

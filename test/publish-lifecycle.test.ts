@@ -61,7 +61,7 @@ describe("publish_done", () => {
     await stage.request(STREAM);
     await until(async () => (await stage.db.selectFrom("publish").selectAll().execute())[0]?.state === "denied");
     stage = await stage.crash();
-    await stage.publishing.recover();
+    await stage.publishing.takeOver("gateway_restarted");
     await stage.publishing.stop();
     expect(await outbox()).toEqual([]);
   });
@@ -109,12 +109,12 @@ describe("publish_done", () => {
     const clientId = await stage.allowed(STREAM, { arguments: Buffer.from([0x61, 0x3d, 0xe9]) });
     await stage.db.updateTable("publish").set({ bytes_in: 77, bytes_out: 88 }).execute();
     stage = await stage.crash();
-    await stage.publishing.recover();
+    await stage.publishing.takeOver("gateway_restarted");
     expect((await customer.received("publish_done")).body).toBe(
       `a=\xe9&call=publish_done&name=${STREAM}&bytes_in=77&bytes_out=88&app=live&addr=203.0.113.7&clientid=${clientId}`,
     );
     await delivered();
-    await stage.publishing.recover();
+    await stage.publishing.takeOver("gateway_restarted");
     await stage.publishing.stop();
     expect(customer.calls("publish_done")).toHaveLength(1);
     expect((await stage.db.selectFrom("stream").selectAll().executeTakeFirstOrThrow()).state).toBe("ended");
@@ -128,7 +128,7 @@ describe("publish_done", () => {
     await until(async () => (await stage.db.selectFrom("publish").selectAll().execute()).length === 1);
     stage = await stage.crash();
     customer.answer({ status: 200 });
-    await stage.publishing.recover();
+    await stage.publishing.takeOver("gateway_restarted");
     expect((await customer.received("publish_done")).body).toContain("bytes_in=0&bytes_out=0");
   });
 
@@ -140,7 +140,7 @@ describe("publish_done", () => {
     stage = await stage.crash();
     customer.answer({ status: 200 });
     stage.clock.ms += 60_000;
-    await stage.publishing.recover();
+    await stage.publishing.takeOver("gateway_restarted");
     const again = await customer.received("publish_done", 2);
     expect(again.body).toBe(lost.body);
     expect(again.headers["webhook-id"]).toBe(lost.headers["webhook-id"]);
@@ -194,6 +194,7 @@ describe("publish_done", () => {
       delivered_at: null,
       given_up_at: null,
       last_status: null,
+      epoch: 1,
     };
     const rows = Array.from({ length: 40 }, (_, index) => ({ ...row, id: `slow${index}`, client_id: 10_000 + index }));
     await stage.db.insertInto("outbox").values(rows).execute();

@@ -20,6 +20,6 @@ test("a delivery log that is larger than it may be becomes smaller although noth
       ...{ ...told, ...answered, ...times },
     })
     .execute();
-  await stage.publishing.recover();
+  await stage.publishing.takeOver("gateway_restarted");
   await until(async () => (await stage.db.selectFrom("delivery").select("id").execute()).length === 0);
 });

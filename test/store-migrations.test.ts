@@ -59,7 +59,9 @@ async function fillTheRest(db: Kysely<any>): Promise<Rows> {
   for (let turn = tables.size; turn > 0 && waiting.length > 0; turn -= 1) {
     const again: string[] = [];
     for (const table of waiting) {
-      const row = Object.fromEntries((tables.get(table) ?? []).map(([name, type]) => [name, sampleOf(name, type)]));
+      const row = Object.fromEntries(
+        (tables.get(table) ?? []).map(([name, type]) => [name, sampleOf(table, name, type)]),
+      );
       try {
         await db.insertInto(table).values(row).execute();
         rows.set(table, row);
@@ -86,12 +88,13 @@ type Rows = Map<string, Readonly<Record<string, string | number>>>;
 /** Keys of other tables, and the columns that take few words. */
 const KNOWN: Readonly<Record<string, string>> = {
   ...{ organisation_id: "o", role: "user", state: "ended", who_kind: "key", kind: "jti" },
+  "node.state": "lost",
 };
 
 /** Numbers are small, and text is JSON. */
-function sampleOf(column: string, type: string): string | number {
+function sampleOf(table: string, column: string, type: string): string | number {
   if (/int|numeric|real|double/i.test(type)) return 7;
-  const known = KNOWN[column];
+  const known = KNOWN[`${table}.${column}`] ?? KNOWN[column];
   if (known !== undefined) return known;
   return column === "stream_id" ? "s" : "{}";
 }

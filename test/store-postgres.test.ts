@@ -42,7 +42,7 @@ describe("opening", () => {
     const first = await opened();
     const refusal = await opened().catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(StoreUnavailable);
-    expect(String(refusal)).toMatch(/database test\d+ at .* is in use by another headgate process/);
+    expect(String(refusal)).toMatch(/database test\d+ at .* is in use by another headgate process as node /);
     expect(exitCodeOf(refusal)).toBe(4);
     await first.close();
     await opened();
@@ -107,7 +107,7 @@ describe("a running store", () => {
     // It holds the database again: nobody else may serve from it.
     const lockers = () =>
       sql<{ n: number }>`select count(*) as n from pg_locks where locktype = 'advisory'`.execute(db);
-    await until("the lock is taken again", async () => (await lockers()).rows[0]?.n === 1);
+    await until("the lock is taken again", async () => (await lockers()).rows[0]?.n === 2); // that of the database, with the other nodes, and that of its name
   });
 
   test("keeps nothing of a transaction that swallowed a failed statement", async () => {

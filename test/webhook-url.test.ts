@@ -142,7 +142,7 @@ describe("while publishes run", () => {
     });
     const deliver = async (...rows: ReturnType<typeof event>[]) => {
       await stage.db.insertInto("outbox").values(rows).execute();
-      await stage.publishing.recover();
+      await stage.publishing.takeOver("gateway_restarted");
     };
     await deliver(...Array.from({ length: 40 }, (_, at) => event(900_000 + at, customer.url)));
     await until(() => stage.log().includes("webhook only times out"));

@@ -14,6 +14,8 @@ import {
   UnknownAddress,
 } from "./errors.ts";
 import { auditRoutes } from "./http/audit.ts";
+import { type Elsewhere, forwarding, placement } from "./http/cluster/forwarding.ts";
+import type { Others } from "./http/cluster/others.ts";
 import { describeTheRest, documentOf } from "./http/document.ts";
 import { answerOf, isHttpError } from "./http/error-answers.ts";
 import type { ErrorFamily } from "./http/error-codes.ts";
@@ -93,6 +95,9 @@ export interface AppDeps {
   readonly customers: Pick<Customers, "forget">;
   readonly workbench: Workbench;
   readonly whip: Whip;
+  /** The way to publishes of other nodes, and what runs there; null where there are none. */
+  readonly elsewhere?: Elsewhere | null;
+  readonly others?: Others | null;
   /** Of this gateway. */
   readonly version: string;
   /** Where RTMP is served. */
@@ -112,6 +117,8 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
 
   app.use(readApiKey(deps.config.http.apiKeyHeaders));
   app.use(rateLimit({ limits: deps.config.limits, clock: deps.clock }));
+
+  if (deps.elsewhere) app.use(forwarding(deps.elsewhere, clientAddress));
 
   const apiKeys = createApiKeys(deps);
   const logins = createLogins({ ...deps, throttle: createLoginThrottle(deps.clock) });
@@ -134,7 +141,8 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", webcasterRoutes({ ...deps, ...access }));
   app.route("/", tokenRoutes({ ...deps, ...access }));
   app.route("/", jwksRoutes({ ...deps, ...access }));
-  app.route("/", whipRoutes({ ...deps, clientAddress }));
+  const place = deps.elsewhere ? { placement: placement(deps.elsewhere, clientAddress) } : {};
+  app.route("/", whipRoutes({ ...deps, ...place, clientAddress }));
   app.route("/", whipSessionRoutes({ ...deps, clientAddress }));
   app.route("/", v5Routes({ ...deps, authorise, clientAddress }));
   app.route("/", sdkRoutes({ ...deps, ...access }));

@@ -78,6 +78,14 @@ export interface Config {
     readonly apiRequestsPerSecond: number;
     readonly apiBurst: number;
   };
+  /** Among the nodes that share a database. */
+  readonly node: {
+    readonly name: string;
+    readonly host: string;
+    readonly port: number;
+    /** Without a trailing slash; null: the first address and the port. */
+    readonly address: string | null;
+  };
   readonly drainS: number;
   readonly metrics: { readonly host: string; readonly port: number };
   readonly ingest: { readonly hosts: readonly string[] };
@@ -236,6 +244,12 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       apiBurst: value("limits.api_burst"),
     },
     drainS: value("drain_s"),
+    node: {
+      name: value("node.name"),
+      host: value("node.host"),
+      port: value("node.port"),
+      address: value("node.address"),
+    },
     metrics: { host: value("metrics.host"), port: value("metrics.port") },
     ingest: { hosts: value("ingest.hosts") },
     upstream: { allow: value("upstream.allow"), push: value("upstream.push") },

@@ -1,24 +1,33 @@
 // Starts the service of a configuration, port by port, and stops it gracefully.
 import type { Logger } from "pino";
 import { keepCertificate, readCertificate } from "./certificate.ts";
-import { clock } from "./clock.ts";
-import type { Config } from "./config.ts";
+import { clock as systemClock } from "./clock.ts";
+import { takeKeptEnds } from "./cluster/kept-ends.ts";
+import { joinCluster } from "./cluster/membership.ts";
+import { answersToRivals } from "./cluster/rivals.ts";
+import { type Config, readVersion } from "./config.ts";
 import { forbidCoreDumps } from "./core-dumps.ts";
 import { MediaCoreMissing, StoreFailed, StoreUnavailable } from "./errors.ts";
+import { openElsewhere } from "./http/cluster/elsewhere.ts";
+import { nodeApp } from "./http/cluster/node-app.ts";
+import { answersToOthers } from "./http/cluster/others.ts";
 import { healthApp } from "./http/health.ts";
 import { listen } from "./listen/http-port.ts";
 import { createLog } from "./log.ts";
 import { warnOfSmallBuffer } from "./media/ports.ts";
 import type { Media } from "./media.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
-import { type Addresses, addressesOf } from "./own-addresses.ts";
+import { type Addresses, addressesOf, nodeAddressOf } from "./own-addresses.ts";
 import { reasonOf } from "./reason.ts";
 import { createService } from "./service.ts";
 import { watchStore } from "./store/health.ts";
 import { openStore } from "./store/open.ts";
 import { keepPruned } from "./store/retention.ts";
+import { openSecretBox } from "./store/secret-box.ts";
 import { keepTokenKeys } from "./token/keys.ts";
 
+/** What a broadcaster is told whose end was wanted while its node was away. */
+const KEPT_END = "Publish was ended by the operator";
 /** How often a drain says for whom it waits, ms. */
 const DRAIN_TOLD_MS = 30_000;
 
@@ -54,6 +63,14 @@ export async function serve(
     const store = await openStore(config);
     started.push(() => store.close());
     const { db } = store;
+    const version = readVersion();
+    const cluster =
+      config.databaseUrl === null ? null : await joinCluster({ db, name: config.node.name, version, log });
+    started.push(async () => cluster?.leave());
+    const key = openSecretBox(config.dataDir).keyFor("calls between nodes");
+    const there = cluster && openElsewhere({ db, member: cluster, key, log });
+    started.push(async () => there?.close());
+    const clock = cluster ?? systemClock;
     const folder = config.databaseUrl === null ? config.dataDir : null;
     const storeHealth = watchStore({ db, folder, log });
     started.push(async () => storeHealth.stop());
@@ -62,12 +79,15 @@ export async function serve(
       if (media === null) throw new Error("the media core is not started");
       return media;
     };
-    const service = await createService(config, { db, storeProblem: storeHealth.problem, clock, log, media: running });
+    const service = await createService(config, {
+      ...{ db, storeProblem: storeHealth.problem, clock, log, media: running },
+      ...(cluster && { member: cluster, cluster: there }),
+    });
     started.push(keepTokenKeys(service.tokenKeys, { clock, log }));
     started.push(keepPruned({ db, days: config.retention, clock, log }));
     started.push(() => service.stop());
     const { publishing, metrics, app } = service;
-    await publishing.recover();
+    await publishing.takeOver("gateway_restarted");
     const { openMedia } = await loadMediaCore();
     media = await openMedia(config, publishing.handle, (err) => log.error({ err }, "media event failed"));
     started.push(() => running().stop());
@@ -82,6 +102,16 @@ export async function serve(
     const health = healthApp({ registry: metrics.registry, problem });
     const metricsPort = await listen(health.fetch, { ...config.metrics, name: "metrics.port" });
     started.push(() => metricsPort.stop());
+    const questions = {
+      ...answersToOthers(service),
+      ...answersToRivals({
+        silentMs: (clientId) => running().snapshot(clientId)?.silentMs ?? null,
+        replace: (clientId) => running().end(clientId, "replaced", "Replaced by a new publish of the same name"),
+      }),
+    };
+    const calls = nodeApp({ serve: app.fetch, key, clock, log, questions });
+    const nodePort = cluster && (await listen(calls.fetch, { ...config.node, name: "node.port" }));
+    started.push(async () => nodePort?.stop());
     const { tls } = config.http;
     const certificate = tls && readCertificate(tls);
     const http = await listen(app.fetch, { ...config.http, name: "http.port" }, { certificate, takesWebSockets: true });
@@ -103,6 +133,20 @@ export async function serve(
     const password = await ensureFirstPerson(db, config.bootstrap.adminPassword, clock.now());
     const addresses = addressesOf(config, media, http, metricsPort);
     if (password !== null) terminal.announcePassword(password, `${addresses.http}/dashboard/`);
+    cluster?.start({
+      status: () => ({
+        channel: nodePort && nodeAddressOf(config, nodePort),
+        ...{ http: addresses.http, rtmp: addresses.rtmp },
+        publishes: publishing.running().length,
+        load: Math.max(0, ...running().workerLoads()),
+      }),
+      async alive() {
+        for (const clientId of await takeKeptEnds(db, cluster.epoch))
+          publishing.kick((of) => of.clientId === clientId, KEPT_END);
+      },
+      lost: publishing.abandon,
+      gone: () => publishing.takeOver("node_lost"),
+    });
     ready = true;
     log.info("ready");
     let stopNow = (): void => {};
@@ -115,6 +159,7 @@ export async function serve(
       failed: store.failed.then((error) => Promise.reject(error)),
       async stop() {
         ready = false;
+        cluster?.drain();
         http.drain();
         const untold = tellDrain(() => publishing.running().length, config.drainS, log);
         await Promise.race([publishing.drain(config.drainS * 1_000), stoppedNow]);

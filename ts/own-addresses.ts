@@ -36,15 +36,27 @@ export function addressesOf(
   };
 }
 
+/** By which other nodes reach this one: as configured, else its first address and the port. */
+export function nodeAddressOf({ node }: Config, { port }: Pick<Listening, "port">): string {
+  if (node.address !== null) return node.address;
+  const [first] = reachableAt(node.host);
+  return `http://${withBrackets(first)}:${port}`;
+}
+
 /** What WebRTC answers name: as configured, the one address media is bound to, or those of the interfaces. */
 export function publicAddressesOf(config: Config, mediaHost: string): readonly string[] {
-  if (config.media.publicAddresses.length > 0) return config.media.publicAddresses;
-  if (mediaHost !== "0.0.0.0" && mediaHost !== "::") return [mediaHost];
+  return config.media.publicAddresses.length > 0 ? config.media.publicAddresses : reachableAt(mediaHost);
+}
+
+/** Where others reach what is bound to a host. */
+function reachableAt(host: string): readonly [string, ...string[]] {
+  if (host !== "0.0.0.0" && host !== "::") return [host];
   const addresses = interfaceAddresses().filter(({ internal }) => !internal);
   // IPv4 first: some clients take the first candidate and look no further.
   const ordered = [...addresses.filter(({ family }) => family === "IPv4")];
-  if (mediaHost === "::") ordered.push(...addresses.filter(({ family }) => family === "IPv6"));
-  return ordered.length > 0 ? ordered.map(({ address }) => address) : ["127.0.0.1"];
+  if (host === "::") ordered.push(...addresses.filter(({ family }) => family === "IPv6"));
+  const [first = "127.0.0.1", ...rest] = ordered.map(({ address }) => address);
+  return [first, ...rest];
 }
 
 function interfaceAddresses() {

@@ -3,7 +3,9 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Logger } from "pino";
 import { type AppDeps, createApp } from "./app.ts";
+import { joinAlone, type Membership } from "./cluster/membership.ts";
 import { type Config, readVersion } from "./config.ts";
+import type { Cluster } from "./http/cluster/elsewhere.ts";
 import { createEvents } from "./http/monitoring/events.ts";
 import type { Env } from "./http/openapi.ts";
 import type { Media } from "./media.ts";
@@ -39,7 +41,11 @@ export interface ServiceDeps {
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
-  /** Asked at each use: the media core starts after this, when `recover` of the publishing is over. */
+  /** This node among those on the store; by default it has the store for itself. */
+  readonly member?: Membership;
+  /** The way to the other nodes; null, the default, where there are none. */
+  readonly cluster?: Cluster | null;
+  /** Asked at each use: the media core starts after this, when the publishing has taken over what it found. */
   readonly media: () => Media;
   /** Of the names that customers bring; by default the system's. */
   readonly resolve?: Resolve;
@@ -73,8 +79,13 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const customers = createCustomers({ db, secrets, clock });
   const streamUpstreams = createStreamUpstreams({ db, secretBox: box });
   const metrics = createMetrics();
+  const version = readVersion();
+  const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
+  const { elsewhere = null, others = null, rivals = null } = deps.cluster ?? {};
   const publishing = withAdmissionSteps(createPublishing, {
     db,
+    member,
+    rivals,
     ...(storeProblem && { storeProblem }),
     media,
     streamUpstreams: streamUpstreams.of,
@@ -100,8 +111,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
   const measurements = createMeasurements({ publishing, media, clock, log });
-  const events = createEvents({ db, measurements, sessions, clock, log });
-  const version = readVersion();
+  const events = createEvents({ db, measurements, sessions, others, clock, log });
   const deployment = createDeployment({
     ...{ db, config, publishing, media, version, clock },
     ...(storeProblem && { storeProblem }),
@@ -113,12 +123,14 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     dev,
     resolve,
     clock,
+    ...(elsewhere && { sessionId: elsewhere.owners.sessionId }),
     ice: config.ice,
     limits: config.whip.limits,
     rules: () => ({
       ownHosts: hosts,
       rtmpPort: media().rtmpPort,
       rtmpsPort: media().rtmpTlsPort,
+      otherNodes: elsewhere?.owners.rtmpHosts() ?? [],
       allow: config.upstream.allow,
     }),
   });
@@ -150,6 +162,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),
     version,
     whip,
+    elsewhere,
+    others,
   };
   return {
     appDeps,

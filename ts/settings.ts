@@ -1,6 +1,6 @@
 // Every setting there is: its names, its kind, its default and what it means (operations.md §2). One row, one setting;
 // the file, the environment, the flags, `--help` and `config print` all read this table.
-import { availableParallelism } from "node:os";
+import { availableParallelism, hostname } from "node:os";
 import {
   addresses,
   apiKey,
@@ -244,6 +244,20 @@ export const SETTINGS = {
     env: "HEADGATE_LIMITS_API_BURST",
     fallback: 60,
     meaning: "what one API key may ask at once after a pause",
+  },
+  "node.name": {
+    ...text,
+    env: "HEADGATE_NODE_NAME",
+    fallback: hostname(),
+    meaning: "of this node among those on one database_url; default: the machine's name",
+  },
+  "node.host": { ...text, env: "HEADGATE_NODE_HOST", fallback: "0.0.0.0", meaning: "where other nodes reach this one" },
+  "node.port": { ...port, env: "HEADGATE_NODE_PORT", fallback: 8091, meaning: "the same; only with a database_url" },
+  "node.address": {
+    ...webUrl,
+    env: "HEADGATE_NODE_ADDRESS",
+    fallback: null,
+    meaning: "URL by which other nodes reach this one; default: its first address and node.port",
   },
   drain_s: {
     ...integer(0, 86_400, "seconds from 0 to 86400"),

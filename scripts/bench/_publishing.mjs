@@ -124,7 +124,7 @@ export async function openPublishing(
       await close();
       void service.stop().catch(() => {});
       const next = await openPublishing({ deadlineMs }, folder, clock, databaseUrl);
-      await next.publishing.recover();
+      await next.publishing.takeOver("gateway_restarted");
       return next;
     },
     async close() {

@@ -58,7 +58,7 @@ export async function durability(count = 1_000) {
     if (owed === before) {
       skips += 1;
       skipped += SKIP_MS;
-      await gateway.publishing.recover();
+      await gateway.publishing.takeOver("gateway_restarted");
     }
     before = owed;
     await wait(PAUSE_MS);

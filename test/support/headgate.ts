@@ -35,7 +35,7 @@ export async function startHeadgate(
   options: { readonly customer?: Customer; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<Headgate> {
   const dataDir = mkdtempSync(join(tmpdir(), "headgate-test-"));
-  const apiKey = `test-${randomBytes(24).toString("hex")}`;
+  const apiKey = options.env?.HEADGATE_BOOTSTRAP_API_KEY ?? `test-${randomBytes(24).toString("hex")}`;
   const { customer } = options;
   const databaseUrl = await databaseUrlOf(dataDir);
   if (customer) writeFileSync(join(dataDir, "ca.pem"), customer.ca);
@@ -47,6 +47,7 @@ export async function startHeadgate(
     HEADGATE_RTMP_HOST: "127.0.0.1",
     HEADGATE_RTMP_PORT: "0",
     HEADGATE_METRICS_PORT: "0",
+    HEADGATE_NODE_PORT: "0",
     HEADGATE_MEDIA_HOST: "127.0.0.1",
     HEADGATE_MEDIA_PORT: "0",
     HEADGATE_BOOTSTRAP_API_KEY: apiKey,

@@ -2,6 +2,7 @@
 // row of roles.ts, its query and body read by the schemas that describe them. Every http file may import this one.
 import { OpenAPIHono, type RouteConfig, z } from "@hono/zod-openapi";
 import type { Context } from "hono";
+import type { Owned } from "../cluster/owners.ts";
 import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
 import type { KeptAnswers } from "../organisation/kept-answers.ts";
@@ -17,7 +18,13 @@ export { z };
 
 /** Variables that the application sets on every request. */
 export type Env = {
-  Variables: { requestId: string; apiKey: string | null; noted?: ReturnType<typeof notedForLog> };
+  Variables: {
+    requestId: string;
+    apiKey: string | null;
+    noted?: ReturnType<typeof notedForLog>;
+    /** What the request would end, on a node that does not answer. */
+    away?: Owned;
+  };
 };
 
 export interface RouteText<Query extends z.ZodObject = z.ZodObject, Body extends z.ZodObject = z.ZodObject> {

@@ -1,4 +1,5 @@
-// /session: publishes that run now, in this process: list, show, kick, upstreams for as long as they run.
+// /session: publishes that run now: list, show, kick, upstreams for as long as they run. What is about one publish is
+// answered by the node that has it (cluster/forwarding.ts).
 import type { Kysely } from "kysely";
 import { InvalidValue, OperatorsUpstream, UnknownRecord, UnknownUpstream } from "../errors.ts";
 import { type Actor, type Change, recordChange } from "../organisation/audit.ts";
@@ -10,6 +11,7 @@ import type { LiveSession, LiveSessions } from "../publish/live-sessions.ts";
 import type { Measurements } from "../publish/monitoring/measurements.ts";
 import { STEP_MS } from "../publish/monitoring/number-history.ts";
 import type { Schema } from "../store/schema.ts";
+import type { Others } from "./cluster/others.ts";
 import { newRoutes, type RouteDeps, type Routes, z } from "./openapi.ts";
 import { Numbers, Session, SessionWithDiagnostics, sessionRecord, sessionWithDiagnostics } from "./records/session.ts";
 import { cursorOf, pageOf, pageQuery } from "./request/page.ts";
@@ -48,6 +50,8 @@ export function sessionRoutes(
     readonly clock: { now(): number };
     readonly sessions: LiveSessions;
     readonly measurements: Pick<Measurements, "numbersOf" | "historyOf">;
+    /** What runs on other nodes; null where there are none. */
+    readonly others?: Pick<Others, "sessions"> | null;
   },
 ): Routes["hono"] {
   const { db, clock, sessions, measurements } = deps;
@@ -69,7 +73,10 @@ export function sessionRoutes(
     async (c, caller, { query: { quantity, cursor, after = 0 } }) => {
       const page = { after: cursor?.[0] ?? after, quantity: quantity + 1, isMeant: await scopeOf(caller) };
       const positionOf = ({ clientId }: LiveSession): [number] => [clientId];
-      const found = sessions.list(caller.organisation.id, page);
+      const here = sessions.list(caller.organisation.id, page);
+      const there = (await deps.others?.sessions(caller.organisation.id, page)) ?? [];
+      const all = [...here, ...there.filter(({ streamId }) => page.isMeant(streamId))];
+      const found = all.sort((a, b) => a.clientId - b.clientId).slice(0, page.quantity);
       return c.json(pageOf(c, found, { quantity, cursor: Page, positionOf }).map(sessionRecord));
     },
   );
@@ -129,6 +136,13 @@ export function sessionRoutes(
       errors: [404],
     },
     async (c, caller, { body }) => {
+      const away = c.get("away");
+      if (away !== undefined && away.organisationId === caller.organisation.id) {
+        if (!(await scopeOf(caller))(away.streamId)) throw new UnknownRecord("session");
+        const detail = { client_id: away.clientId };
+        await record(caller, { action: "session.kick", subject: away.streamId, detail });
+        return c.json({}); // in whose place the node's absence is told
+      }
       const session = await find(caller, c.req.param("client_id"));
       const reason = body.reason ?? REASON;
       await record(caller, { action: "session.kick", subject: session.streamId, detail: detailOf(session) });

@@ -2,6 +2,8 @@
 // customer's answer; it knows no protocol, and it starts no media.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import type { Membership } from "../cluster/membership.ts";
+import type { Rival, Rivals } from "../cluster/rivals.ts";
 import { StoreFailed } from "../errors.ts";
 import type { Media, Upstream } from "../media.ts";
 import { withoutMapping } from "../network.ts";
@@ -14,8 +16,9 @@ import { type BitrateLimits, bitrateLimitOf } from "./bitrate-limit.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
 import { type DenialContext, type Denied, denied } from "./denials.ts";
+import type { Ends } from "./ends.ts";
 import type { NamesInUse } from "./names-in-use.ts";
-import { type Intent, type RecordedEndReason, recordEnd, recordIntent, recordLive } from "./record.ts";
+import { type Intent, isNameLive, type RecordedEndReason, recordEnd, recordIntent, recordLive } from "./record.ts";
 import { alsoReservedField, checkStreamName } from "./stream-name.ts";
 import { type StoredUpstream, writeUpstreams } from "./upstreams/deployment-upstreams.ts";
 import type { WebhookAnswer } from "./webhook/answer.ts";
@@ -63,6 +66,11 @@ export interface AdmissionDeps {
   readonly db: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
   readonly storeProblem?: () => string | null;
+  readonly member: Pick<Membership, "epoch">;
+  /** Publishes of other nodes; null or absent where there are none. */
+  readonly rivals?: Rivals | null;
+  /** Records what the store could not take. */
+  readonly ends: Pick<Ends, "retry">;
   readonly ids: ClientIds;
   readonly names: NamesInUse;
   readonly webhook: Webhook;
@@ -137,9 +145,11 @@ export function createAdmission(deps: AdmissionDeps): {
     // A customer that is asked counts on the end event, and that one could not be kept.
     if ((deps.storeProblem?.() ?? null) !== null) return denied("store_unavailable");
 
+    const rival = (await deps.rivals?.find(check.name)) ?? null;
+    if (rival !== null && !givesWay(rival.silentMs)) return denied("already_live");
     // From here to the reservation nothing is awaited: of two requests exactly one gets the name.
     const running = names.live(check.name);
-    if (running !== null && !mayBeReplaced(running)) return denied("already_live");
+    if (running !== null && !givesWay(deps.media().snapshot(running)?.silentMs ?? null)) return denied("already_live");
     if (!names.reserve(check.name)) return denied("already_live");
     let allowed: number | null = null;
     try {
@@ -153,10 +163,11 @@ export function createAdmission(deps: AdmissionDeps): {
         organisationId: found.organisation_id,
         streamId: found.id,
         webhook: found.webhook,
+        epoch: deps.member.epoch,
       };
       about.clientId = intent.clientId;
       asking(intent);
-      const accepted = await accept(intent, customer, about);
+      const accepted = await accept(intent, customer, about, rival);
       if (accepted.outcome === "denied") return accepted;
       const upstreams: readonly Upstream[] = [
         ...configured.map((url, at) => ({ id: `deployment-${at + 1}`, url, source: "deployment" as const })),
@@ -172,10 +183,10 @@ export function createAdmission(deps: AdmissionDeps): {
     }
   }
 
-  function mayBeReplaced(clientId: number): boolean {
+  /** `silentMs`: of the publish that has the name; null when that is not known. */
+  function givesWay(silentMs: number | null): boolean {
     if (settings.duplicate === "replace") return true;
-    const snapshot = deps.media().snapshot(clientId);
-    return snapshot !== null && snapshot.silentMs >= SILENT_FOR_REPLACEMENT_MS;
+    return silentMs !== null && silentMs >= SILENT_FOR_REPLACEMENT_MS;
   }
 
   /** Live: the customer said 200, the intent is on disk (W17a), the name is free. With the stream's own upstreams. */
@@ -183,18 +194,26 @@ export function createAdmission(deps: AdmissionDeps): {
     intent: Intent,
     customer: Customer,
     about: DenialContext,
+    rival: Rival | null,
   ): Promise<{ readonly outcome: "live"; readonly upstreams: readonly StoredUpstream[] } | Denied> {
     const refusal = await ask(intent, customer, about);
     if (refusal !== null) return refusal;
     try {
+      await replaceRunning(intent.name);
+      await rival?.replace();
+      await names.recorded(intent.name);
+      await deps.ends.retry();
       if (await recordLive(db, intent, clock.now())) {
-        await replaceRunning(intent.name);
         // Last, so that none is missed that is stored from now on: those go to the running publish.
         return { outcome: "live", upstreams: await deps.streamUpstreams(intent.streamId) };
       }
     } catch (err) {
       await withdraw(intent, "internal_error");
       throw err;
+    }
+    if (await isNameLive(db, intent.name)) {
+      await withdraw(intent, "replaced");
+      return denied("already_live");
     }
     // Locked or deleted, or its organisation disabled, while the customer was asked.
     await withdraw(intent, "stream_withdrawn");
@@ -206,13 +225,10 @@ export function createAdmission(deps: AdmissionDeps): {
     const { clientId } = intent;
     let recorded: Promise<boolean> | null = null;
     const record = () => {
-      recorded ??= recordIntent(db, intent, clock.now()).then(
-        () => true,
-        (err: unknown) => {
-          log.error({ err, clientId }, "publish intent could not be recorded");
-          return false;
-        },
-      );
+      recorded ??= recordIntent(db, intent, clock.now()).catch((err: unknown) => {
+        log.error({ err, clientId }, "publish intent could not be recorded");
+        return false;
+      });
       return recorded;
     };
     const answer = intent.webhook === null ? null : await askCustomer(intent, intent.webhook, customer, record);
@@ -226,7 +242,8 @@ export function createAdmission(deps: AdmissionDeps): {
 
   /** The customer said 200, yet there will be no media: accepted and ended at once, so publish_done follows. */
   async function withdraw(intent: Intent, reason: RecordedEndReason): Promise<void> {
-    await recordEnd(db, intent.clientId, { reason, bytes: null }, clock.now());
+    const end = { reason, bytes: null, epoch: intent.epoch, whose: "own" } as const;
+    await recordEnd(db, intent.clientId, end, clock.now());
     deps.outbox.wake();
   }
 

@@ -1,22 +1,28 @@
 // Bytes per stream and day (UTC): whatever a publish's counters grow by is added to the day it was seen on, in the same
 // transaction. So the days of a stream sum up to what its publish_done events say (W8).
-import { type CompiledQuery, type Kysely, sql } from "kysely";
+import { type CompiledQuery, type Kysely, type RawBuilder, sql } from "kysely";
 import type { Schema } from "../store/schema.ts";
 
 /** Adds what the counters of an open publish have grown by. Goes before the update of the publish's own row. */
 export function addUsage(
   db: Kysely<Schema>,
-  counters: { readonly clientId: number; readonly bytesIn: number; readonly bytesOut: number },
+  counters: {
+    readonly clientId: number;
+    readonly bytesIn: number;
+    readonly bytesOut: number;
+    /** What must hold of its row. */
+    readonly whose: RawBuilder<boolean>;
+  },
   now: number,
 ): CompiledQuery {
-  const { clientId, bytesIn, bytesOut } = counters;
+  const { clientId, bytesIn, bytesOut, whose } = counters;
   const day = new Date(now).toISOString().slice(0, "2026-01-31".length);
   return sql`
     insert into "usage" (stream_id, day, organisation_id, bytes_in, bytes_out)
     select stream_id, cast(${day} as text), organisation_id,
       cast(${bytesIn} as bigint) - bytes_in, cast(${bytesOut} as bigint) - bytes_out
     from publish
-    where client_id = ${clientId} and state in ('asking', 'live')
+    where client_id = ${clientId} and state in ('asking', 'live') and ${whose}
       and (bytes_in <> cast(${bytesIn} as bigint) or bytes_out <> cast(${bytesOut} as bigint))
     on conflict (stream_id, day) do update
       set bytes_in = "usage".bytes_in + excluded.bytes_in, bytes_out = "usage".bytes_out + excluded.bytes_out

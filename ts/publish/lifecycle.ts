@@ -2,6 +2,8 @@
 // updates, records and the outbox; each of them is told in its own file.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import type { Membership } from "../cluster/membership.ts";
+import type { Rivals } from "../cluster/rivals.ts";
 import { inTime } from "../in-time.ts";
 import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
 import type { Media } from "../media.ts";
@@ -16,10 +18,19 @@ import { type Admission, createAdmission, type PublishRequest } from "./admissio
 import type { BitrateLimits } from "./bitrate-limit.ts";
 import { createClientIds } from "./client-ids.ts";
 import { type Denied, denied } from "./denials.ts";
+import { createEnds } from "./ends.ts";
 import { liveNumbers } from "./live-numbers.ts";
 import { NamesInUse } from "./names-in-use.ts";
 import { createPlayers } from "./players.ts";
-import { type Intent, identityOf, openPublishes, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
+import {
+  adoptEvents,
+  type Intent,
+  identityOf,
+  orphans,
+  type RecordedEndReason,
+  recordBytes,
+  recordEnd,
+} from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { createTranscoderWarnings } from "./transcoder-error.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
@@ -40,6 +51,10 @@ export interface PublishingDeps {
   readonly db: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
   readonly storeProblem?: () => string | null;
+  /** Whose publishes these are. */
+  readonly member: Membership;
+  /** As `AdmissionDeps`. */
+  readonly rivals?: Rivals | null;
   /** Asked at each use: the media core may start after this. */
   readonly media: () => Media;
   /** Where a stream is pushed to. */
@@ -94,12 +109,15 @@ export interface Publishing {
   kick(isMeant: (intent: Intent) => boolean, description: string): boolean;
   /** The broadcaster ends its WHIP publish; false when it does not run. */
   endWhip(clientId: number): boolean;
-  /** Ends what a former process left open, and delivers what it owed. Call once, before the first event. */
-  recover(): Promise<void>;
+  /** Ends what nodes that are gone left open, and delivers what they owed. Call it before the first event, where it is
+   *  what the process before this one left, and whenever a node is gone. */
+  takeOver(reason: "gateway_restarted" | "node_lost"): Promise<void>;
+  /** Others have taken this node for dead: whatever runs ends here, where it is not this node's any more. */
+  abandon(): void;
   /** From now on every request is denied; resolves when no publish runs any more, or `limitMs` is over. */
   drain(limitMs: number): Promise<void>;
   /** Finishes ends under way and tries the outbox once more, within 10 s. Call after `Media.stop`: then every end is
-   *  known. A publish that is still running is ended by the next `recover`. */
+   *  known. A publish that is still running is ended by the next `takeOver`. */
   stop(): Promise<void>;
 }
 
@@ -115,9 +133,6 @@ export interface OpenedWhip {
 export interface RunningPublish extends Allowed {
   readonly protocol: PublishRequest["protocol"];
 }
-
-/** An end as it is recorded. */
-type Ended = Omit<PublishEnded, "kind" | "reason"> & { readonly reason: RecordedEndReason };
 
 interface Running extends RunningPublish {
   readonly updates: Updates | null;
@@ -141,9 +156,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       metrics.observeWebhook(call.event.call, answer, tookMs);
     },
   });
-  const outbox = createOutbox({ db, webhook, customers, clock, log, deadlineMs });
+  const outbox = createOutbox({ ...deps, webhook, deadlineMs });
   const ids = createClientIds(db);
-  const { admit, settled } = createAdmission({ ...deps, ids, names, webhook, outbox });
+  const ends = createEnds({ db, outbox, clock, log });
+  const { admit, settled } = createAdmission({ ...deps, ids, names, webhook, outbox, ends });
   const running = new Map<number, Running>();
   /** From before the customer is asked until the media core has it: those that are to be stopped, with what the
    *  broadcaster is told. */
@@ -153,12 +169,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     outbox: outbox.depth,
     live: () => liveNumbers([...running.values()], deps.media),
   });
-  /** Ends the store could not take yet. */
-  const unrecorded = new Map<number, Ended>();
   /** Publishes that were told to end because too many updates had no answer (W16). */
   const unreachable = new Set<number>();
-  /** Publishes whose end is being recorded: what is said of them first holds. */
-  const ending = new Set<number>();
   const underWay = new Set<Promise<void>>();
   const warnOfTranscoders = createTranscoderWarnings(log);
   const persisting = setInterval(() => track(persist()), PERSIST_INTERVAL_MS);
@@ -215,13 +227,18 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       deps.media().end(clientId, "unpublished", "");
       return true;
     },
-    async recover() {
-      for (const clientId of await openPublishes(db)) {
-        await recordEnd(db, clientId, { reason: "gateway_restarted", bytes: null }, clock.now());
-        log.warn({ clientId, reason: "gateway_restarted" }, "publish ended");
+    async takeOver(reason) {
+      const end = { reason, bytes: null, epoch: deps.member.epoch, whose: "orphaned" } as const;
+      for (const clientId of await orphans(db)) {
+        await recordEnd(db, clientId, end, clock.now());
+        log.warn({ clientId, reason }, "publish ended");
       }
+      await adoptEvents(db, deps.member.epoch);
       outbox.wake();
       track(deliveries.prune());
+    },
+    abandon() {
+      kick(() => true, "This node was out of touch with the service; publish again");
     },
     async drain(limitMs) {
       stopping = true;
@@ -295,10 +312,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const { stopped = null } = asking.get(clientId) ?? {};
     asking.delete(clientId);
     if (stopped !== null) {
-      names.end(intent.name, clientId);
       // Accepted and ended at once: publish_done follows.
-      await recordEnded({ clientId, reason: "kicked", bytesIn: 0, bytesOut: 0 });
-      outbox.wake();
+      const recorded = ends.record({ clientId, reason: "kicked", bytesIn: 0, bytesOut: 0, epoch: intent.epoch });
+      names.end(intent.name, clientId, recorded);
+      await recorded;
       const refusal = denied("stopped", stopped);
       const about = { clientId, organisation: intent.organisationId, stream: intent.streamId };
       tellDenied({ ...refusal, about }, intent.address, protocol);
@@ -331,31 +348,26 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       if (reason === "customer_unreachable") unreachable.add(clientId);
       deps.media().end(clientId, "rejected_by_customer", description);
     };
-    const update = createUpdate(publish, { media: deps.media, end, webhook, customers, clock, log, deadlineMs });
+    const update = createUpdate(publish, { ...deps, end, webhook, customers, clock, log, deadlineMs });
     return startUpdates(settings.updateSeconds * 1_000, update);
   }
 
   async function end(event: PublishEnded): Promise<void> {
-    if (ending.has(event.clientId)) return;
-    const publish = running.get(event.clientId);
-    running.delete(event.clientId);
-    if (running.size === 0) onEmpty?.();
-    if (publish !== undefined) names.end(publish.intent.name, event.clientId);
-    for (const ended of publish?.ended ?? []) ended();
+    if (ends.has(event.clientId)) return;
     const { clientId, bytesIn, bytesOut } = event;
+    const publish = running.get(clientId);
+    running.delete(clientId);
+    if (running.size === 0) onEmpty?.();
     const reason = reasonOf(event);
+    const { epoch } = publish?.intent ?? deps.member;
+    const recorded = ends.record({ clientId, reason, bytesIn, bytesOut, epoch }, publish?.updates?.stop());
+    if (publish !== undefined) names.end(publish.intent.name, clientId, recorded);
+    for (const ended of publish?.ended ?? []) ended();
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
     const who = publish === undefined ? { clientId } : { ...identityOf(publish.intent), protocol: publish.protocol };
     log.info({ ...who, reason, seconds, bytesIn, bytesOut }, "publish ended");
     metrics.countEnd(reason, { bytesIn, bytesOut });
-    outbox.hold(clientId);
-    ending.add(clientId);
-    try {
-      await Promise.all([recordEnded({ ...event, reason }), publish?.updates?.stop()]);
-    } finally {
-      ending.delete(clientId);
-      outbox.release(clientId);
-    }
+    await recorded;
   }
 
   /** The media core knows one way in which the customer ends a publish. */
@@ -364,27 +376,13 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     return unanswered && reason === "rejected_by_customer" ? "customer_unreachable" : reason;
   }
 
-  async function recordEnded(event: Ended): Promise<void> {
-    try {
-      await recordEnd(db, event.clientId, { reason: event.reason, bytes: event }, clock.now());
-      unrecorded.delete(event.clientId);
-    } catch (err) {
-      unrecorded.set(event.clientId, event);
-      log.error({ err, clientId: event.clientId }, "end of publish could not be recorded yet");
-    }
-  }
-
   async function persist(): Promise<void> {
-    if (unrecorded.size > 0) {
-      for (const event of [...unrecorded.values()]) await recordEnded(event);
-      outbox.wake();
-    }
-    if (running.size === 0) return;
-    const media = deps.media();
     const snapshots = [...running.keys()]
-      .map((clientId) => media.snapshot(clientId))
+      .map((clientId) => deps.media().snapshot(clientId))
       .filter((snapshot) => snapshot !== null);
     warnOfTranscoders(snapshots);
+    await ends.retry();
+    if (snapshots.length === 0) return;
     await recordBytes(db, snapshots, clock.now());
     await endDisabled();
   }

@@ -9,6 +9,8 @@ interface Use {
   pending: boolean;
   /** Called when the running publish has ended. */
   ended: (() => void)[];
+  /** Settles when the end of the last one is in the store, or could not be put there. */
+  recorded: Promise<unknown>;
 }
 
 /** Invariant: at most one pending request and one running publish per name. */
@@ -24,7 +26,7 @@ export class NamesInUse {
   reserve(name: string): boolean {
     const use = this.#uses.get(name);
     if (use === undefined) {
-      this.#uses.set(name, { live: null, pending: true, ended: [] });
+      this.#uses.set(name, { live: null, pending: true, ended: [], recorded: Promise.resolve() });
       return true;
     }
     if (use.pending) return false;
@@ -37,21 +39,31 @@ export class NamesInUse {
     const use = this.#uses.get(name);
     if (use === undefined) return;
     use.pending = false;
-    if (use.live === null) this.#uses.delete(name);
+    if (use.live === null) this.#uses.delete(name); // an end that is still being recorded was waited for
   }
 
   /** The reserving request was allowed and runs as `clientId`. */
   settle(name: string, clientId: number): void {
-    this.#uses.set(name, { live: clientId, pending: false, ended: [] });
+    this.#uses.set(name, { live: clientId, pending: false, ended: [], recorded: Promise.resolve() });
   }
 
-  /** The publish `clientId` of `name` has ended; nothing happens when another one runs by now. */
-  end(name: string, clientId: number): void {
+  /** The publish `clientId` of `name` has ended; nothing happens when another one runs by now. `recorded`: settles when
+   *  the store has its end. */
+  end(name: string, clientId: number, recorded: Promise<unknown>): void {
     const use = this.#uses.get(name);
     if (use?.live !== clientId) return;
     use.live = null;
+    use.recorded = recorded;
     for (const ended of use.ended.splice(0)) ended();
-    if (!use.pending) this.#uses.delete(name);
+    const forget = () => {
+      if (this.#uses.get(name) === use && use.live === null && !use.pending) this.#uses.delete(name);
+    };
+    recorded.then(forget, forget);
+  }
+
+  /** Resolves when the end of the last publish of `name` is in the store, or could not be put there. */
+  async recorded(name: string): Promise<void> {
+    await this.#uses.get(name)?.recorded.catch(() => {});
   }
 
   /** Resolves when no publish of `name` runs any more, or after `limitMs`. */

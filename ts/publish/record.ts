@@ -21,34 +21,42 @@ export interface Intent extends WebhookSubject {
   readonly protocol: Protocol;
   /** URL to ask, null when the organisation has none. */
   readonly webhook: string | null;
+  /** Of the node whose publish it is. */
+  readonly epoch: number;
 }
 
-/** Ends that media does not know: the gateway died, the stream was locked or deleted while the customer was asked, or too
+/** Ends that media does not know: the gateway died, or others took its node for dead, the stream was locked or deleted while the customer was asked, or too
  *  many updates had no answer (W16). */
-export type RecordedEndReason = EndReason | "gateway_restarted" | "stream_withdrawn" | "customer_unreachable";
+export type RecordedEndReason =
+  | EndReason
+  | "gateway_restarted"
+  | "node_lost"
+  | "stream_withdrawn"
+  | "customer_unreachable";
 
-/** The intent row of W17a. */
-export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: number): Promise<void> {
-  const publish = db.insertInto("publish").values({
-    client_id: intent.clientId,
-    organisation_id: intent.organisationId,
-    stream_id: intent.streamId,
-    name: intent.name,
-    app: intent.app,
-    arguments: intent.arguments === null ? null : Buffer.from(intent.arguments).toString("latin1"),
-    address: intent.address,
-    protocol: intent.protocol,
-    webhook: intent.webhook,
-    state: "asking",
-    asked_at: now,
-    accepted_at: null,
-    ended_at: null,
-    end_reason: null,
-    bytes_in: 0,
-    bytes_out: 0,
-  });
-  await step("intent", () => publish.execute(), intent.clientId);
+/** The intent row of W17a. False when the others took this node for dead. */
+export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {
+  const { clientId, organisationId, streamId, name, app, address, protocol, webhook, epoch } = intent;
+  const custom = intent.arguments === null ? null : Buffer.from(intent.arguments).toString("latin1");
+  const insert = sql`
+    insert into publish (client_id, organisation_id, stream_id, name, app, arguments, address, protocol, webhook, state,
+      asked_at, bytes_in, bytes_out, epoch)
+    select cast(${clientId} as bigint), cast(${organisationId} as text), cast(${streamId} as text), cast(${name} as text),
+      cast(${app} as text), cast(${custom} as text), cast(${address} as text), cast(${protocol} as text),
+      cast(${webhook} as text), 'asking', cast(${now} as bigint), 0, 0, epoch
+    from node where ${ownEpoch(epoch)}
+  `;
+  const { numAffectedRows } = await step("intent", () => insert.execute(db), clientId);
+  return numAffectedRows === 1n;
 }
+
+/** That the node of a publish is one that others count on. */
+const isOwn = sql<boolean>`exists (
+  select 1 from node where node.epoch = publish.epoch and node.state in ('up', 'draining')
+)`;
+
+/** That others have not taken the node for dead. */
+const ownEpoch = (epoch: number) => sql<boolean>`epoch = ${epoch} and state in ('up', 'draining')`;
 
 /** A publish that was denied, and what the broadcaster was told. */
 export interface Denial extends Pick<Denied, "cause" | "description"> {
@@ -70,23 +78,46 @@ export async function recordDenied(db: Kysely<Schema>, denials: readonly Denial[
   `.execute(db);
 }
 
-/** The answer was yes: publish and stream become live. False when the stream was locked or deleted meanwhile, or its
- *  organisation may do nothing any more. */
+/** The answer was yes: publish and stream become live. False when the stream was locked or deleted meanwhile, its
+ *  organisation may do nothing any more, the name is live elsewhere, or the others took this node for dead. */
 export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {
-  const stream = db
-    .updateTable("stream")
-    .set({ state: "live", updated_at: now })
-    .where("id", "=", intent.streamId)
-    .where("state", "not in", ["locked", "deleted"])
-    .where((eb) => eb.exists(isEnabledAt(eb, intent.organisationId, now)));
   const publish = db
     .updateTable("publish")
     .set({ state: "live", accepted_at: now })
     .where("client_id", "=", intent.clientId)
     .where("state", "=", "asking")
-    .where((eb) => eb.exists(isLive(eb, intent.streamId)));
-  const [streams] = await step("live", () => together(db, [stream.compile(), publish.compile()]), intent.clientId);
-  return streams === 1;
+    .where((eb) => eb.exists(mayGoLive(eb, intent, now)))
+    .where(({ exists, selectFrom }) => exists(selectFrom("node").select("node.epoch").where(ownEpoch(intent.epoch))))
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom("publish as other")
+            .select("other.client_id")
+            .where("other.name", "=", intent.name)
+            .where("other.state", "=", "live")
+            .where("other.epoch", "is not", null),
+        ),
+      ),
+    );
+  const stream = db
+    .updateTable("stream")
+    .set({ state: "live", updated_at: now })
+    .where("id", "=", intent.streamId)
+    .where("state", "not in", ["locked", "deleted"])
+    .where((eb) => eb.exists(isLive(eb, intent.clientId)));
+  const [publishes] = await step("live", () => together(db, [publish.compile(), stream.compile()]), intent.clientId);
+  return publishes === 1;
+}
+
+/** A stream that is neither locked nor deleted, of an organisation that may do something. */
+function mayGoLive(eb: ExpressionBuilder<Schema, "publish">, { organisationId, streamId }: Intent, now: number) {
+  return eb
+    .selectFrom("stream")
+    .select("stream.id")
+    .where("stream.id", "=", streamId)
+    .where("stream.state", "not in", ["locked", "deleted"])
+    .where((of) => of.exists(isEnabledAt(of, organisationId, now)));
 }
 
 /** As `isEnabled` decides, in SQL. */
@@ -105,12 +136,12 @@ function isEnabledAt(eb: ExpressionBuilder<Schema, "stream">, organisationId: st
     );
 }
 
-function isLive(eb: ExpressionBuilder<Schema, "publish">, streamId: string) {
+function isLive(eb: ExpressionBuilder<Schema, "stream">, clientId: number) {
   return eb
-    .selectFrom("stream")
-    .select("stream.id")
-    .where("stream.id", "=", streamId)
-    .where("stream.state", "=", "live");
+    .selectFrom("publish")
+    .select("publish.client_id")
+    .where("publish.client_id", "=", clientId)
+    .where("publish.state", "=", "live");
 }
 
 /** What is kept of a running publish. */
@@ -120,7 +151,7 @@ type Counters = Pick<PublishSnapshot, "clientId" | "bytesIn" | "bytesOut" | "dro
  *  at a time: whoever wants to publish meanwhile does not wait for all of them. */
 export async function recordBytes(db: Kysely<Schema>, counters: readonly Counters[], now: number): Promise<void> {
   const queries = counters.map(({ clientId, bytesIn, bytesOut, droppedFrames, tracks: { video, audio } }) => [
-    addUsage(db, { clientId, bytesIn, bytesOut }, now),
+    addUsage(db, { clientId, bytesIn, bytesOut, whose: isOwn }, now),
     db
       .updateTable("publish")
       .set({ bytes_in: bytesIn, bytes_out: bytesOut, dropped_frames: droppedFrames })
@@ -129,6 +160,7 @@ export async function recordBytes(db: Kysely<Schema>, counters: readonly Counter
       .$if(audio !== null, (update) => update.set({ audio: JSON.stringify(audio) }))
       .where("client_id", "=", clientId)
       .where("state", "=", "live")
+      .where(isOwn)
       .compile(),
   ]);
   for (let at = 0; at < queries.length; at += COUNTERS_AT_A_TIME) {
@@ -136,32 +168,36 @@ export async function recordBytes(db: Kysely<Schema>, counters: readonly Counter
   }
 }
 
+/** An end, and who says so. */
+interface End {
+  readonly reason: RecordedEndReason;
+  /** The last count, or null to use the persisted one. */
+  readonly bytes: { readonly bytesIn: number; readonly bytesOut: number } | null;
+  /** Of the node that says so, and will deliver the event. */
+  readonly epoch: number;
+  /** Its own publish, or one whose node is gone: when that is no longer so, nothing happens. */
+  readonly whose: "own" | "orphaned";
+}
+
 /** Ends an accepted publish and, when the customer was asked, leaves its publish_done in the outbox: both or neither.
- *  A publish that is not open any more is left alone, so the event exists once whoever asks how often.
- *  `bytes`: the last count, or null to use the persisted one. */
-export async function recordEnd(
-  db: Kysely<Schema>,
-  clientId: number,
-  end: {
-    readonly reason: RecordedEndReason;
-    readonly bytes: { readonly bytesIn: number; readonly bytesOut: number } | null;
-  },
-  now: number,
-): Promise<void> {
+ *  A publish that is not open any more is left alone, so the event exists once whoever asks how often. */
+export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, now: number): Promise<void> {
   const row = await db.selectFrom("publish").selectAll().where("client_id", "=", clientId).executeTakeFirst();
-  if (row === undefined) return;
+  if (row === undefined || (row.state !== "asking" && row.state !== "live")) return;
   const bytes = end.bytes ?? { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
   const customArguments = row.arguments === null ? null : Buffer.from(row.arguments, "latin1");
   const body = doneBody({ ...row, clientId, arguments: customArguments }, bytes);
+  const whose = end.whose === "own" ? isOwn : sql<boolean>`not ${isOwn}`;
   // What was read does not change any more but for the state, which each statement looks at itself.
   await together(db, [
-    addUsage(db, { clientId, ...bytes }, now),
+    addUsage(db, { clientId, ...bytes, whose }, now),
     sql`
-      insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at)
+      insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, epoch)
       select cast(${newWebhookId()} as text), organisation_id, client_id, webhook,
-        cast(${Buffer.from(body).toString("latin1")} as text), cast(${now} as bigint), cast(${now} as bigint)
+        cast(${Buffer.from(body).toString("latin1")} as text), cast(${now} as bigint), cast(${now} as bigint),
+        cast(${end.epoch} as bigint)
       from publish
-      where client_id = ${clientId} and state in ('asking', 'live') and webhook is not null
+      where client_id = ${clientId} and state in ('asking', 'live') and webhook is not null and ${whose}
     `.compile(db),
     db
       .updateTable("publish")
@@ -174,6 +210,7 @@ export async function recordEnd(
       })
       .where("client_id", "=", clientId)
       .where("state", "in", ["asking", "live"])
+      .where(whose)
       .compile(),
     endStream(db, row.stream_id, now),
   ]);
@@ -200,15 +237,29 @@ function endStream(db: Kysely<Schema>, streamId: string, now: number): CompiledQ
     .compile();
 }
 
-/** Client ids of publishes that a former process left open (W17a): accepted ones and ones whose answer is unknown. */
-export async function openPublishes(db: Kysely<Schema>): Promise<readonly number[]> {
-  const rows = await db
-    .selectFrom("publish")
-    .select("client_id")
-    .where("state", "in", ["asking", "live"])
-    .orderBy("client_id")
-    .execute();
+/** Client ids of publishes whose node is gone (W17a): accepted ones and ones whose answer is unknown. */
+export async function orphans(db: Kysely<Schema>): Promise<readonly number[]> {
+  const { rows } = await sql<{ client_id: number }>`
+    select client_id from publish where state in ('asking', 'live') and not ${isOwn}
+    order by client_id
+  `.execute(db);
   return rows.map((row) => Number(row.client_id));
+}
+
+/** Makes a node deliver the events of those that are gone. */
+export async function adoptEvents(db: Kysely<Schema>, epoch: number): Promise<void> {
+  await sql`
+    update outbox set epoch = ${epoch}
+    where delivered_at is null and given_up_at is null and not exists (
+      select 1 from node where node.epoch = outbox.epoch and node.state in ('up', 'draining')
+    )
+  `.execute(db);
+}
+
+/** Whether a publish of the name is live, on whichever node. */
+export async function isNameLive(db: Kysely<Schema>, name: string): Promise<boolean> {
+  const live = db.selectFrom("publish").select("client_id").where("name", "=", name).where("state", "=", "live");
+  return (await live.where("epoch", "is not", null).executeTakeFirst()) !== undefined;
 }
 
 /** Of a publish, as every line about it in the log names it. The stream by its id: names are secrets. */

@@ -1,5 +1,6 @@
 // update_publish: its rhythm (W14), what it says, and what its answers mean for the publish (W15, W16).
 import type { Logger } from "pino";
+import type { Membership } from "../cluster/membership.ts";
 import type { Media } from "../media.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { WebhookAnswer } from "./webhook/answer.ts";
@@ -50,6 +51,7 @@ export function createUpdate(
   publish: UpdatedPublish,
   deps: {
     readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics">;
+    readonly member: Pick<Membership, "isSure">;
     /** Ends the publish; `description` is for the broadcaster. */
     readonly end: (reason: "rejected_by_customer" | "customer_unreachable", description: string) => void;
     readonly webhook: Pick<Webhook, "post">;
@@ -77,6 +79,7 @@ export function createUpdate(
   async function update(): Promise<"continue" | "stop"> {
     const snapshot = deps.media().snapshot(clientId);
     if (snapshot === null) return "continue"; // not started yet, or its end is on the way
+    if (!deps.member.isSure()) return "continue"; // another node may have told the customer its end
     const now = clock.now();
     const { keys, settings, webhook } = await deps.customers.of(organisationId);
     const answer = await deps.webhook.post({

@@ -30,17 +30,26 @@ export interface StoreOptions {
   readonly databaseUrl: string | null;
   /** `service`: one at a time. `command`: beside a running service too; it may change rows, but no tables then. */
   readonly access?: "service" | "command";
+  /** Of a service among those on one database. */
+  readonly node?: { readonly name: string };
 }
 
 /** Opens the store and brings its tables up to date; the data directory (created 0700) is needed for keys in any case.
  *  Everything written is on disk when its promise resolves. Rejects with `StoreUnavailable`. */
-export async function openStore({ dataDir, databaseUrl, access = "service" }: StoreOptions): Promise<Store> {
+export async function openStore({
+  dataDir,
+  databaseUrl,
+  access = "service",
+  node = { name: "headgate" },
+}: StoreOptions): Promise<Store> {
   try {
     makeFolder(resolve(dataDir));
   } catch (cause) {
     throw new StoreUnavailable(`cannot create the data directory ${dataDir}: ${reasonOf(cause)}`, { cause });
   }
-  return databaseUrl === null ? await openEmbedded(dataDir, access) : await openPostgres(databaseUrl, access);
+  return databaseUrl === null
+    ? await openEmbedded(dataDir, access)
+    : await openPostgres(databaseUrl, access === "service" ? node.name : null);
 }
 
 /** Level by level: Node's own `recursive` never ends where a file system denies the folder with ENOENT. */
@@ -61,13 +70,16 @@ async function openEmbedded(dataDir: string, access: "service" | "command"): Pro
   return { db, close, failed: thread.failed };
 }
 
-async function openPostgres(databaseUrl: string, access: "service" | "command"): Promise<Store> {
+/** `node`: the name of a service; null for a command. */
+async function openPostgres(databaseUrl: string, node: string | null): Promise<Store> {
   const place = placeOf(databaseUrl);
-  const lock = await takeServiceLock(databaseUrl, { wait: access === "service" }).catch((cause: unknown) => {
+  const lock = await takeServiceLock(databaseUrl, node).catch((cause: unknown) => {
     throw new StoreUnavailable(`cannot use ${place}: ${reasonOf(cause)}`, { cause });
   });
-  if (!lock.held && access === "service") {
-    throw new StoreUnavailable(`${place} is in use by another headgate process`);
+  if (!lock.held && node !== null) {
+    throw new StoreUnavailable(
+      `${place} is in use by another headgate process as node ${node}; give each its node.name`,
+    );
   }
   const pool = openPool(databaseUrl);
   const db = new RetryingKysely<Schema>({ dialect: postgresDialect(pool) });

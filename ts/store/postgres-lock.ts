@@ -1,6 +1,5 @@
-// One service at a time works with a database, as with a data directory: a lock that the server gives back whenever and
-// however the connection ends. Until several nodes can share one (design.md §6) a second service would end the first
-// one's publishes.
+// One service of a node's name at a time works with a database: a lock that the server gives back whenever and however the
+// connection ends. Several nodes share the database; a command sees whether any of them is there.
 import { Client } from "pg";
 import { StoreFailed, StoreUnavailable } from "../errors.ts";
 import { connectionOptions, failureOf } from "./postgres.ts";
@@ -8,6 +7,7 @@ import { connectionOptions, failureOf } from "./postgres.ts";
 /** Numbers of our advisory locks in a database: any that no other program is likely to use. */
 const SERVICE_LOCK = "4923001";
 const MIGRATION_LOCK = "4923002";
+const NODE_LOCKS = "4923003";
 /** How long a lock may be held by a predecessor that is just ending, and by one that changes tables, ms. */
 const TAKE_LIMIT_MS = 3_000;
 const MIGRATION_LIMIT_MS = 60_000;
@@ -25,9 +25,9 @@ export interface ServiceLock {
   readonly lost: Promise<StoreFailed>;
 }
 
-/** Takes the lock if it is free or becomes free soon. `wait`: false looks once only. Rejects with `StoreUnavailable`
- *  when the server cannot be reached. */
-export async function takeServiceLock(databaseUrl: string, options: { readonly wait: boolean }): Promise<ServiceLock> {
+/** Takes the lock of a node if it is free or becomes free soon; for a command, `node` null, that of the whole database,
+ *  which nobody has while no service runs. Rejects with `StoreUnavailable` when the server cannot be reached. */
+export async function takeServiceLock(databaseUrl: string, node: string | null): Promise<ServiceLock> {
   let lose: (error: StoreFailed) => void = () => {};
   const lost = new Promise<StoreFailed>((resolve) => {
     lose = resolve;
@@ -37,7 +37,7 @@ export async function takeServiceLock(databaseUrl: string, options: { readonly w
   let client = await connected(databaseUrl).catch((cause: unknown) => {
     throw new StoreUnavailable(failureOf(cause).message, { cause });
   });
-  const held = await taken(client, options.wait ? TAKE_LIMIT_MS : 0);
+  const held = await taken(client, node, node === null ? 0 : TAKE_LIMIT_MS);
   if (held) keep(client);
   else await client.end();
 
@@ -55,13 +55,14 @@ export async function takeServiceLock(databaseUrl: string, options: { readonly w
 
   async function retake(): Promise<void> {
     const next = await connected(databaseUrl);
-    const isOurs = await taken(next, TAKE_LIMIT_MS).catch(async (error: unknown) => {
+    const isOurs = await taken(next, node, TAKE_LIMIT_MS).catch(async (error: unknown) => {
       await next.end();
       throw error;
     });
     if (isOurs && !released) return keep(next);
     await next.end();
-    if (!released) lose(new StoreFailed("another headgate process took the database while the connection was lost"));
+    if (!released)
+      lose(new StoreFailed("another headgate process took the name of this node while the connection was lost"));
   }
 
   return {
@@ -94,9 +95,18 @@ async function connected(databaseUrl: string): Promise<Client> {
   return client;
 }
 
-async function taken(client: Client, limitMs: number): Promise<boolean> {
+/** A service shares the database with others, and has its name for itself. A service from before there were several nodes
+ *  has the database for itself. */
+async function taken(client: Client, node: string | null, limitMs: number): Promise<boolean> {
+  const locks =
+    node === null
+      ? { text: "select pg_try_advisory_lock($1) as taken", values: [SERVICE_LOCK] }
+      : {
+          text: "select pg_try_advisory_lock_shared($1) and pg_try_advisory_lock($2, hashtext($3)) as taken",
+          values: [SERVICE_LOCK, NODE_LOCKS, node],
+        };
   for (let waited = 0; ; waited += TRY_EVERY_MS) {
-    const { rows } = await client.query<{ taken: number }>(`select pg_try_advisory_lock(${SERVICE_LOCK}) as taken`);
+    const { rows } = await client.query<{ taken: number }>(locks);
     if (rows[0]?.taken === 1) return true;
     if (waited >= limitMs) return false;
     await new Promise((resolve) => setTimeout(resolve, TRY_EVERY_MS));

@@ -82,6 +82,8 @@ export interface PublishTable {
   audio: string | null;
   /** What its readers had lost by then. */
   dropped_frames: number | null;
+  /** Of the node whose publish it is; null in rows from before 0014. */
+  epoch: number | null;
 }
 
 /** Events that must arrive at the customer; written in the transaction that ends the publish. */
@@ -100,6 +102,32 @@ export interface OutboxTable {
   given_up_at: number | null;
   /** Last HTTP status, or null when there was no answer yet. */
   last_status: number | null;
+  /** Of the node that delivers it; null in rows from before 0014. */
+  epoch: number | null;
+}
+
+/** The end of a publish that its node is to bring about. */
+export interface KeptEndTable {
+  client_id: number;
+  /** Of that node. */
+  epoch: number;
+}
+
+/** One start of a service on this store. */
+export interface NodeTable {
+  /** Never given twice: a node that starts anew has another one. */
+  epoch: number;
+  name: string;
+  /** `lost`: others took it for dead, and have ended its publishes. */
+  state: "up" | "draining" | "stopped" | "lost";
+  /** Grows with each sign of life. */
+  beats: number;
+  /** Of the last one, by the store's clock. */
+  beat_at: number;
+  started_at: number;
+  version: string;
+  /** JSON object: addresses, capacity and load, as cluster/nodes.ts writes it. */
+  status: string;
 }
 
 /** Blocks of numbers: `next` is the first number not handed out. */
@@ -277,4 +305,6 @@ export interface Schema {
   delivery: DeliveryTable;
   delivery_size: DeliverySizeTable;
   kept_answer: KeptAnswerTable;
+  node: NodeTable;
+  kept_end: KeptEndTable;
 }

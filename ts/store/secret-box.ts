@@ -1,6 +1,6 @@
 // Keeps secrets of the store unreadable without the key file of the data directory (AES-256-GCM), so that a copy of the
 // database alone gives nothing away.
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { StoreUnavailable } from "../errors.ts";
@@ -15,6 +15,8 @@ export interface SecretBox {
   seal(text: string, purpose: string): string;
   /** Throws `StoreUnavailable` when the key file is not the one that sealed it. */
   open(sealed: string, purpose: string): string;
+  /** A key for `purpose` that whoever has the key file can make, 32 bytes (HKDF, RFC 5869). */
+  keyFor(purpose: string): Buffer;
 }
 
 /** Opens the box with `headgate.key` of the data directory, which is made (0600) when it is missing. */
@@ -22,6 +24,7 @@ export function openSecretBox(dataDir: string): SecretBox {
   const path = join(dataDir, "headgate.key");
   const key = readKey(path);
   return {
+    keyFor: (purpose) => Buffer.from(hkdfSync("sha256", key, "", purpose, KEY_BYTES)),
     seal(text, purpose) {
       const iv = randomBytes(IV_BYTES);
       const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(purpose));

@@ -7,8 +7,9 @@ import { StoreFailed } from "../../errors.ts";
 import type { LiveSessions } from "../../publish/live-sessions.ts";
 import type { Measurements } from "../../publish/monitoring/measurements.ts";
 import type { Schema, StreamState } from "../../store/schema.ts";
+import type { Others } from "../cluster/others.ts";
 import type { Channel } from "./channel.ts";
-import { liveRow } from "./live-row.ts";
+import { type LiveRow, liveRow } from "./live-row.ts";
 import { openReader, type Reader } from "./reader.ts";
 import { SessionList } from "./session-list.ts";
 import { type ChangedStream, StreamChanges } from "./stream-changes.ts";
@@ -72,6 +73,8 @@ export function createEvents(deps: {
   readonly db: Kysely<Schema>;
   readonly measurements: Pick<Measurements, "ofOrganisation" | "ofStream" | "numbersOf">;
   readonly sessions: Pick<LiveSessions, "show" | "players">;
+  /** What runs on other nodes; null where there are none. */
+  readonly others?: Pick<Others, "rows"> | null;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -116,7 +119,7 @@ export function createEvents(deps: {
     if (known !== undefined) return known.channel;
     const list = new SessionList(db, organisationId, scopeTag);
     watched.lists.set(tag, list);
-    inTurn(watched, () => list.tell(clock.now(), rowsOf(organisationId), []));
+    inTurn(watched, async () => list.tell(clock.now(), await rowsOf(organisationId), []));
     return list.channel;
   }
 
@@ -153,7 +156,7 @@ export function createEvents(deps: {
       if (err instanceof StoreFailed) return [];
       throw err;
     });
-    const rows = lists.size === 0 ? [] : rowsOf(organisationId);
+    const rows = lists.size === 0 ? [] : await rowsOf(organisationId);
     for (const told of [...lists.values(), ...pages.values()]) {
       if (told instanceof SessionList) await told.tell(at, rows, changed);
       else await told.tell(at, changed);
@@ -161,8 +164,9 @@ export function createEvents(deps: {
     }
   }
 
-  function rowsOf(organisationId: string) {
-    return measurements.ofOrganisation(organisationId).map(liveRow);
+  async function rowsOf(organisationId: string): Promise<readonly LiveRow[]> {
+    const there = deps.others == null ? [] : await deps.others.rows(organisationId);
+    return [...measurements.ofOrganisation(organisationId).map(liveRow), ...there];
   }
 
   /** Ends a reader that may read no more, or does not. */

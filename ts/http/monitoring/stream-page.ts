@@ -9,6 +9,8 @@ import { Channel, eventText } from "./channel.ts";
 import { playersOf } from "./live-row.ts";
 import type { ChangedStream } from "./stream-changes.ts";
 
+/** Looks until a reader is to come again, so that the node answers on which the stream is live. */
+const ELSEWHERE_LOOKS = 3;
 /** Looks until the reason of an end is told as unknown: it is written a moment after the end. */
 const REASON_LOOKS = 5;
 
@@ -16,6 +18,8 @@ export interface StreamPageDeps {
   readonly db: Kysely<Schema>;
   readonly measurements: Pick<Measurements, "ofStream" | "numbersOf">;
   readonly sessions: Pick<LiveSessions, "show" | "players">;
+  /** Null where there are no other nodes. */
+  readonly others?: object | null;
 }
 
 export class StreamPage {
@@ -29,6 +33,8 @@ export class StreamPage {
   /** Its upstreams at the last look, without what they count. */
   #upstreams = "";
   #looks = 0;
+  /** Looks at a live stream whose publish is none of this node's. */
+  #elsewhere = 0;
 
   constructor(
     deps: StreamPageDeps,
@@ -67,7 +73,8 @@ export class StreamPage {
     if (isNew || ended !== "") this.channel.tell(ended + this.#whole());
     else if (numbers !== null) this.channel.tell(numbers);
     else this.channel.tellLate();
-    if (state === "deleted") this.channel.end();
+    this.#elsewhere = state === "live" && clientId === null && this.#deps.others != null ? this.#elsewhere + 1 : 0;
+    if (state === "deleted" || this.#elsewhere >= ELSEWHERE_LOOKS) this.channel.end();
   }
 
   #measured(): Measured | null {

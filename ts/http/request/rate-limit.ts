@@ -3,7 +3,7 @@ import type { MiddlewareHandler } from "hono";
 import { TooManyRequests } from "../../errors.ts";
 import { hashOfKey } from "../../organisation/api-keys.ts";
 import { createRequestRate } from "../../organisation/request-rate.ts";
-import { apiKeyOf } from "./request.ts";
+import { apiKeyOf, passedOn } from "./request.ts";
 
 /** `perSecond` 0: no limit. A refusal is 429 with Retry-After; headers after draft-ietf-httpapi-ratelimit-headers-06. */
 export function rateLimit(deps: {
@@ -15,7 +15,7 @@ export function rateLimit(deps: {
   const rate = createRequestRate({ perSecond, burst }, deps.clock);
   return async (c, next) => {
     const key = apiKeyOf(c);
-    if (key === null) return await next();
+    if (key === null || passedOn(c) !== null) return await next(); // counted where it came in
     // By its hash: no key stays in memory longer than its request.
     const { allowed, limit, remaining, resetS, retryAfterS } = rate.take(hashOfKey(key));
     c.header("ratelimit-limit", String(limit));

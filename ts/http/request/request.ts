@@ -13,7 +13,7 @@ import { networkList, withoutMapping } from "../../network.ts";
 import type { Credentials } from "../../organisation/callers.ts";
 
 /** Largest body that is read, bytes. */
-const BODY_LIMIT_BYTES = 65_536;
+export const BODY_LIMIT_BYTES = 65_536;
 
 /** A larger body than `BODY_LIMIT_BYTES` is refused with `BodyTooLarge`. A body whose length was told is not touched here:
  *  Node reads no byte more, and a body that nobody wrapped as a stream is read far more cheaply. */
@@ -90,6 +90,17 @@ export function baseUrlOf(c: Context, config: Pick<Config, "http">): string {
   return config.http.publicUrl ?? new URL(c.req.url).origin;
 }
 
+/** A request that another node passed on: what it knows of its client. */
+export interface PassedOn {
+  /** IP address. */
+  readonly client: string;
+}
+
+/** What another node says of the client; null for a request that came here itself. */
+export function passedOn(c: Context): PassedOn | null {
+  return (c.env as { readonly passedOn?: PassedOn } | undefined)?.passedOn ?? null;
+}
+
 /** IP address of the peer; an IPv4 peer of a dual-stack port is told as IPv4. */
 function peerAddressOf(c: Context): string {
   // Requests that came over no socket have no peer.
@@ -103,7 +114,7 @@ export type ClientAddress = (c: Context) => string;
 /** `trustedProxies`: networks whose word about the client counts, `10.0.0.0/8` or `2001:db8::1`. */
 export function clientAddresses(trustedProxies: readonly string[]): ClientAddress {
   const isTrusted = networkList(trustedProxies);
-  return (c) => clientAddressOf(c, isTrusted);
+  return (c) => passedOn(c)?.client ?? clientAddressOf(c, isTrusted);
 }
 
 /** IP address of the client (W5): the peer, or behind trusted proxies the last hop that is none of them. What a client

@@ -29,6 +29,8 @@ export interface WhipDeps {
   readonly whip: Whip;
   readonly version: string;
   readonly clientAddress: ClientAddress;
+  /** The way of an offer to a node that takes it; undefined: there is none. */
+  readonly placement?: (c: Context) => Promise<Response | undefined>;
 }
 
 export function whipRoutes({
@@ -39,6 +41,7 @@ export function whipRoutes({
   whip,
   version,
   clientAddress,
+  placement,
 }: WhipDeps): Hono<Env> {
   const routes = new Hono<Env>();
   const session = `${WHIP_PATH}/:session`;
@@ -93,6 +96,8 @@ export function whipRoutes({
         "WHIP offer",
       );
     }
+    const elsewhere = isFull(outcome) ? await placement?.(c) : undefined;
+    if (elsewhere !== undefined) return elsewhere;
     const opened = opening(outcome);
     // Nobody is left to connect: the publish was accepted and ends (W12a), so that its name is free at once.
     if (hasLeft(c)) whip.end(opened.session);
@@ -105,6 +110,9 @@ export function whipRoutes({
 
   return routes;
 }
+
+/** This node takes no new publish, whoever asks. */
+const isFull = (outcome: WhipOutcome) => outcome.outcome === "denied" && outcome.cause === "stopping";
 
 function subjectOf(outcome: WhipOutcome): LoggedSubject {
   if (outcome.outcome === "opened") {

@@ -61,6 +61,7 @@ const GENERAL = {
   method_not_allowed: [405, "Method not allowed"],
   unknown_address: [404, "Unknown address"],
   store_failed: [503, "Temporarily unavailable"],
+  node_away: [503, "Temporarily unavailable"],
   internal_error: [500, "Internal error"],
 } as const satisfies Readonly<Record<string, readonly [Status, title: string]>>;
 
@@ -150,5 +151,6 @@ const DETAILS: Readonly<Record<keyof typeof GENERAL, string>> = {
   method_not_allowed: "See the Allow header",
   unknown_address: "Nothing is here",
   store_failed: "Try again in a moment",
+  node_away: "The node that has the session does not answer; try again in a moment",
   internal_error: "The request is logged under its x-request-id",
 };

@@ -16,6 +16,7 @@ const WORDS: Readonly<Record<RecordedEndReason, string>> = {
   upstream_refused: "The server named in stream_url refused the stream.",
   internal_error: "A fault of this service.",
   gateway_restarted: "The service was started again while it ran.",
+  node_lost: "The node that carried it gave no sign of life any more.",
   stream_withdrawn: "The stream was locked or deleted, or the organisation disabled, while your webhook was asked.",
   customer_unreachable: "Your webhook could not be reached too many times in a row.",
 };

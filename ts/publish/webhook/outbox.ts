@@ -3,6 +3,7 @@
 // Invariant: a client id has at most one row (its publish_done), so order within a client id needs no more than `hold`.
 import { type Kysely, type Selectable, sql } from "kysely";
 import type { Logger } from "pino";
+import type { Membership } from "../../cluster/membership.ts";
 import { inTime } from "../../in-time.ts";
 import type { Customers } from "../../organisation/customers.ts";
 import type { OutboxTable, Schema } from "../../store/schema.ts";
@@ -37,6 +38,8 @@ export interface Outbox {
 
 export interface OutboxDeps {
   readonly db: Kysely<Schema>;
+  /** Whose events are delivered: each event is one node's, so that no two deliver it and each keeps its order. */
+  readonly member: Pick<Membership, "epoch">;
   readonly webhook: Pick<Webhook, "post" | "load">;
   readonly customers: Pick<Customers, "of">;
   readonly clock: { now(): number };
@@ -172,6 +175,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       .select((eb) => eb.fn.min("next_attempt_at").as("at"))
       .where("delivered_at", "is", null)
       .where("given_up_at", "is", null)
+      .where("epoch", "=", deps.member.epoch)
       .where("next_attempt_at", ">", now)
       .executeTakeFirst();
     const untilNext = next?.at == null ? SLEEP_LIMIT_MS : Number(next.at) - now;
@@ -214,17 +218,19 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   async function waiting(now: number): Promise<readonly string[]> {
     const { rows } = await sql<{ id: string }>`
       with recursive waiting(id) as (
-        select min(organisation_id) from outbox where delivered_at is null and given_up_at is null
+        select min(organisation_id) from outbox
+        where delivered_at is null and given_up_at is null and epoch = ${deps.member.epoch}
         union all
         select (
           select min(organisation_id) from outbox
-          where delivered_at is null and given_up_at is null and organisation_id > waiting.id
+          where delivered_at is null and given_up_at is null and epoch = ${deps.member.epoch}
+            and organisation_id > waiting.id
         ) from waiting where waiting.id is not null
       )
       select id from waiting where id is not null and exists (
         select 1 from outbox
-        where organisation_id = waiting.id and delivered_at is null and given_up_at is null
-          and next_attempt_at <= cast(${now} as bigint)
+        where epoch = ${deps.member.epoch} and organisation_id = waiting.id
+          and delivered_at is null and given_up_at is null and next_attempt_at <= cast(${now} as bigint)
       )
     `.execute(db);
     return rows.map(({ id }) => id);
@@ -241,6 +247,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     let query = db
       .selectFrom("outbox")
       .selectAll()
+      .where("epoch", "=", deps.member.epoch)
       .where("organisation_id", "=", organisation)
       .where("delivered_at", "is", null)
       .where("given_up_at", "is", null)
@@ -261,7 +268,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     try {
       // Claimed before it is posted: a failing store stops deliveries instead of repeating them without end.
       const claim = { attempts, next_attempt_at: now + deps.deadlineMs };
-      await db.updateTable("outbox").set(claim).where("id", "=", row.id).execute();
+      const own = db.updateTable("outbox").set(claim).where("id", "=", row.id).where("epoch", "=", row.epoch);
+      const { numUpdatedRows } = await own.executeTakeFirst();
+      if (numUpdatedRows === 0n) return; // another node delivers it: this one was taken for dead
       const { keys, webhook } = await deps.customers.of(row.organisation_id);
       const answer = await deps.webhook.post({
         organisationId: row.organisation_id,
@@ -299,6 +308,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         ...(verdict.next === "retry" ? { next_attempt_at: verdict.at } : {}),
       })
       .where("id", "=", row.id)
+      .where("epoch", "=", row.epoch)
       .execute();
   }
 }

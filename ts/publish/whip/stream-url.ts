@@ -17,6 +17,8 @@ export interface StreamUrlRules {
   readonly rtmpPort: number;
   /** Where we serve RTMP over TLS; null or absent when we do not. */
   readonly rtmpsPort?: number | null;
+  /** `host:port` of RTMP on other nodes: a request that one of them passed on, or sent here, names its own. */
+  readonly otherNodes?: readonly string[];
   /** Foreign `host[:port]` that are allowed. */
   readonly allow: readonly string[];
 }
@@ -35,6 +37,7 @@ export function readStreamUrl(text: string, name: string, rules: StreamUrlRules)
   if (port === ownPort && (rules.ownHosts.includes(host) || rules.ownHosts.includes(base))) {
     return { kind: "ourselves" };
   }
+  if (scheme === "rtmp" && rules.otherNodes?.includes(`${url.hostname}:${port}`)) return { kind: "ourselves" };
   const isAllowed = rules.allow.some((entry) => {
     const { host: allowed, port: allowedPort } = splitHost(entry, scheme);
     return allowed === host && allowedPort === port;

@@ -114,6 +114,8 @@ export interface WhipDeps {
   readonly resolve: Resolve;
   /** Allows private addresses for a foreign stream_url. */
   readonly dev: boolean;
+  /** Makes a session's id of a random one, so that other nodes know whose it is; by default as it is. */
+  readonly sessionId?: (random: string) => string;
   readonly clock: { now(): number };
   readonly ice: { readonly servers: readonly string[]; readonly turnSecret: string | null };
   readonly limits: WhipLimitSettings;
@@ -137,7 +139,7 @@ const NOT_AWAITED: SdpRefused = {
 };
 
 export function createWhip(deps: WhipDeps): Whip {
-  const { media, publishing, dev, clock, resolve } = deps;
+  const { media, publishing, dev, clock, resolve, sessionId = (random) => random } = deps;
   const isConnected = (clientId: number) => media().isWhipConnected(clientId);
   const limits = createWhipLimits({ settings: deps.limits, clock, isConnected });
   /** By the id in the session's URL, which is a capability: never logged. */
@@ -185,7 +187,7 @@ export function createWhip(deps: WhipDeps): Whip {
     });
     if (opened.outcome === "denied") return opened;
     const { clientId, answer } = opened;
-    const session = randomUUID();
+    const session = sessionId(randomUUID());
     const etag = newTag();
     sessions.set(session, { clientId, organisation, stream, etag });
     place.opened(clientId);

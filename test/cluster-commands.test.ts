@@ -1,0 +1,136 @@
+// Any node answers for any publish: every command through a node that does not have it.
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { until } from "./support/child.ts";
+import { type Cluster, startCluster } from "./support/cluster.ts";
+import { type Customer, startCustomer } from "./support/customer.ts";
+import { type Broadcast, broadcast } from "./support/ffmpeg.ts";
+import type { Headgate } from "./support/headgate.ts";
+
+let customer: Customer;
+let cluster: Cluster;
+let broadcasts: Broadcast[] = [];
+beforeAll(async () => {
+  customer = await startCustomer();
+  cluster = await startCluster({ nodes: 2, customer, env: { HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" } });
+}, 180_000);
+afterEach(() => {
+  for (const each of broadcasts) each.kill("SIGKILL");
+  broadcasts = [];
+});
+afterAll(async () => {
+  await cluster?.close();
+  await customer?.close();
+});
+
+interface Session {
+  readonly client_id: number;
+  readonly stream: string;
+  readonly streamname: string;
+  readonly upstreams: readonly { readonly id: string; readonly url: string }[];
+}
+
+const [a, b] = [() => cluster.nodes[0] as Headgate, () => cluster.nodes[1] as Headgate];
+const done = (name: string) => customer.calls("publish_done").filter(({ body }) => body.includes(name));
+
+/** A stream that is live on node A, as B tells of it. */
+async function live(): Promise<Session> {
+  const name = await b().newStream();
+  const each = broadcast(`${a().rtmp}/${name}`, { seconds: 600, size: "160x90" });
+  broadcasts.push(each);
+  const found = async () =>
+    ((await b().call("GET", "/session")) as unknown as Session[]).find(({ streamname }) => streamname === name);
+  return await until("B knows of it", found, 60_000);
+}
+
+async function asked(method: string, path: string, body?: object) {
+  const response = await fetch(b().http + path, {
+    method,
+    headers: { "x-service-apikey": b().apiKey, "content-type": "application/json" },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as unknown, headers: response.headers };
+}
+
+describe("through a node that does not have it", () => {
+  test("a publish is shown, measured, and gets upstreams for as long as it runs", async () => {
+    const { client_id: id, stream } = await live();
+    expect(await b().call("GET", `/session/${id}`)).toMatchObject({ client_id: id, protocol: "rtmp" });
+    expect(await b().call("GET", `/session/${id}/history`)).toMatchObject({ step_ms: 5_000 });
+    const url = "rtmp://127.0.0.1:1/live/key";
+    const added = (await b().call("POST", `/session/${id}/upstream`, { url })) as unknown as Session;
+    expect(added.upstreams).toMatchObject([{ url: "rtmp://127.0.0.1:1/live" }]);
+    const [upstream] = added.upstreams;
+    expect(await b().call("DELETE", `/session/${id}/upstream/${upstream?.id}`)).toMatchObject({ upstreams: [] });
+    const stored = (await b().call("POST", `/stream/${stream}/upstream`, { url })) as { id: string };
+    expect(await a().call("GET", `/session/${id}`)).toMatchObject({ upstreams: [{ id: stored.id, source: "stream" }] });
+    await b().call("DELETE", `/stream/${stream}/upstream/${stored.id}`);
+    expect(await a().call("GET", `/session/${id}`)).toMatchObject({ upstreams: [] });
+    expect(await asked("PUT", `/session/${id}/bitrate`, { max_bitrate_kbps: 500 })).toMatchObject({ status: 400 });
+    await b().call("POST", `/session/${id}/kick`);
+    await until("its end", () => broadcasts.at(-1)?.stderr().length !== 0);
+  });
+
+  test.each([
+    ["kicked", "POST", (of: Session) => `/session/${of.client_id}/kick`],
+    ["stopped", "PUT", (of: Session) => `/stream/${of.stream}/stop`],
+    ["locked", "PUT", (of: Session) => `/stream/${of.stream}/lock`],
+    ["deleted", "DELETE", (of: Session) => `/stream/${of.stream}`],
+  ])("a publish is %s", async (_, method, path) => {
+    const session = await live();
+    expect(await asked(method, path(session))).toMatchObject({ status: 200 });
+    await until("its end", () => done(session.streamname).length === 1);
+    expect(await asked("GET", `/session/${session.client_id}`)).toMatchObject({ status: 404 });
+  });
+
+  test("its numbers come as events, on the list and on its own page, and its preview as FLV", async () => {
+    const { client_id: id, stream } = await live();
+    const headers = { "x-service-apikey": b().apiKey };
+    for (const query of ["", `?stream=${stream}`]) {
+      const controller = new AbortController();
+      const { body } = await fetch(`${b().http}/organisation/events${query}`, { headers, signal: controller.signal });
+      let text = "";
+      const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+      while (!text.includes(`"client_id":${id}`)) text += (await reader?.read())?.value ?? "";
+      controller.abort();
+    }
+    const controller = new AbortController();
+    const preview = await fetch(`${b().http}/live/${stream}.flv`, { headers, signal: controller.signal });
+    const first = await preview.body?.getReader().read();
+    expect(
+      Buffer.from(first?.value ?? [])
+        .subarray(0, 3)
+        .toString(),
+    ).toBe("FLV");
+    controller.abort();
+  });
+
+  test("nobody but a node is answered at the port between nodes", async () => {
+    const [{ status }] = (await cluster.query<{ status: string }>(
+      "select status from node order by epoch limit 1",
+    )) as [{ status: string }];
+    const { channel } = JSON.parse(status) as { channel: string };
+    for (const path of ["/rows?organisation=x", "/passed-on/session", "/"]) {
+      expect((await fetch(channel + path)).status).toBe(403);
+    }
+  });
+});
+
+test("what would end a publish of a node that does not answer is a 503, and done when the node is back", async () => {
+  const [kicked, locked] = [await live(), await live()];
+  a().process.kill("SIGSTOP");
+  try {
+    const answers = [
+      await asked("POST", `/session/${kicked.client_id}/kick`, { reason: "Off air" }),
+      await asked("PUT", `/stream/${locked.stream}/lock`),
+    ];
+    for (const answer of answers) {
+      expect(answer).toMatchObject({ status: 503, body: { error: { code: 9503 } } });
+      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+    }
+  } finally {
+    a().process.kill("SIGCONT");
+  }
+  for (const { streamname } of [kicked, locked]) await until("its end", () => done(streamname).length === 1, 20_000);
+  const streams = (await b().call("GET", `/stream?search=${locked.streamname}`)) as unknown as { state: string }[];
+  expect(streams).toMatchObject([{ state: "locked" }]);
+});

@@ -1,0 +1,128 @@
+// The rows of nodes: one per start of a service on this store. Each function is one statement or one transaction.
+import { type Kysely, sql } from "kysely";
+import type { NodeTable, Schema } from "../store/schema.ts";
+
+const SEQUENCE = "node_epoch";
+/** States of a node that others count on. */
+const PRESENT = ["up", "draining"] as const;
+/** Milliseconds since 1970 by the clock of PostgreSQL. */
+const STORE_NOW = sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`;
+
+/** What a node says of itself. */
+export interface NodeStatus {
+  /** Base URL of its channel for other nodes; null while it has none. */
+  readonly channel: string | null;
+  /** Where clients reach it: base URL of HTTP, and `rtmp://host:port`. */
+  readonly http: string | null;
+  readonly rtmp: string | null;
+  /** Publishes that run on it. */
+  readonly publishes: number;
+  /** The busiest of its media workers, 0 to 1. */
+  readonly load: number;
+}
+
+export interface Node extends NodeStatus {
+  readonly epoch: number;
+  readonly name: string;
+  readonly state: NodeTable["state"];
+  readonly beats: number;
+  /** Of the last sign of life, and of the start, epoch ms by the store's clock. */
+  readonly beatAt: number;
+  readonly startedAt: number;
+  readonly version: string;
+}
+
+interface NewNode {
+  readonly name: string;
+  readonly version: string;
+  readonly status: NodeStatus;
+}
+
+/** Gives a node that starts its epoch, and takes the name from one that had it: the caller knows that it is gone. */
+export async function register(db: Kysely<Schema>, node: NewNode): Promise<number> {
+  return await insert(db, node, STORE_NOW, (query) => query.where("name", "=", node.name));
+}
+
+/** The same where nobody else can be: whoever was there before is gone. `now`: epoch ms. */
+export async function registerAlone(db: Kysely<Schema>, node: NewNode, now: number): Promise<number> {
+  return await insert(db, node, sql<number>`cast(${now} as bigint)`, (query) => query);
+}
+
+async function insert(
+  db: Kysely<Schema>,
+  { name, version, status }: NewNode,
+  at: typeof STORE_NOW,
+  gone: <Query extends { where(column: "name", is: "=", name: string): Query }>(query: Query) => Query,
+): Promise<number> {
+  return await db.transaction().execute(async (trx) => {
+    const present = trx.updateTable("node").set({ state: "lost" }).where("state", "in", PRESENT);
+    await gone(present).execute();
+    const { next: epoch } = await trx
+      .insertInto("sequence")
+      .values({ name: SEQUENCE, next: 1 })
+      .onConflict((conflict) => conflict.column("name").doUpdateSet((eb) => ({ next: eb("sequence.next", "+", 1) })))
+      .returning("next")
+      .executeTakeFirstOrThrow();
+    await trx
+      .insertInto("node")
+      .values({
+        epoch,
+        name,
+        version,
+        state: "up",
+        beats: 0,
+        beat_at: at,
+        started_at: at,
+        status: JSON.stringify(status),
+      })
+      .execute();
+    return Number(epoch);
+  });
+}
+
+/** A sign of life. Resolves with the store's clock, epoch ms; null when others have taken the node for dead. */
+export async function beat(db: Kysely<Schema>, epoch: number, state: "up" | "draining", status: NodeStatus) {
+  const row = await db
+    .updateTable("node")
+    .set((eb) => ({ beats: eb("beats", "+", 1), beat_at: STORE_NOW, state, status: JSON.stringify(status) }))
+    .where("epoch", "=", epoch)
+    .where("state", "in", PRESENT)
+    .returning("beat_at")
+    .executeTakeFirst();
+  return row === undefined ? null : Number(row.beat_at);
+}
+
+/** Those that others count on, the oldest first. */
+export async function presentNodes(db: Kysely<Schema>): Promise<readonly Node[]> {
+  const rows = await db.selectFrom("node").selectAll().where("state", "in", PRESENT).orderBy("epoch").execute();
+  return rows.map(({ status, beat_at, started_at, ...row }) => ({
+    ...row,
+    ...(JSON.parse(status) as NodeStatus),
+    epoch: Number(row.epoch),
+    beats: Number(row.beats),
+    beatAt: Number(beat_at),
+    startedAt: Number(started_at),
+  }));
+}
+
+/** Takes a node for dead unless it has given a sign of life since it was read. Of several that do so, one is told true. */
+export async function takeForDead(db: Kysely<Schema>, node: Pick<Node, "epoch" | "beats">): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("node")
+    .set({ state: "lost" })
+    .where("epoch", "=", node.epoch)
+    .where("beats", "=", node.beats)
+    .where("state", "in", PRESENT)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** A node that ends by itself and owns no publish any more. */
+export async function leave(db: Kysely<Schema>, epoch: number): Promise<void> {
+  await db
+    .updateTable("node")
+    .set({ state: "stopped" })
+    .where("epoch", "=", epoch)
+    .where("state", "in", PRESENT)
+    .execute();
+}

@@ -1,0 +1,70 @@
+// Which other node owns a running publish: by what a request names.
+import type { Kysely } from "kysely";
+import type { Schema } from "../store/schema.ts";
+import type { ClusterMembership } from "./membership.ts";
+import type { Node } from "./nodes.ts";
+
+export interface Owned {
+  readonly clientId: number;
+  readonly organisationId: string;
+  readonly streamId: string;
+  readonly node: Node;
+}
+
+export interface Owners {
+  /** Each: null when it runs here, or nowhere. */
+  ofClient(clientId: number): Promise<Owned | null>;
+  ofStream(streamId: string): Promise<Owned | null>;
+  ofName(name: string): Promise<Owned | null>;
+  /** Of a WHIP session: its id names the epoch. */
+  ofSession(session: string): Node | null;
+  /** A WHIP session's id of this node. */
+  sessionId(id: string): string;
+  /** Every other node that has publishes. */
+  others(): readonly Node[];
+  /** The node with the fewest publishes that takes new ones; null when there is none besides this one. */
+  withRoom(): Node | null;
+  /** `host:port` of RTMP on the other nodes. */
+  rtmpHosts(): readonly string[];
+}
+
+export function createOwners(db: Kysely<Schema>, member: Pick<ClusterMembership, "epoch" | "nodes">): Owners {
+  const present = (epoch: number) => {
+    if (epoch === member.epoch) return null;
+    return member.nodes().find((node) => node.epoch === epoch) ?? null;
+  };
+  const live = () =>
+    db
+      .selectFrom("publish")
+      .select(["client_id", "organisation_id", "stream_id", "epoch"])
+      .where("state", "=", "live")
+      .where("epoch", "is not", null)
+      .where("epoch", "!=", member.epoch);
+
+  async function found(query: ReturnType<typeof live>): Promise<Owned | null> {
+    const row = await query.executeTakeFirst();
+    const node = row === undefined ? null : present(Number(row.epoch));
+    if (row === undefined || node === null) return null;
+    return { clientId: Number(row.client_id), organisationId: row.organisation_id, streamId: row.stream_id, node };
+  }
+
+  return {
+    ofClient: (clientId) => found(live().where("client_id", "=", clientId)),
+    ofStream: (streamId) => found(live().where("stream_id", "=", streamId)),
+    ofName: (name) => found(live().where("name", "=", name)),
+    ofSession(session) {
+      const [, epoch = ""] = /\.([0-9a-z]{1,10})$/.exec(session) ?? [];
+      return epoch === "" ? null : present(Number.parseInt(epoch, 36));
+    },
+    sessionId: (id) => `${id}.${member.epoch.toString(36)}`,
+    withRoom() {
+      const open = member.nodes().filter(({ epoch, state, http }) => epoch !== member.epoch && state === "up" && http);
+      return open.sort((a, b) => a.publishes - b.publishes)[0] ?? null;
+    },
+    rtmpHosts: () =>
+      member
+        .nodes()
+        .flatMap(({ epoch, rtmp }) => (epoch === member.epoch || rtmp === null ? [] : [new URL(rtmp).host])),
+    others: () => member.nodes().filter(({ epoch, publishes }) => epoch !== member.epoch && publishes > 0),
+  };
+}

@@ -1,0 +1,74 @@
+// A publish of another node that has the name which is wanted here (W20): whether it gives way, and that it does.
+import type { Logger } from "pino";
+import { inTime } from "../in-time.ts";
+import type { Channel } from "./channel.ts";
+import type { Owned, Owners } from "./owners.ts";
+
+/** How long a replaced publish may take to end, and how often it is looked for meanwhile, ms. */
+const END_LIMIT_MS = 2_000;
+const LOOK_EVERY_MS = 50;
+
+export interface Rival {
+  /** For how long nothing has come from its broadcaster, ms; null while its node does not answer. */
+  readonly silentMs: number | null;
+  /** Ends it, and resolves when the store knows; or when that takes too long. */
+  replace(): Promise<void>;
+}
+
+export interface Rivals {
+  /** null: none of that name runs on another node. */
+  find(name: string): Promise<Rival | null>;
+}
+
+export function createRivals(deps: {
+  readonly owners: Pick<Owners, "ofName">;
+  readonly channel: Channel;
+  readonly log: Logger;
+}): Rivals {
+  const { owners, channel, log } = deps;
+
+  async function ask({ node, clientId }: Owned, path: "/silence" | "/replace"): Promise<number | null> {
+    try {
+      const { body } = await channel.call(node, { method: "GET", target: `${path}?client=${clientId}` });
+      const { silent_ms: silentMs } = (await body.json()) as { readonly silent_ms: number | null };
+      return silentMs;
+    } catch (err) {
+      log.warn({ err, node: node.name, clientId }, "the node of a publish of the same name does not answer");
+      return null;
+    }
+  }
+
+  return {
+    async find(name) {
+      const owned = await owners.ofName(name);
+      if (owned === null) return null;
+      return {
+        silentMs: await ask(owned, "/silence"),
+        async replace() {
+          await ask(owned, "/replace");
+          await inTime(END_LIMIT_MS, ended(name), undefined);
+        },
+      };
+    },
+  };
+
+  async function ended(name: string): Promise<void> {
+    while ((await owners.ofName(name)) !== null) await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+  }
+}
+
+/** What a node answers about its own. */
+export function answersToRivals(deps: {
+  /** null: it does not run. */
+  readonly silentMs: (clientId: number) => number | null;
+  readonly replace: (clientId: number) => void;
+}): Readonly<Record<string, (asked: URLSearchParams) => unknown>> {
+  const clientIn = (asked: URLSearchParams) => Number(asked.get("client"));
+  return {
+    "/silence": (asked) => ({ silent_ms: deps.silentMs(clientIn(asked)) }),
+    "/replace": (asked) => {
+      deps.replace(clientIn(asked));
+      return { silent_ms: null };
+    },
+  };
+}

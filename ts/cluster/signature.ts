@@ -1,0 +1,55 @@
+// What proves that a call comes from a node of this service: an HMAC over all that the call says, of this moment and never
+// seen before. Whoever listens between the nodes can read a call, but neither repeat nor change one.
+import { createHash, createHmac, randomUUID, timingSafeEqual } from "node:crypto";
+
+/** Header of a call: `<epoch ms>.<nonce>.<hex>`. */
+export const CALL_HEADER = "headgate-call";
+/** How far apart two nodes may believe the store's clock to be, ms. */
+const AGE_LIMIT_MS = 30_000;
+/** Calls that are remembered, so that none is taken twice; beyond, calls are refused. */
+const REMEMBERED_LIMIT = 200_000;
+
+export interface SignedCall {
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
+  readonly body: Uint8Array;
+  /** IP address of the client whose request is passed on; empty for a call of the node's own. */
+  readonly client: string;
+}
+
+/** The header's value for a call at `now`, epoch ms. */
+export function signCall(key: Uint8Array, call: SignedCall, now: number): string {
+  const head = `${Math.round(now)}.${randomUUID()}`;
+  return `${head}.${macOf(key, call, head).toString("hex")}`;
+}
+
+/** Checks calls; remembers those of the last moments. */
+export class CallVerifier {
+  readonly #key: Uint8Array;
+  /** Nonce → when it may be forgotten, epoch ms; in the order of arrival. */
+  readonly #seen = new Map<string, number>();
+
+  constructor(key: Uint8Array) {
+    this.#key = key;
+  }
+
+  /** Whether the call is of a node, from now, and for the first time. `now`: epoch ms. */
+  holds(header: string | undefined, call: SignedCall, now: number): boolean {
+    const [, time = "", nonce = "", mac = ""] = /^(\d{1,16})\.([\w-]{36})\.([0-9a-f]{64})$/.exec(header ?? "") ?? [];
+    if (mac === "" || Math.abs(now - Number(time)) > AGE_LIMIT_MS) return false;
+    if (!timingSafeEqual(macOf(this.#key, call, `${time}.${nonce}`), Buffer.from(mac, "hex"))) return false;
+    for (const [old, until] of this.#seen) {
+      if (until > now) break;
+      this.#seen.delete(old);
+    }
+    if (this.#seen.has(nonce) || this.#seen.size >= REMEMBERED_LIMIT) return false;
+    this.#seen.set(nonce, now + 2 * AGE_LIMIT_MS);
+    return true;
+  }
+}
+
+function macOf(key: Uint8Array, { method, target, body, client }: SignedCall, head: string): Buffer {
+  const digest = createHash("sha256").update(body).digest("hex");
+  return createHmac("sha256", key).update([method, target, client, head, digest].join("\n")).digest();
+}

@@ -1,0 +1,37 @@
+// The way from this node to the others, opened once.
+import type { Kysely } from "kysely";
+import type { Logger } from "pino";
+import { openChannel } from "../../cluster/channel.ts";
+import { keepEnd } from "../../cluster/kept-ends.ts";
+import type { ClusterMembership } from "../../cluster/membership.ts";
+import { createOwners } from "../../cluster/owners.ts";
+import { createRivals, type Rivals } from "../../cluster/rivals.ts";
+import type { Schema } from "../../store/schema.ts";
+import type { Elsewhere } from "./forwarding.ts";
+import { createOthers, type Others } from "./others.ts";
+
+/** What a service knows of the other nodes. */
+export interface Cluster {
+  readonly elsewhere: Elsewhere;
+  readonly others: Others;
+  readonly rivals: Rivals;
+}
+
+/** `key`: what the nodes share. */
+export function openElsewhere(deps: {
+  readonly db: Kysely<Schema>;
+  readonly member: ClusterMembership;
+  readonly key: Uint8Array;
+  readonly log: Logger;
+}): Cluster & { close(): Promise<void> } {
+  const { db, member, key, log } = deps;
+  const owners = createOwners(db, member);
+  const channel = openChannel(key, member.now);
+  const elsewhere: Elsewhere = {
+    owners,
+    channel,
+    keepEnd: ({ clientId, node }) => keepEnd(db, { clientId, epoch: node.epoch }),
+  };
+  const of = { owners, channel, log };
+  return { elsewhere, others: createOthers(of), rivals: createRivals(of), close: channel.close };
+}

@@ -1,0 +1,155 @@
+// Requests about a publish that runs on another node: passed on to it as they came, and its answer given as it comes. So
+// every route deals with the publishes of its own node alone.
+import { Readable } from "node:stream";
+import type { Context, MiddlewareHandler } from "hono";
+import { type Channel, CLIENT_HEADER } from "../../cluster/channel.ts";
+import type { Node } from "../../cluster/nodes.ts";
+import type { Owned, Owners } from "../../cluster/owners.ts";
+import { NodeAway } from "../../errors/node-away.ts";
+import { BodyTooLarge } from "../../errors.ts";
+import { BODY_LIMIT_BYTES, type ClientAddress, outgoingOf, passedOn } from "../request/request.ts";
+import { WHIP_PATH } from "../whip/whip-problems.ts";
+
+/** Where a node takes what others pass on. */
+export const PASSED_ON = "/passed-on";
+/** About one connection alone (RFC 9110 7.6.1), or about the first node's. */
+const OF_ONE_HOP = [
+  "connection",
+  "keep-alive",
+  "transfer-encoding",
+  "upgrade",
+  "te",
+  "content-length",
+  "x-forwarded-for",
+];
+
+/** What a request is about, by its address. */
+const ABOUT: readonly (readonly [method: RegExp, path: RegExp, what: "session" | "client" | "stream"])[] = [
+  [/./, new RegExp(`^${WHIP_PATH}/([^/]+)`), "session"],
+  [/./, /^\/session\/(\d{1,16})(?:\/|$)/, "client"],
+  [/./, /^\/stream\/([^/]+)\/(?:upstream|stop|lock)(?:\/|$)/, "stream"],
+  [/^DELETE$/, /^\/stream\/([^/]+)$/, "stream"],
+  [/./, /^\/live\/([^/]+)\.flv$/, "stream"],
+];
+/** What ends a publish: kept for a node that does not answer, and done where the store is concerned. */
+const ENDING = /^(?:PUT \/stream\/[^/]+\/(?:stop|lock)|DELETE \/stream\/[^/]+|POST \/session\/\d+\/kick)$/;
+
+export interface Elsewhere {
+  readonly owners: Owners;
+  readonly channel: Channel;
+  /** Keeps the end of a publish for its node, which does not answer now. */
+  keepEnd(of: Owned): Promise<void>;
+}
+
+export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddress: ClientAddress): MiddlewareHandler {
+  return async (c, next) => {
+    if (passedOn(c) !== null) return await next();
+    const found = await ownerOf(c);
+    if (found === null) return await next();
+    try {
+      return await passTo(channel, found.node, c, clientAddress(c));
+    } catch (error) {
+      if (!(error instanceof NodeAway) || found.owned === null || !isEnding(c)) throw error;
+      return await keepAndDo(c, next, found.owned, error);
+    }
+  };
+
+  async function ownerOf(c: Context): Promise<{ readonly node: Node; readonly owned: Owned | null } | null> {
+    const { method, path } = c.req;
+    const owned = async (search: Promise<Owned | null>) => {
+      const of = await search;
+      return of && { node: of.node, owned: of };
+    };
+    if (path === "/organisation/events") {
+      const stream = c.req.query("stream");
+      return stream === undefined ? null : await owned(owners.ofStream(stream));
+    }
+    for (const [methods, paths, what] of ABOUT) {
+      const [, id = ""] = (methods.test(method) && paths.exec(path)) || [];
+      if (id === "") continue;
+      if (what === "stream") return await owned(owners.ofStream(decoded(id)));
+      if (what === "client") return await owned(owners.ofClient(Number(id)));
+      const node = owners.ofSession(id);
+      return node && { node, owned: null };
+    }
+    return null;
+  }
+
+  /** Here, whoever asks is checked, and what the store keeps of it is changed; the node hears of it when it is back. */
+  async function keepAndDo(c: Context, next: () => Promise<void>, owned: Owned, away: NodeAway): Promise<void> {
+    c.set("away", owned);
+    await next();
+    if (c.res.status !== 200) return;
+    await keepEnd(owned);
+    throw away;
+  }
+}
+
+/** An offer that this node does not take: the client is sent to one that does (RFC 9725 4.5). With credentials it is
+ *  passed on instead, because browsers take none of them to another origin. */
+export function placement({ owners, channel }: Elsewhere, clientAddress: ClientAddress) {
+  return async (c: Context): Promise<Response | undefined> => {
+    const node = passedOn(c) === null ? owners.withRoom() : null;
+    if (node === null) return undefined;
+    if (c.req.header("authorization") !== undefined) return await passTo(channel, node, c, clientAddress(c));
+    const { pathname, search } = new URL(c.req.url);
+    return c.body(null, 307, { location: `${node.http}${pathname}${search}` });
+  };
+}
+
+/** The answer of another node to a request, as it comes. */
+async function passTo(channel: Channel, node: Node, c: Context, client: string): Promise<Response> {
+  const url = new URL(c.req.url);
+  const headers = Object.fromEntries([...c.req.raw.headers].filter(([name]) => !OF_ONE_HOP.includes(name)));
+  const answer = await channel.call(node, {
+    method: c.req.method as "GET",
+    target: PASSED_ON + url.pathname + url.search,
+    headers: { ...headers, host: url.host },
+    body: await bodyOf(c),
+    client,
+    signal: gone(c),
+  });
+  const said = new Headers();
+  for (const [name, value] of Object.entries(answer.headers)) {
+    if (OF_ONE_HOP.includes(name) || name === "x-request-id" || value === undefined) continue;
+    for (const each of Array.isArray(value) ? value : [value]) said.append(name, each);
+  }
+  const isEmpty = [204, 304].includes(answer.statusCode) || c.req.method === "HEAD";
+  if (isEmpty) await answer.body.dump();
+  const body = isEmpty ? null : (Readable.toWeb(answer.body) as ReadableStream);
+  return new Response(body, { status: answer.statusCode, headers: said });
+}
+
+const isEnding = (c: Context) => ENDING.test(`${c.req.method} ${c.req.path}`);
+
+/** At most what any route reads, so that a route of this node may read it still. Rejects with `BodyTooLarge`. */
+async function bodyOf(c: Context): Promise<Uint8Array> {
+  if (c.req.method !== "PATCH") return new Uint8Array(await c.req.arrayBuffer());
+  // Nobody has bounded it: a session is looked for first (P8).
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of c.req.raw.body ?? []) {
+    size += part.length;
+    if (size > BODY_LIMIT_BYTES) throw new BodyTooLarge(`over ${BODY_LIMIT_BYTES} bytes`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
+/** Aborts when whoever asked has gone. */
+function gone(c: Context): AbortSignal {
+  const controller = new AbortController();
+  outgoingOf(c)?.once("close", () => controller.abort());
+  return controller.signal;
+}
+
+function decoded(id: string): string {
+  try {
+    return decodeURIComponent(id);
+  } catch {
+    return id; // nothing is called so
+  }
+}
+
+/** What another node says of the client of a request that it passes on. */
+export const clientOf = (c: Context) => c.req.header(CLIENT_HEADER) ?? "";

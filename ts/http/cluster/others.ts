@@ -1,0 +1,63 @@
+// What runs on the other nodes, asked of each of them. One that does not answer in time is left out.
+import type { Logger } from "pino";
+import type { Channel } from "../../cluster/channel.ts";
+import type { Node } from "../../cluster/nodes.ts";
+import type { Owners } from "../../cluster/owners.ts";
+import { NodeAway } from "../../errors/node-away.ts";
+import type { LiveSession, LiveSessions } from "../../publish/live-sessions.ts";
+import type { Measurements } from "../../publish/monitoring/measurements.ts";
+import { type LiveRow, liveRow } from "../monitoring/live-row.ts";
+
+/** Whoever asks every second does not wait longer, ms. */
+const ANSWER_LIMIT_MS = 900;
+
+export interface Others {
+  /** Of an organisation, as `LiveSessions.list`. */
+  sessions(organisationId: string, page: { readonly after: number; readonly quantity: number }): Promise<LiveSession[]>;
+  /** Of an organisation, as rows of a list. */
+  rows(organisationId: string): Promise<LiveRow[]>;
+}
+
+/** What they are asked, by path, and what is answered. */
+export function answersToOthers(deps: {
+  readonly sessions: LiveSessions;
+  readonly measurements: Measurements;
+}): Readonly<Record<string, (asked: URLSearchParams) => unknown>> {
+  const organisationIn = (asked: URLSearchParams) => asked.get("organisation") ?? "";
+  return {
+    "/sessions": (asked) => {
+      const [after, quantity] = [Number(asked.get("after")), Number(asked.get("quantity"))];
+      return deps.sessions.list(organisationIn(asked), { after, quantity, isMeant: () => true });
+    },
+    "/rows": (asked) => deps.measurements.ofOrganisation(organisationIn(asked)).map(liveRow),
+  };
+}
+
+export function createOthers(deps: {
+  readonly owners: Pick<Owners, "others">;
+  readonly channel: Channel;
+  readonly log: Logger;
+}): Others {
+  async function ask<T>(node: Node, path: string, asked: Readonly<Record<string, string>>): Promise<T[]> {
+    const target = `${path}?${new URLSearchParams(asked)}`;
+    try {
+      const signal = AbortSignal.timeout(ANSWER_LIMIT_MS);
+      const { statusCode, body } = await deps.channel.call(node, { method: "GET", target, signal });
+      if (statusCode !== 200) throw new NodeAway(`node ${node.name} answers ${statusCode}`);
+      return (await body.json()) as T[];
+    } catch (err) {
+      deps.log.warn({ err, node: node.name }, "what runs on another node is not known");
+      return [];
+    }
+  }
+
+  async function each<T>(path: string, asked: Readonly<Record<string, string>>): Promise<T[]> {
+    return (await Promise.all(deps.owners.others().map((node) => ask<T>(node, path, asked)))).flat();
+  }
+
+  return {
+    sessions: (organisation, { after, quantity }) =>
+      each("/sessions", { organisation, after: String(after), quantity: String(quantity) }),
+    rows: (organisation) => each("/rows", { organisation }),
+  };
+}

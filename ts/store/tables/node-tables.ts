@@ -1,0 +1,40 @@
+// What several nodes on one store need: who they are, whose each publish and each waiting event is, and one live publish
+// of a name.
+import { type Kysely, sql } from "kysely";
+
+/** Migration 0014-nodes. */
+export async function nodeTables(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable("node")
+    .addColumn("epoch", "bigint", (column) => column.primaryKey())
+    .addColumn("name", "text", (column) => column.notNull())
+    .addColumn("state", "text", (column) => column.notNull().check(sql`state in ('up', 'draining', 'stopped', 'lost')`))
+    .addColumn("beats", "bigint", (column) => column.notNull())
+    .addColumn("beat_at", "bigint", (column) => column.notNull())
+    .addColumn("started_at", "bigint", (column) => column.notNull())
+    .addColumn("version", "text", (column) => column.notNull())
+    .addColumn("status", "text", (column) => column.notNull())
+    .execute();
+  // One node of a name at a time; the dead are many and are never looked for by name.
+  await sql`create unique index node_up on node (name) where state in ('up', 'draining')`.execute(db);
+
+  await db.schema
+    .createTable("kept_end")
+    .addColumn("client_id", "bigint", (column) => column.primaryKey())
+    .addColumn("epoch", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema.createIndex("kept_end_of_node").on("kept_end").column("epoch").execute();
+
+  await db.schema.alterTable("publish").addColumn("epoch", "bigint").execute();
+  // Rows of the version before have no epoch: there, a name could be live twice while one was replaced.
+  await sql`
+    create unique index publish_name on publish (name) where state = 'live' and epoch is not null
+  `.execute(db);
+
+  await db.schema.alterTable("outbox").addColumn("epoch", "bigint").execute();
+  await sql`drop index outbox_turn`.execute(db);
+  await sql`
+    create index outbox_turn on outbox (epoch, organisation_id, next_attempt_at, client_id)
+    where delivered_at is null and given_up_at is null
+  `.execute(db);
+}
