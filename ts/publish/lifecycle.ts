@@ -18,7 +18,7 @@ import { createClientIds } from "./client-ids.ts";
 import { type Denied, denied } from "./denials.ts";
 import { liveNumbers } from "./live-numbers.ts";
 import { NamesInUse } from "./names-in-use.ts";
-import { createPlayers } from "./players.ts";
+import { createPlayers, type OtherNodes } from "./players.ts";
 import { type Intent, identityOf, openPublishes, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { createTranscoderWarnings } from "./transcoder-error.ts";
@@ -36,7 +36,7 @@ const PERSIST_INTERVAL_MS = 10_000;
 /** How long `stop` waits for work under way, and then again for the outbox, ms. */
 const STOP_LIMIT_MS = 5_000;
 
-export interface PublishingDeps {
+export interface PublishingDeps extends OtherNodes {
   readonly db: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
   readonly storeProblem?: () => string | null;
@@ -179,9 +179,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
         case "publish_ended":
           return track(end(event));
         case "play_requested":
-          return track(players.ask(event));
         case "play_ended":
-          return players.end(event);
+        case "source_wanted":
+        case "pull_ended":
+          return track(players.handle(event));
         case "connection_refused":
           return refusedConnections.note(event);
         case "address_wanted":
@@ -380,9 +381,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       outbox.wake();
     }
     if (running.size === 0) return;
-    const media = deps.media();
     const snapshots = [...running.keys()]
-      .map((clientId) => media.snapshot(clientId))
+      .map((clientId) => deps.media().snapshot(clientId))
       .filter((snapshot) => snapshot !== null);
     warnOfTranscoders(snapshots);
     await recordBytes(db, snapshots, clock.now());

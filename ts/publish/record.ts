@@ -212,7 +212,11 @@ export async function openPublishes(db: Kysely<Schema>): Promise<readonly number
 }
 
 /** Of a publish, as every line about it in the log names it. The stream by its id: names are secrets. */
-export const identityOf = ({ clientId, organisationId, streamId }: Intent) => ({
+export const identityOf = ({
+  clientId,
+  organisationId,
+  streamId,
+}: Pick<Intent, "clientId" | "organisationId" | "streamId">) => ({
   clientId,
   organisation: organisationId,
   stream: streamId,

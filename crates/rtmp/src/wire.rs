@@ -12,7 +12,8 @@ use crate::handshake::Handshake;
 use crate::message::{
     ABORT, ACKNOWLEDGEMENT, AGGREGATE, AUDIO, COMMAND_AMF0, COMMAND_AMF3, Command, DATA_AMF0,
     DATA_AMF3, MediaKind, MediaMessage, PING_REQUEST, PING_RESPONSE, SET_CHUNK_SIZE,
-    SET_PEER_BANDWIDTH, STREAM_EOF, USER_CONTROL, VIDEO, WINDOW_ACK_SIZE, normalise_data, split_aggregate,
+    SET_PEER_BANDWIDTH, STREAM_EOF, USER_CONTROL, VIDEO, WINDOW_ACK_SIZE, normalise_data,
+    split_aggregate,
 };
 use crate::rate::Rate;
 use crate::{Error, Framed, Limits, Output};
@@ -25,10 +26,15 @@ pub(crate) const MEDIA_STREAM: u32 = 1;
 /// What reaches a session; control messages are dealt with here.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    Command { stream: u32, command: Command },
+    Command {
+        stream: u32,
+        command: Command,
+    },
     Media(MediaMessage),
     /// The peer's stream has ended (StreamEOF, RTMP 7.1.7).
-    StreamEof { stream: u32 },
+    StreamEof {
+        stream: u32,
+    },
 }
 
 #[derive(Debug)]
