@@ -119,7 +119,7 @@ describe("a pull that lost its connection", () => {
   });
 });
 
-test("the end of a pull leaves a line in the log", async () => {
+test("the end of a pull leaves a line in the log, and what its players got is counted", async () => {
   const [name, detail] = [Buffer.from(STREAM), "closed by the source"];
   const end = { clientId: 71, reason: "lost", detail, bytesIn: 10, bytesOut: 20 } as const;
   stage.publishing.handle({ kind: "pull_ended", name, ...end });
@@ -128,4 +128,5 @@ test("the end of a pull leaves a line in the log", async () => {
     .split("\n")
     .find((each) => each.includes('"msg":"pull ended"'));
   expect(JSON.parse(line ?? "{}")).toMatchObject(end);
+  expect(await stage.metrics.registry.metrics()).toContain('headgate_media_bytes_total{direction="out"} 20\n');
 });

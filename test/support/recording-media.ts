@@ -86,8 +86,10 @@ export class RecordingMedia implements Media {
   dialPull(pull: number, source: PullSource | null): void {
     this.told.push({ told: "dial_pull", pull, source });
   }
+  /** What the test says is pulled. */
+  pulled: readonly PullStatus[] = [];
   pulls(): readonly PullStatus[] {
-    return [];
+    return this.pulled;
   }
   deny(request: number, refusal: { readonly code: "denied" | "bad_name"; readonly description: string }): void {
     this.told.push({ told: "deny", request, code: refusal.code, description: refusal.description });

@@ -5,7 +5,7 @@ import type { Logger } from "pino";
 import { inTime } from "../in-time.ts";
 import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
 import type { Media } from "../media.ts";
-import type { Metrics } from "../metrics.ts";
+import type { PublishingMetrics } from "../metrics.ts";
 import type { Customers } from "../organisation/customers.ts";
 import { disabledOf } from "../store/enabled.ts";
 import type { Schema } from "../store/schema.ts";
@@ -55,10 +55,7 @@ export interface PublishingDeps extends OtherNodes {
   readonly holdsPlayToken: HoldsPlayToken;
   /** Of the names that customers bring. */
   readonly resolve: Resolve;
-  readonly metrics: Pick<
-    Metrics,
-    "observeWebhook" | "countDenial" | "countStart" | "countEnd" | "countUpstreamLost" | "watchPublishing"
-  >;
+  readonly metrics: PublishingMetrics;
   readonly settings: {
     /** Total deadline of one webhook call (W11), ms. */
     readonly deadlineMs: number;

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { PlayEnded, PlayRequested, PullEnded, SourceWanted } from "../media/events.ts";
 import type { PullSource } from "../media/plays.ts";
 import type { Media } from "../media.ts";
+import type { Metrics } from "../metrics.ts";
 import { networkList } from "../network.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { OrganisationSettings } from "../organisation/settings.ts";
@@ -54,6 +55,7 @@ export interface PlayersDeps extends OtherNodes {
   readonly playAllow: readonly string[];
   readonly clock: { now(): number };
   readonly log: Logger;
+  readonly metrics: Pick<Metrics, "countPullEnd">;
 }
 
 export interface Players {
@@ -183,6 +185,7 @@ export function createPlayers(deps: PlayersDeps): Players {
           return await locate(event);
         case "pull_ended": {
           const { clientId, reason, detail, bytesIn, bytesOut } = event;
+          deps.metrics.countPullEnd(bytesOut);
           return log.info({ clientId, reason, detail, bytesIn, bytesOut }, "pull ended");
         }
       }

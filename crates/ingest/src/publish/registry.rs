@@ -26,8 +26,10 @@ pub(crate) struct Publishes {
 struct Indexes {
     by_client_id: FxHashMap<u64, Arc<PublishRecord>>,
     by_name: FxHashMap<Vec<u8>, Arc<PublishRecord>>,
-    /// Streams of other nodes, by name. Never one that is in `by_name` when it begins.
-    pulls: FxHashMap<Vec<u8>, Arc<PublishRecord>>,
+    /// Streams of other nodes that players may join. Never one that is in `by_name` when it begins.
+    pulls_by_name: FxHashMap<Vec<u8>, Arc<PublishRecord>>,
+    /// The same and those that drain, until their end is reported.
+    pulls: FxHashMap<StreamId, Arc<PublishRecord>>,
 }
 
 /// What there is to read under a name that is wanted from another node.
@@ -77,20 +79,22 @@ impl Publishes {
             return Pulled::Running(record.clone());
         }
         let client_id = source.client_id;
-        let running = indexes.pulls.get(name).filter(|record| record.client_id == client_id);
+        let running =
+            indexes.pulls_by_name.get(name).filter(|record| record.client_id == client_id);
         if let Some(record) = running {
             return Pulled::Running(record.clone());
         }
         let pull = PullRecord::new(name, source, now);
         let record = PublishRecord::of_pull(client_id, self.new_stream(), worker, pull, now);
         let record = Arc::new(record);
-        indexes.pulls.insert(name.to_vec(), record.clone());
+        indexes.pulls_by_name.insert(name.to_vec(), record.clone());
+        indexes.pulls.insert(record.stream, record.clone());
         drop(indexes);
         let reason = EndReason::InternalError;
         Pulled::Opened(PublishGuard { publishes: self.clone(), record, reason })
     }
 
-    /// All pulls that run, in no order.
+    /// All pulls that run or drain, in no order.
     pub(crate) fn pulls(&self, now: Instant, wall: SystemTime) -> Vec<PullStatus> {
         let indexes = lock(&self.indexes);
         indexes.pulls.values().filter_map(|record| record.pull_status(now, wall)).collect()
@@ -99,7 +103,7 @@ impl Publishes {
     /// The running publish with this client id, or the pull of one.
     pub(crate) fn find_readable(&self, client_id: u64) -> Option<Arc<PublishRecord>> {
         let indexes = lock(&self.indexes);
-        let pulled = || indexes.pulls.values().find(|record| record.client_id == client_id);
+        let pulled = || indexes.pulls_by_name.values().find(|record| record.client_id == client_id);
         indexes.by_client_id.get(&client_id).or_else(pulled).cloned()
     }
 
@@ -121,14 +125,14 @@ impl Publishes {
     ) -> Option<Arc<PublishRecord>> {
         let mut indexes = lock(&self.indexes);
         indexes.by_name.insert(name.to_vec(), record.clone());
-        indexes.pulls.remove(name)
+        indexes.pulls_by_name.remove(name)
     }
 
     /// Forgets the name if it still belongs to `stream`.
     pub(crate) fn leave_name(&self, name: &[u8], stream: StreamId) {
         let mut indexes = lock(&self.indexes);
-        let Indexes { by_name, pulls, .. } = &mut *indexes;
-        for names in [by_name, pulls] {
+        let Indexes { by_name, pulls_by_name, .. } = &mut *indexes;
+        for names in [by_name, pulls_by_name] {
             if names.get(name).is_some_and(|record| record.stream == stream) {
                 names.remove(name);
             }
@@ -168,6 +172,7 @@ impl Drop for PublishGuard {
         let (bytes_in, bytes_out) = self.record.bytes();
         if let Some(pull) = &self.record.pull {
             self.publishes.leave_name(&pull.name, stream);
+            lock(&self.publishes.indexes).pulls.remove(&stream);
             let ((end, detail), name) = (pull.end(), pull.name.clone());
             let ended = PullEnded { client_id, name, end, detail, bytes_in, bytes_out };
             self.publishes.mailbox.put(Event::PullEnded(ended));
