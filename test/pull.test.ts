@@ -108,7 +108,7 @@ describe("a stream of H.264 and AAC that is published at one node", () => {
 
   test("goes on for its players when the connection between the nodes breaks", async () => {
     const proxy = await startResettingProxy(Number(new URL(here.rtmp).port));
-    there.finds((name) => here.live(name, proxy.port));
+    there.finds((name) => here.live(name, `rtmp://127.0.0.1:${proxy.port}`));
     const { name, encoder } = await live();
     const [atSource, far] = [play(here, name), play(there, name)];
     await until("some media", () => (pullOf(there, name)?.bytesOut ?? 0) > 50_000);
@@ -116,6 +116,15 @@ describe("a stream of H.264 and AAC that is published at one node", () => {
     expect(await encoder.exit, encoder.stderr()).toBe(0);
     expect(content(await far)).toEqual(content(await atSource));
     proxy.reset();
+  });
+
+  test("is pulled over TLS when its address says so", async () => {
+    there.finds((name) => here.live(name, here.rtmpsOrigin));
+    const { name, encoder } = await live();
+    const [atSource, far] = [play(here, name), play(there, name)];
+    await until("the pull", () => pullOf(there, name)?.url === `${here.rtmpsOrigin}/live`);
+    expect(await encoder.exit, encoder.stderr()).toBe(0);
+    expect(content(await far)).toEqual(content(await atSource));
   });
 
   test("can be previewed where it is pulled", async () => {

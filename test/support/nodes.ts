@@ -1,6 +1,6 @@
-// Nodes of one service in this process: each with an embedded store of its own, the real media core, and RTMP on a free
-// port. What a node does not publish itself it is told to find on another, as the test has it.
-import { mkdtempSync, rmSync } from "node:fs";
+// Nodes of one service in this process: each with an embedded store of its own, the real media core, and RTMP, plain and
+// over TLS, on free ports. What a node does not publish itself it is told to find on another, as the test has it.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -10,6 +10,7 @@ import type { Media } from "../../ts/media.ts";
 import { changeSettings, type OrganisationSettings } from "../../ts/organisation/settings.ts";
 import { type ElsewhereLive, NODE_ARGUMENT } from "../../ts/publish/players.ts";
 import { createService, type Service } from "../../ts/service.ts";
+import { testCertificates } from "./customer.ts";
 import { addStream } from "./publishing.ts";
 import { openTestStore } from "./stores.ts";
 
@@ -25,8 +26,10 @@ export interface Node {
   newStream(name: string): Promise<string>;
   /** Where a name is asked for that is not published here; at first nowhere. */
   finds(elsewhere: (name: string) => ElsewhereLive | null): void;
-  /** How other nodes find what is published here; on `port` when that is another than its own. */
-  live(name: string, port?: number): ElsewhereLive | null;
+  /** How other nodes find what is published here: by `origin` when that is another than its plain port. */
+  live(name: string, origin?: string): ElsewhereLive | null;
+  /** Its port for RTMP over TLS: `rtmps://127.0.0.1:…`. */
+  readonly rtmpsOrigin: string;
   change(settings: Partial<OrganisationSettings>): Promise<void>;
   /** Lines of the log with this message. */
   lines(message: string): readonly Readonly<Record<string, unknown>>[];
@@ -35,9 +38,18 @@ export interface Node {
 
 export async function startNode(): Promise<Node> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-node-"));
+  const { ca, cert, key } = testCertificates();
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
   const { config } = loadConfig({
     env: {
       HEADGATE_DATA_DIR: folder,
+      HEADGATE_RTMP_TLS_PORT: "0",
+      HEADGATE_RTMP_TLS_CERT: file("cert.pem", cert),
+      HEADGATE_RTMP_TLS_KEY: file("key.pem", key),
+      HEADGATE_WEBHOOK_CA: file("ca.pem", ca),
       HEADGATE_RTMP_HOST: "127.0.0.1",
       HEADGATE_RTMP_PORT: "0",
       HEADGATE_MEDIA_HOST: "127.0.0.1",
@@ -77,9 +89,10 @@ export async function startNode(): Promise<Node> {
       ...{ created_at: now, updated_at: now },
     })
     .execute();
-  const { rtmpPort } = media;
+  const plain = `rtmp://127.0.0.1:${media.rtmpPort}`;
   return {
-    rtmp: `rtmp://127.0.0.1:${rtmpPort}/live`,
+    rtmp: `${plain}/live`,
+    rtmpsOrigin: `rtmps://127.0.0.1:${media.rtmpTlsPort}`,
     media,
     publishing,
     async newStream(name) {
@@ -89,11 +102,11 @@ export async function startNode(): Promise<Node> {
     finds(found) {
       elsewhere = found;
     },
-    live(name, port = rtmpPort) {
+    live(name, origin = plain) {
       const publish = publishing.running().find(({ intent }) => intent.name === name);
       if (publish === undefined) return null;
       const { clientId, organisationId, streamId } = publish.intent;
-      const url = `rtmp://127.0.0.1:${port}/live/${name}?${NODE_ARGUMENT}=${SECRET}`;
+      const url = `${origin}/live/${name}?${NODE_ARGUMENT}=${SECRET}`;
       return { clientId, organisationId, streamId, url, address: "127.0.0.1" };
     },
     async change(settings) {
