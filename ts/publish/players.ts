@@ -32,7 +32,8 @@ export interface ElsewhereLive extends PullSource {
 
 /** The other nodes of the service. */
 export interface OtherNodes {
-  /** Where a stream is live that is not live here; null: nowhere. */
+  /** Where a stream is live that is not live here, never on this node; null: nowhere. Asked for each play of a name that
+   *  is not live here, whether there is such a stream or not, and when a pull has lost its connection. */
   readonly elsewhere: (name: string) => Promise<ElsewhereLive | null>;
   /** Whether a play comes from another node of this service: `arguments` as the player sent them, with `NODE_ARGUMENT`
    *  among them. */

@@ -34,13 +34,12 @@ impl Switchboard {
                 record
             }
         };
-        let joined = self.join(player, &record, guard).is_some();
+        let joined = self.join(player, &record, guard, true);
         self.turn(player, |session, now, effects| {
             if let Session::Server(server) = session {
-                if joined {
-                    server.await_stream(now);
-                } else {
-                    server.refuse_stream(now, effects);
+                match joined {
+                    Some(()) => server.await_stream(now),
+                    None => server.refuse_stream(now, effects),
                 }
             }
         });

@@ -34,29 +34,17 @@ impl Switchboard {
         let Some(player) = self.take_question(request).filter(|_| !self.is_stopping) else {
             return;
         };
-        let joined = self.join_live(player, guard, is_counted).is_some();
+        let Some(Session::Server(server)) = self.session(player) else { return };
+        let live = self.context.publishes.find_name(server.name());
+        let joined = live.and_then(|record| self.join(player, &record, guard, is_counted));
         self.turn(player, |session, now, effects| {
             if let Session::Server(server) = session {
-                if joined {
-                    server.accept_play(now);
-                } else {
-                    server.refuse_stream(now, effects);
+                match joined {
+                    Some(()) => server.accept_play(now),
+                    None => server.refuse_stream(now, effects),
                 }
             }
         });
-    }
-
-    /// The player reads the stream that is live under its name by now. `None`: there is none any more.
-    fn join_live(&mut self, player: SessionKey, guard: PlayGuard, is_counted: bool) -> Option<()> {
-        let Some(Session::Server(server)) = self.session(player) else { return None };
-        let record = self.context.publishes.find_name(server.name())?;
-        if is_counted {
-            return self.join(player, &record, guard);
-        }
-        let form = server.takes().0;
-        let stream = self.stream(record.stream).or_else(|| self.open_remote(&record))?;
-        self.begin_reading(player, stream, |hub| hub.subscribe_uncounted(stream, player, form))?;
-        self.count_player(player, guard)
     }
 
     /// The player reads this stream. `None`: it is gone.
@@ -65,18 +53,21 @@ impl Switchboard {
         player: SessionKey,
         record: &Arc<PublishRecord>,
         guard: PlayGuard,
+        is_counted: bool,
     ) -> Option<()> {
         let Some(Session::Server(server)) = self.session(player) else { return None };
-        let (form, address) = (server.takes().0, server.peer());
+        let ((form, left_out), address) = (server.takes(), server.peer());
         let stream = self.stream(record.stream).or_else(|| self.open_remote(record))?;
-        self.begin_reading(player, stream, |hub| hub.subscribe(stream, player, form, None))?;
-        record.players.enter(address, self.now, guard.delivery());
-        self.count_player(player, guard)
-    }
-
-    fn count_player(&mut self, player: SessionKey, guard: PlayGuard) -> Option<()> {
-        let Some(Session::Server(server)) = self.session(player) else { return None };
-        let left_out = server.takes().1;
+        self.begin_reading(player, stream, |hub| {
+            if is_counted {
+                hub.subscribe(stream, player, form, None)
+            } else {
+                hub.subscribe_uncounted(stream, player, form)
+            }
+        })?;
+        if is_counted {
+            record.players.enter(address, self.now, guard.delivery());
+        }
         let subscriber = self.sessions.get(player)?.reads?;
         self.hub.count(subscriber, guard.delivery().clone());
         self.hub.hold(subscriber, guard);
