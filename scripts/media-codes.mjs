@@ -1,4 +1,4 @@
-// Writes ts/media/codes.ts: the names that the media core gives to endings, upstreams and their states, read out of the
+// Writes ts/media/codes.ts: the names that the media core gives to endings, upstreams, pulls and their states, read out of the
 // Rust that gives them. `node scripts/media-codes.mjs [--check]`: with --check it only says whether the file is current.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,6 +22,8 @@ const SETS = [
     "UPSTREAM_STATES",
     "UpstreamState",
   ],
+  [`${PUBLISH}/pull_record.rs`, /impl PullState \{.*?match self \{(.*?)\n {8}\}/s, "PULL_STATES", "PullState"],
+  [`${PUBLISH}/pull_record.rs`, /impl PullEnd \{.*?match self \{(.*?)\n {8}\}/s, "PULL_END_REASONS", "PullEndReason"],
 ];
 const MEANINGS = {
   EndReason: "Why a publish session ended.",
@@ -29,6 +31,8 @@ const MEANINGS = {
   UpstreamSource:
     "Who wants an upstream: the operator for every publish, the stream, someone for this publish alone, or the\n *  publish's own stream_url.",
   UpstreamState: "How a push to an upstream does.",
+  PullState: "How a pull from another node does.",
+  PullEndReason: "Why a pull ended.",
 };
 
 const parts = SETS.map(([file, place, constant, type]) => {

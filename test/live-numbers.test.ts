@@ -29,10 +29,18 @@ test("publishes, players, upstreams and bytes are added up, and an upstream is n
   expect(liveNumbers(running, () => media)).toEqual({
     publishes: { rtmp: 1, whip: 2 },
     players: 3,
+    pulls: 0,
     upstreams: { connecting: 0, sending: 1, waiting: 1, refused: 0 },
     bytesIn: 15,
     bytesOut: 150,
   });
+});
+
+test("players of what is pulled from another node count here, and its bytes in count there", () => {
+  const media = new RecordingMedia();
+  const name = { clientId: 7, name: STREAM, url: "rtmp://192.0.2.9:1935/live", since: 0, state: "playing" } as const;
+  media.pulled = [{ ...name, players: 2, bytesIn: 10, bytesOut: 20 }];
+  expect(liveNumbers([], () => media)).toMatchObject({ players: 2, pulls: 1, bytesIn: 0, bytesOut: 20 });
 });
 
 test("an upstream that is not read for yet leaves no negative number of players", () => {

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { createMetrics } from "../ts/metrics.ts";
 
-const live = () => ({ publishes: { rtmp: 2, whip: 0 }, players: 3, upstreams: {}, bytesIn: 0, bytesOut: 0 });
+const live = () => ({ publishes: { rtmp: 2, whip: 0 }, players: 3, pulls: 0, upstreams: {}, bytesIn: 0, bytesOut: 0 });
 const load = () => ({ inFlight: 1, waiting: 0, open: [] });
 
 test.each([

@@ -20,7 +20,8 @@ async function ask(custom: string | null, { address = PLAYER, publish = clientId
   players += 1;
   const bytes = custom === null ? null : Buffer.from(custom);
   const request = players;
-  stage.publishing.handle({ kind: "play_requested", request, clientId: publish, arguments: bytes, address });
+  const name = Buffer.from(STREAM);
+  stage.publishing.handle({ kind: "play_requested", request, name, clientId: publish, arguments: bytes, address });
   return await stage.answered(request);
 }
 

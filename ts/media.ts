@@ -12,6 +12,7 @@ import {
 } from "#native";
 import type { EndRequest, UpstreamSource, UpstreamState } from "./media/codes.ts";
 import { type MediaEvent, readEvent } from "./media/events.ts";
+import { type PlayMedia, readPull } from "./media/plays.ts";
 import type { PreviewMedia, PreviewSource } from "./media/preview.ts";
 import { reasonOf } from "./reason.ts";
 
@@ -207,7 +208,7 @@ export interface SdpRefused {
 export type ParsedOffer = { readonly outcome: "parsed"; readonly offer: WhipOffer } | SdpRefused;
 
 /** The media core, already started. */
-export interface Media extends WhipMedia, PreviewMedia {
+export interface Media extends WhipMedia, PlayMedia, PreviewMedia {
   /** The port RTMP is served on (the configured one, or the free one that was found for 0). */
   readonly rtmpPort: number;
   /** The port RTMP over TLS is served on; null without one. */
@@ -230,8 +231,6 @@ export interface Media extends WhipMedia, PreviewMedia {
   readonly smallReceiveBuffer: number | null;
   /** How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1. */
   workerLoads(): readonly number[];
-  /** Lets a player read. A `PlayEnded` follows in any case, also when the player is gone. */
-  allowPlay(request: number): void;
   /** Lets the publish go live under `clientId`, pushed to each of `upstreams`.
    *  A `PublishEnded` follows in any case, also when the broadcaster is gone. */
   allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly Upstream[] }): void;
@@ -318,7 +317,10 @@ export function startMedia(
     smallReceiveBuffer: core.smallReceiveBuffer,
     workerLoads: () => core.workerLoads(),
     allow: (request, { clientId, upstreams }) => core.allow(request, clientId, [...upstreams]),
-    allowPlay: (request) => core.allowPlay(request),
+    allowPlay: (request, { counted }) => core.allowPlay(request, counted),
+    pull: (request, source) => core.pull(request, source),
+    dialPull: (pull, source) => core.dialPull(pull, source),
+    pulls: () => core.pulls().map(readPull),
     deny: (request, { code, description }) => core.deny(request, code, description),
     dial: (push, addresses) => core.dial(push, [...addresses]),
     end: (clientId, reason, description) => core.end(clientId, reason, description),

@@ -17,9 +17,11 @@ const READ_LIMIT_MS = 2_000;
 interface LiveNumbers {
   readonly publishes: Readonly<Record<Protocol, number>>;
   readonly players: number;
+  /** Streams of other nodes. */
+  readonly pulls: number;
   /** By state. */
   readonly upstreams: Readonly<Record<string, number>>;
-  /** Of the running publishes so far. */
+  /** Of the running publishes and pulls so far. */
   readonly bytesIn: number;
   readonly bytesOut: number;
 }
@@ -46,6 +48,8 @@ export interface Metrics {
   countStart(protocol: Protocol): void;
   /** `reason` as it is recorded; the bytes of the whole publish. */
   countEnd(reason: string, bytes: { readonly bytesIn: number; readonly bytesOut: number }): void;
+  /** What the players of a pull got, which has ended. */
+  countPullEnd(bytesOut: number): void;
   countUpstreamLost(): void;
   /** Reads the media core's counters at each scrape. Call once, when it has started. */
   watchMedia(media: MediaCounts): void;
@@ -59,6 +63,18 @@ export interface Metrics {
     live(): LiveNumbers;
   }): void;
 }
+
+/** Those that publishes and players count in. */
+export type PublishingMetrics = Pick<
+  Metrics,
+  | "observeWebhook"
+  | "countDenial"
+  | "countStart"
+  | "countEnd"
+  | "countPullEnd"
+  | "countUpstreamLost"
+  | "watchPublishing"
+>;
 
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -141,6 +157,9 @@ export function createMetrics(): Metrics {
       ended.bytesIn += bytesIn;
       ended.bytesOut += bytesOut;
     },
+    countPullEnd(bytesOut) {
+      ended.bytesOut += bytesOut;
+    },
     countUpstreamLost: () => losses.inc(),
     watchMedia(media) {
       const counter = (name: string, help: string, read: () => number) =>
@@ -209,6 +228,7 @@ export function createMetrics(): Metrics {
             for (const [value, number] of Object.entries(read())) this.set({ [label]: value }, number);
           },
         });
+      gauge("headgate_pulls", "Streams that are pulled from other nodes", () => live().pulls);
       byLabel("headgate_publishes", "Publishes that are live", "protocol", () => live().publishes);
       byLabel("headgate_upstreams", "Upstreams of live publishes, by state", "state", () => live().upstreams);
       new Counter({

@@ -21,6 +21,7 @@ import { createPublishing, type Publishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
 import { createDeployment } from "./publish/monitoring/deployment.ts";
 import { createMeasurements } from "./publish/monitoring/measurements.ts";
+import { NO_OTHER_NODES, type OtherNodes } from "./publish/players.ts";
 import { createPreviews, type Previews } from "./publish/preview/previews.ts";
 import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
 import { createWhip } from "./publish/whip/whip-publishes.ts";
@@ -49,6 +50,8 @@ export interface ServiceDeps {
   readonly media: () => Media;
   /** Of the names that customers bring; by default the system's. */
   readonly resolve?: Resolve;
+  /** The other nodes of the service; by default there are none. */
+  readonly otherNodes?: OtherNodes;
 }
 
 /** The parts that are needed from outside. */
@@ -94,6 +97,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     customers,
     holdsToken: requiredToken(tokens),
     holdsPlayToken: playToken(tokens),
+    ...(deps.otherNodes ?? NO_OTHER_NODES),
     resolve,
     metrics,
     settings: {

@@ -12,6 +12,7 @@ import { changeSettings, type OrganisationSettings } from "../../ts/organisation
 import type { StreamUpstreams } from "../../ts/organisation/upstreams.ts";
 import type { WebhookSecrets } from "../../ts/organisation/webhook-secret.ts";
 import type { Publishing, PublishingDeps } from "../../ts/publish/lifecycle.ts";
+import type { OtherNodes } from "../../ts/publish/players.ts";
 import { createService, type Service } from "../../ts/service.ts";
 import type { Schema, StreamState } from "../../ts/store/schema.ts";
 import type { Tokens } from "../../ts/token/tokens.ts";
@@ -61,6 +62,8 @@ export interface StageOptions {
   readonly settings?: Partial<PublishingDeps["settings"]>;
   /** Other settings, by their HEADGATE_ names. */
   readonly env?: Readonly<Record<string, string>>;
+  /** By default there are none. */
+  readonly otherNodes?: OtherNodes;
 }
 
 /** One organisation with stream `STREAM`; updates every hour and a deadline of 2 s unless told otherwise. */
@@ -109,6 +112,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     clock: now,
     log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
     media: () => media,
+    ...(options.otherNodes && { otherNodes: options.otherNodes }),
   });
   const { publishing, streamUpstreams, tokens, secrets, customers, metrics } = service;
   let requests = 0;

@@ -1,5 +1,6 @@
 // A media core that only records what it was told.
 import type { EndRequest } from "../../ts/media/codes.ts";
+import type { PullSource, PullStatus } from "../../ts/media/plays.ts";
 import type { PreviewSource } from "../../ts/media/preview.ts";
 import type {
   Media,
@@ -20,7 +21,9 @@ export type Told =
       readonly clientId: number;
       readonly upstreams: readonly Upstream[];
     }
-  | { readonly told: "allow_play"; readonly request: number }
+  | { readonly told: "allow_play"; readonly request: number; readonly counted: boolean }
+  | ({ readonly told: "pull"; readonly request: number } & PullSource)
+  | { readonly told: "dial_pull"; readonly pull: number; readonly source: PullSource | null }
   | { readonly told: "deny"; readonly request: number; readonly code: string; readonly description: string }
   | ({ readonly told: "open_whip" } & WhipPublish)
   | ({ readonly told: "add_upstream"; readonly clientId: number } & Upstream)
@@ -74,8 +77,19 @@ export class RecordingMedia implements Media {
     this.told.push({ told: "allow", request, ...publish });
     this.measure(publish.clientId, {});
   }
-  allowPlay(request: number): void {
-    this.told.push({ told: "allow_play", request });
+  allowPlay(request: number, { counted }: { readonly counted: boolean }): void {
+    this.told.push({ told: "allow_play", request, counted });
+  }
+  pull(request: number, source: PullSource): void {
+    this.told.push({ told: "pull", request, ...source });
+  }
+  dialPull(pull: number, source: PullSource | null): void {
+    this.told.push({ told: "dial_pull", pull, source });
+  }
+  /** What the test says is pulled. */
+  pulled: readonly PullStatus[] = [];
+  pulls(): readonly PullStatus[] {
+    return this.pulled;
   }
   deny(request: number, refusal: { readonly code: "denied" | "bad_name"; readonly description: string }): void {
     this.told.push({ told: "deny", request, code: refusal.code, description: refusal.description });

@@ -30,3 +30,20 @@ export type UpstreamSource = (typeof UPSTREAM_SOURCES)[number];
 /** How a push to an upstream does. */
 export const UPSTREAM_STATES = ["connecting", "sending", "waiting", "refused"] as const;
 export type UpstreamState = (typeof UPSTREAM_STATES)[number];
+
+/** How a pull from another node does. */
+export const PULL_STATES = ["connecting", "playing", "reconnecting"] as const;
+export type PullState = (typeof PULL_STATES)[number];
+
+/** Why a pull ended. */
+export const PULL_END_REASONS = [
+  "unread",
+  "source_ended",
+  "refused",
+  "lost",
+  "invalid",
+  "published_here",
+  "shutdown",
+  "internal_error",
+] as const;
+export type PullEndReason = (typeof PULL_END_REASONS)[number];

@@ -1,7 +1,7 @@
 // What the media core reports to the gateway, and how that is read from its mailbox. Shapes and names mirror
 // crates/ingest/src/publish/mailbox.rs; `null` is "none".
 import type { MailboxItem } from "#native";
-import type { EndReason, UpstreamSource } from "./codes.ts";
+import type { EndReason, PullEndReason, UpstreamSource } from "./codes.ts";
 
 /** A broadcaster reached `publish` and waits. Answer with `allow` or `deny`; no answer in 12 s is a denial. */
 export interface PublishRequested {
@@ -53,13 +53,15 @@ export interface UpstreamChanged {
   readonly detail: string;
 }
 
-/** A player asked for a live stream and waits. Answer with `allowPlay` or `deny`; no answer in 12 s is a refusal. */
+/** A player asked for a stream and waits. Answer with `allowPlay`, `pull` or `deny`; no answer in 12 s is a refusal. */
 export interface PlayRequested {
   readonly kind: "play_requested";
   /** The core's own handle of this question, and then of the player. */
   readonly request: number;
-  /** The publish that is live under the name it asked for. */
-  readonly clientId: number;
+  /** Stream name as sent, without arguments. */
+  readonly name: Uint8Array;
+  /** The publish of this node that is live under that name; null when there is none. */
+  readonly clientId: number | null;
   /** Bytes after the first `?` of the name, untouched; null when there was no `?`. */
   readonly arguments: Uint8Array | null;
   /** IP address of the player. */
@@ -75,6 +77,33 @@ export interface PlayEnded {
   readonly bytesOut: number;
   /** What it lost because it was slow. */
   readonly droppedFrames: number;
+}
+
+/** The connection of a pull was lost: answer with `dialPull`, where its stream is now. */
+export interface SourceWanted {
+  readonly kind: "source_wanted";
+  /** The core's own handle of the pull. */
+  readonly pull: number;
+  /** Stream name without arguments. */
+  readonly name: Uint8Array;
+  /** The publish that is pulled; another one of that name is another stream. */
+  readonly clientId: number;
+}
+
+/** Exactly one comes for every pull that was begun. */
+export interface PullEnded {
+  readonly kind: "pull_ended";
+  /** The publish at the source. */
+  readonly clientId: number;
+  /** Stream name without arguments. */
+  readonly name: Uint8Array;
+  readonly reason: PullEndReason;
+  /** The reason in words; may be empty. */
+  readonly detail: string;
+  /** Audio and video payload bytes from the source. */
+  readonly bytesIn: number;
+  /** The same measure, handed to the players. */
+  readonly bytesOut: number;
 }
 
 /** An RTMP connection was refused before it asked for a publish or a play. */
@@ -93,6 +122,8 @@ export type MediaEvent =
   | PublishEnded
   | PlayRequested
   | PlayEnded
+  | SourceWanted
+  | PullEnded
   | ConnectionRefused
   | AddressWanted
   | UpstreamChanged;
@@ -122,7 +153,8 @@ export function readEvent(item: MailboxItem): MediaEvent {
       return {
         kind: item.kind,
         request: there(item.request),
-        clientId: there(item.clientId),
+        name: there(item.name),
+        clientId: item.clientId ?? null,
         arguments: item.arguments ?? null,
         address: there(item.address),
       };
@@ -132,6 +164,24 @@ export function readEvent(item: MailboxItem): MediaEvent {
         player: there(item.player),
         bytesOut: there(item.bytesOut),
         droppedFrames: there(item.droppedFrames),
+      };
+    case "source_wanted":
+      return {
+        kind: item.kind,
+        pull: there(item.pull),
+        name: there(item.name),
+        clientId: there(item.clientId),
+      };
+    case "pull_ended":
+      return {
+        kind: item.kind,
+        clientId: there(item.clientId),
+        name: there(item.name),
+        // The core's table of these ends has exactly these codes.
+        reason: there(item.reason) as PullEndReason,
+        detail: there(item.detail),
+        bytesIn: there(item.bytesIn),
+        bytesOut: there(item.bytesOut),
       };
     case "connection_refused":
       return { kind: item.kind, address: there(item.address), code: there(item.code), detail: there(item.detail) };

@@ -11,7 +11,7 @@ export interface PreviewSource {
 
 /** What may be asked of the media core about previews. */
 export interface PreviewMedia {
-  /** A running publish as FLV, from its cached keyframe on, with time 0 there; null when it does not run. A reader that
+  /** A running publish, or the pull of one, as FLV, from its cached keyframe on, with time 0 there; null when it does not run. A reader that
    *  does not take what waits loses frames up to a keyframe, and after 30 s of that the preview ends. Whoever stops
    *  reading calls `close`. */
   openPreview(clientId: number, wake: () => void): PreviewSource | null;

@@ -54,8 +54,20 @@ export declare class MediaCore {
   drain(): Array<MailboxItem>
   /** Answers a publish request: it goes live. A publish_ended follows in any case. */
   allow(request: number, clientId: number, upstreams: Array<UpstreamOptions>): void
-  /** Answers a play request: the player reads. A play_ended follows in any case. */
-  allowPlay(request: number): void
+  /**
+   * Answers a play request: the player reads what is published here; not counted is another node. A play_ended
+   * follows in any case.
+   */
+  allowPlay(request: number, counted: boolean): void
+  /**
+   * Answers a play request: the player reads what is pulled from another node. A play_ended follows in any case, and
+   * a pull_ended for each pull.
+   */
+  pull(request: number, source: PullOptions): void
+  /** Answers source_wanted; none: the stream is nowhere any more. */
+  dialPull(pull: number, source?: PullOptions | undefined | null): void
+  /** The pulls that run, by name. */
+  pulls(): Array<PullCounters>
   /** Answers a publish or play request: it is refused. `bad_name` or `denied`. */
   deny(request: number, code: string, description: string): void
   /** Answers address_wanted; no address means "not now". What is not an address is left out. */
@@ -111,8 +123,8 @@ export interface FragmentAnswer {
 /** One mailbox item, flat: `kind` tells which members are there. */
 export interface MailboxItem {
   /**
-   * publish_requested, publish_ended, play_requested, play_ended, connection_refused, address_wanted or
-   * upstream_changed.
+   * publish_requested, publish_ended, play_requested, play_ended, source_wanted, pull_ended, connection_refused,
+   * address_wanted or upstream_changed.
    */
   kind: string
   request?: number
@@ -126,6 +138,7 @@ export interface MailboxItem {
   bytesOut?: number
   player?: number
   droppedFrames?: number
+  pull?: number
   code?: string
   push?: number
   host?: string
@@ -213,6 +226,33 @@ export interface PublishCounters {
   upstreams: Array<UpstreamCounters>
   /** Why its audio is not transcoded although someone needs that. */
   transcoderError?: string
+}
+
+/** How one pull does. */
+export interface PullCounters {
+  /** The publish at the source. */
+  clientId: number
+  /** Stream name without arguments. */
+  name: Buffer
+  /** Scheme, host, port and app. */
+  url: string
+  players: number
+  bytesIn: number
+  bytesOut: number
+  /** When it began, epoch ms. */
+  since: number
+  /** connecting, playing or reconnecting. */
+  state: string
+}
+
+/** Where a stream is pulled from. */
+export interface PullOptions {
+  /** The publish there. */
+  clientId: number
+  /** A complete RTMP URL. */
+  url: string
+  /** The IP address to connect to. */
+  address: string
 }
 
 /** Why a trickled fragment is none, without looking at any session; null when it is one. */

@@ -7,7 +7,7 @@ import type { Rivals } from "../cluster/rivals.ts";
 import { inTime } from "../in-time.ts";
 import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
 import type { Media } from "../media.ts";
-import type { Metrics } from "../metrics.ts";
+import type { PublishingMetrics } from "../metrics.ts";
 import type { Customers } from "../organisation/customers.ts";
 import { disabledOf } from "../store/enabled.ts";
 import type { Schema } from "../store/schema.ts";
@@ -21,7 +21,7 @@ import { type Denied, denied } from "./denials.ts";
 import { createEnds } from "./ends.ts";
 import { liveNumbers } from "./live-numbers.ts";
 import { NamesInUse } from "./names-in-use.ts";
-import { createPlayers } from "./players.ts";
+import { createPlayers, type OtherNodes } from "./players.ts";
 import {
   adoptEvents,
   type Intent,
@@ -47,7 +47,7 @@ const PERSIST_INTERVAL_MS = 10_000;
 /** How long `stop` waits for work under way, and then again for the outbox, ms. */
 const STOP_LIMIT_MS = 5_000;
 
-export interface PublishingDeps {
+export interface PublishingDeps extends OtherNodes {
   readonly db: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
   readonly storeProblem?: () => string | null;
@@ -70,10 +70,7 @@ export interface PublishingDeps {
   readonly holdsPlayToken: HoldsPlayToken;
   /** Of the names that customers bring. */
   readonly resolve: Resolve;
-  readonly metrics: Pick<
-    Metrics,
-    "observeWebhook" | "countDenial" | "countStart" | "countEnd" | "countUpstreamLost" | "watchPublishing"
-  >;
+  readonly metrics: PublishingMetrics;
   readonly settings: {
     /** Total deadline of one webhook call (W11), ms. */
     readonly deadlineMs: number;
@@ -191,9 +188,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
         case "publish_ended":
           return track(end(event));
         case "play_requested":
-          return track(players.ask(event));
         case "play_ended":
-          return players.end(event);
+        case "source_wanted":
+        case "pull_ended":
+          return track(players.handle(event));
         case "connection_refused":
           return refusedConnections.note(event);
         case "address_wanted":

@@ -1,12 +1,14 @@
 // What runs now, in numbers for the operator's dashboards.
 
+import type { PullStatus } from "../media/plays.ts";
 import type { Protocol } from "../media/protocols.ts";
 import type { Media, PublishSnapshot } from "../media.ts";
 
-/** Sums over the running publishes; `bytesIn` and `bytesOut` are theirs so far. */
+/** Sums over the running publishes and what is pulled from other nodes; `bytesIn` and `bytesOut` are theirs so far. What
+ *  comes from another node came in there. */
 export function liveNumbers(
   running: readonly { readonly clientId: number; readonly protocol: Protocol }[],
-  media: () => Pick<Media, "snapshot">,
+  media: () => Pick<Media, "snapshot" | "pulls">,
 ) {
   const snapshots: PublishSnapshot[] = [];
   const publishes = { rtmp: 0, whip: 0 };
@@ -15,15 +17,18 @@ export function liveNumbers(
     const snapshot = media().snapshot(clientId);
     if (snapshot !== null) snapshots.push(snapshot);
   }
+  const pulls = media().pulls();
+  const pulled = (of: (pull: PullStatus) => number) => pulls.reduce((total, each) => total + of(each), 0);
   const sum = (of: (snapshot: PublishSnapshot) => number) => snapshots.reduce((total, each) => total + of(each), 0);
   const upstreams = { connecting: 0, sending: 0, waiting: 0, refused: 0 };
   for (const { state } of snapshots.flatMap((snapshot) => snapshot.upstreams)) upstreams[state] += 1;
   return {
     publishes,
     // An upstream that takes a publish reads it as a player does.
-    players: Math.max(0, sum(({ subscribers }) => subscribers) - upstreams.sending),
+    players: Math.max(0, sum(({ subscribers }) => subscribers) - upstreams.sending) + pulled(({ players }) => players),
+    pulls: pulls.length,
     upstreams,
     bytesIn: sum(({ bytesIn }) => bytesIn),
-    bytesOut: sum(({ bytesOut }) => bytesOut),
+    bytesOut: sum(({ bytesOut }) => bytesOut) + pulled(({ bytesOut }) => bytesOut),
   };
 }

@@ -1,7 +1,10 @@
-// Who may play a live stream, and what the log says of each player. What plays already goes on when the rule changes.
+// Who may play a live stream, here or on another node, and what the log says of each player. What plays already goes on
+// when the rule changes.
 import type { Logger } from "pino";
-import type { PlayEnded, PlayRequested } from "../media/events.ts";
+import type { PlayEnded, PlayRequested, PullEnded, SourceWanted } from "../media/events.ts";
+import type { PullSource } from "../media/plays.ts";
 import type { Media } from "../media.ts";
+import type { Metrics } from "../metrics.ts";
 import { networkList } from "../network.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { OrganisationSettings } from "../organisation/settings.ts";
@@ -21,8 +24,30 @@ const REFUSALS = {
   internal_error: { code: "denied", description: "Internal error" },
 } as const;
 
-export interface PlayersDeps {
-  readonly media: () => Pick<Media, "allowPlay" | "deny">;
+/** A stream that is live on another node. */
+export interface ElsewhereLive extends PullSource {
+  readonly organisationId: string;
+  readonly streamId: string;
+}
+
+/** The other nodes of the service. */
+export interface OtherNodes {
+  /** Where a stream is live that is not live here, never on this node; null: nowhere. Asked for each play of a name that
+   *  is not live here, whether there is such a stream or not, and when a pull has lost its connection. */
+  readonly elsewhere: (name: string) => Promise<ElsewhereLive | null>;
+  /** Whether a play comes from another node of this service: `arguments` as the player sent them, with `NODE_ARGUMENT`
+   *  among them. */
+  readonly isNode: (name: string, customArguments: Uint8Array | null) => boolean;
+}
+
+/** The argument by which one node shows another that it is one. A play with it is served from a publish of this node
+ *  alone, whether it holds or not: no node pulls a pull. */
+export const NODE_ARGUMENT = "headgate-node";
+
+export const NO_OTHER_NODES: OtherNodes = { elsewhere: async () => null, isNode: () => false };
+
+export interface PlayersDeps extends OtherNodes {
+  readonly media: () => Pick<Media, "allowPlay" | "pull" | "dialPull" | "deny">;
   /** The publish that runs under a client id; null when none does. */
   readonly publishOf: (clientId: number) => Intent | null;
   readonly customers: Pick<Customers, "of">;
@@ -31,13 +56,19 @@ export interface PlayersDeps {
   readonly playAllow: readonly string[];
   readonly clock: { now(): number };
   readonly log: Logger;
+  readonly metrics: Pick<Metrics, "countPullEnd">;
 }
 
 export interface Players {
-  /** Answers a player. Never rejects. */
-  ask(event: PlayRequested): Promise<void>;
-  /** A player that was allowed is gone. */
-  end(event: PlayEnded): void;
+  /** Takes an event about players or pulls; every request is answered. Never rejects. */
+  handle(event: PlayRequested | PlayEnded | SourceWanted | PullEnded): Promise<void>;
+}
+
+/** What is live under the name that a player asked for. */
+interface Live extends Pick<Intent, "clientId" | "organisationId" | "streamId"> {
+  readonly name: string;
+  /** Where it is pulled from; null: it is published here. */
+  readonly source: PullSource | null;
 }
 
 export function createPlayers(deps: PlayersDeps): Players {
@@ -46,16 +77,30 @@ export function createPlayers(deps: PlayersDeps): Players {
   const playing = new Map<number, { readonly startedAt: number; readonly identity: object }>();
   const rules = new Map<string, PlayRule>();
 
-  async function refusalOf(event: PlayRequested, publish: Intent): Promise<keyof typeof REFUSALS | null> {
+  /** null: there is nothing of that name. */
+  async function liveOf(event: PlayRequested): Promise<Live | null> {
+    if (event.clientId !== null) {
+      const publish = deps.publishOf(event.clientId);
+      return publish && { ...publish, source: null };
+    }
+    if (carriesNodeArgument(event.arguments)) return null;
+    const name = nameOf(event);
+    const live = await deps.elsewhere(name);
+    if (live === null) return null;
+    const { organisationId, streamId, clientId, url, address } = live;
+    return { name, organisationId, streamId, clientId, source: { clientId, url, address } };
+  }
+
+  async function refusalOf(event: PlayRequested, live: Live): Promise<keyof typeof REFUSALS | null> {
     if (!mayPlayAnything(event.address)) return "address";
-    const rule = await ruleOf(publish.organisationId);
+    const rule = await ruleOf(live.organisationId);
     switch (rule.play) {
       case "open":
         return null;
       case "addresses":
         return networkList(rule.play_addresses)(event.address) ? null : "address";
       case "token":
-        return (await deps.holdsPlayToken(event.arguments, publish.name)) ? null : "token_required";
+        return (await deps.holdsPlayToken(event.arguments, live.name)) ? null : "token_required";
     }
   }
 
@@ -74,34 +119,83 @@ export function createPlayers(deps: PlayersDeps): Players {
     }
   }
 
+  async function ask(event: PlayRequested): Promise<void> {
+    const { request, address } = event;
+    let identity: object = { player: request, address };
+    // The players of another node were admitted there.
+    const isNode = carriesNodeArgument(event.arguments) && deps.isNode(nameOf(event), event.arguments);
+    let cause: keyof typeof REFUSALS | null;
+    try {
+      const live = await liveOf(event);
+      if (live === null) return deps.media().deny(request, REFUSALS.not_live);
+      identity = { ...identityOf(live), ...identity, ...(isNode && { node: true }) };
+      cause = isNode ? null : await refusalOf(event, live);
+      if (cause === null) return start(request, live.source, { counted: !isNode }, identity);
+    } catch (err) {
+      log.error({ err, ...identity }, "play request could not be decided");
+      cause = "internal_error";
+    }
+    log.info({ cause, ...identity }, "player denied");
+    deps.media().deny(request, REFUSALS[cause]);
+  }
+
+  function start(
+    request: number,
+    source: PullSource | null,
+    options: { readonly counted: boolean },
+    identity: object,
+  ): void {
+    // Known before the core is told: the end may come in the same turn.
+    playing.set(request, { startedAt: clock.now(), identity });
+    try {
+      if (source === null) deps.media().allowPlay(request, options);
+      else deps.media().pull(request, source);
+    } catch (error) {
+      playing.delete(request);
+      throw error;
+    }
+    log.info({ ...identity, ...(source && { source: source.address }) }, "player started");
+  }
+
+  function end({ player, bytesOut, droppedFrames }: PlayEnded): void {
+    const known = playing.get(player);
+    playing.delete(player);
+    const seconds = known && Math.floor((clock.now() - known.startedAt) / 1_000);
+    log.info({ ...(known?.identity ?? { player }), seconds, bytesOut, droppedFrames }, "player ended");
+  }
+
+  /** A pull lost its connection. Without an answer it ends when its players have waited long enough. */
+  async function locate({ pull, clientId, ...event }: SourceWanted): Promise<void> {
+    try {
+      const live = await deps.elsewhere(nameOf(event));
+      const isSame = live?.clientId === clientId;
+      deps.media().dialPull(pull, isSame ? { clientId, url: live.url, address: live.address } : null);
+    } catch (err) {
+      log.error({ err, clientId }, "source of a pull could not be found");
+    }
+  }
+
   return {
-    async ask(event) {
-      const { request, address } = event;
-      const publish = deps.publishOf(event.clientId);
-      if (publish === null) return deps.media().deny(request, REFUSALS.not_live);
-      const identity = { ...identityOf(publish), player: request, address };
-      let cause: keyof typeof REFUSALS | null;
-      try {
-        cause = await refusalOf(event, publish);
-      } catch (err) {
-        log.error({ err, ...identity }, "play request could not be decided");
-        cause = "internal_error";
+    async handle(event) {
+      switch (event.kind) {
+        case "play_requested":
+          return await ask(event);
+        case "play_ended":
+          return end(event);
+        case "source_wanted":
+          return await locate(event);
+        case "pull_ended": {
+          const { clientId, reason, detail, bytesIn, bytesOut } = event;
+          deps.metrics.countPullEnd(bytesOut);
+          return log.info({ clientId, reason, detail, bytesIn, bytesOut }, "pull ended");
+        }
       }
-      if (cause !== null) {
-        log.info({ cause, ...identity }, "player denied");
-        deps.media().deny(request, REFUSALS[cause]);
-        return;
-      }
-      // Known before the core is told: the end may come in the same turn.
-      playing.set(request, { startedAt: clock.now(), identity });
-      log.info(identity, "player started");
-      deps.media().allowPlay(request);
-    },
-    end({ player, bytesOut, droppedFrames }) {
-      const known = playing.get(player);
-      playing.delete(player);
-      const seconds = known && Math.floor((clock.now() - known.startedAt) / 1_000);
-      log.info({ ...(known?.identity ?? { player }), seconds, bytesOut, droppedFrames }, "player ended");
     },
   };
+}
+
+const nameOf = ({ name }: { readonly name: Uint8Array }) => Buffer.from(name).toString();
+
+function carriesNodeArgument(customArguments: Uint8Array | null): boolean {
+  return new URLSearchParams(Buffer.from(customArguments ?? []).toString("latin1")).has(NODE_ARGUMENT);
 }

@@ -263,7 +263,11 @@ export async function isNameLive(db: Kysely<Schema>, name: string): Promise<bool
 }
 
 /** Of a publish, as every line about it in the log names it. The stream by its id: names are secrets. */
-export const identityOf = ({ clientId, organisationId, streamId }: Intent) => ({
+export const identityOf = ({
+  clientId,
+  organisationId,
+  streamId,
+}: Pick<Intent, "clientId" | "organisationId" | "streamId">) => ({
   clientId,
   organisation: organisationId,
   stream: streamId,

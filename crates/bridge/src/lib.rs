@@ -4,6 +4,7 @@
 //! would take the process along.
 
 mod preview;
+mod pull;
 mod transfer;
 mod whip;
 
@@ -19,6 +20,7 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, Error, Status};
 use napi_derive::napi;
 
+use pull::{PullCounters, PullOptions, pull_source};
 use transfer::{
     MailboxItem, MediaOptions, PlayerCounters, PublishCounters, SdpRefusal, UpstreamOptions,
     number, whole,
@@ -201,13 +203,42 @@ impl MediaCore {
         Ok(())
     }
 
-    /// Answers a play request: the player reads. A play_ended follows in any case.
+    /// Answers a play request: the player reads what is published here; not counted is another node. A play_ended
+    /// follows in any case.
     #[napi(catch_unwind)]
-    pub fn allow_play(&self, request: f64) -> Result<()> {
+    pub fn allow_play(&self, request: f64, counted: bool) -> Result<()> {
         if let Some(ingest) = &self.ingest {
-            ingest.allow_play(whole(request)?);
+            ingest.allow_play(whole(request)?, counted);
         }
         Ok(())
+    }
+
+    /// Answers a play request: the player reads what is pulled from another node. A play_ended follows in any case, and
+    /// a pull_ended for each pull.
+    #[napi(catch_unwind)]
+    pub fn pull(&self, request: f64, source: PullOptions) -> Result<()> {
+        let (request, source) = (whole(request)?, pull_source(&source)?);
+        if let Some(ingest) = &self.ingest {
+            ingest.pull(request, source);
+        }
+        Ok(())
+    }
+
+    /// Answers source_wanted; none: the stream is nowhere any more.
+    #[napi(catch_unwind)]
+    pub fn dial_pull(&self, pull: f64, source: Option<PullOptions>) -> Result<()> {
+        let source = source.map(|source| pull_source(&source)).transpose()?;
+        if let Some(ingest) = &self.ingest {
+            ingest.dial_pull(whole(pull)?, source);
+        }
+        Ok(())
+    }
+
+    /// The pulls that run, by name.
+    #[napi(catch_unwind)]
+    pub fn pulls(&self) -> Vec<PullCounters> {
+        let pulls = self.ingest.as_ref().map(|ingest| ingest.pulls());
+        pulls.into_iter().flatten().map(PullCounters::from).collect()
     }
 
     /// Answers a publish or play request: it is refused. `bad_name` or `denied`.
@@ -303,7 +334,7 @@ pub(crate) fn upstream(options: &UpstreamOptions) -> Result<Upstream> {
     Ok(Upstream { id: options.id.clone(), url, source })
 }
 
-fn address(text: &str) -> Result<IpAddr> {
+pub(crate) fn address(text: &str) -> Result<IpAddr> {
     text.parse().map_err(|_| Error::new(Status::InvalidArg, "not an IP address"))
 }
 

@@ -81,8 +81,8 @@ pub struct SdpRefusal {
 /// One mailbox item, flat: `kind` tells which members are there.
 #[napi(object)]
 pub struct MailboxItem {
-    /// publish_requested, publish_ended, play_requested, play_ended, connection_refused, address_wanted or
-    /// upstream_changed.
+    /// publish_requested, publish_ended, play_requested, play_ended, source_wanted, pull_ended, connection_refused,
+    /// address_wanted or upstream_changed.
     pub kind: String,
     pub request: Option<f64>,
     pub app: Option<String>,
@@ -95,6 +95,7 @@ pub struct MailboxItem {
     pub bytes_out: Option<f64>,
     pub player: Option<f64>,
     pub dropped_frames: Option<f64>,
+    pub pull: Option<f64>,
     pub code: Option<String>,
     pub push: Option<f64>,
     pub host: Option<String>,
@@ -121,6 +122,7 @@ impl MailboxItem {
             bytes_out: None,
             player: None,
             dropped_frames: None,
+            pull: None,
             code: None,
             push: None,
             host: None,
@@ -154,7 +156,8 @@ impl From<Event> for MailboxItem {
             },
             Event::PlayRequested(asked) => Self {
                 request: Some(number(asked.request)),
-                client_id: Some(number(asked.client_id)),
+                name: Some(asked.name.into()),
+                client_id: asked.client_id.map(number),
                 arguments: asked.arguments.map(Buffer::from),
                 address: Some(asked.address.to_string()),
                 ..Self::of("play_requested")
@@ -164,6 +167,21 @@ impl From<Event> for MailboxItem {
                 bytes_out: Some(number(ended.bytes_out)),
                 dropped_frames: Some(number(ended.dropped_frames)),
                 ..Self::of("play_ended")
+            },
+            Event::SourceWanted(wanted) => Self {
+                pull: Some(number(wanted.pull)),
+                name: Some(wanted.name.into()),
+                client_id: Some(number(wanted.client_id)),
+                ..Self::of("source_wanted")
+            },
+            Event::PullEnded(ended) => Self {
+                client_id: Some(number(ended.client_id)),
+                name: Some(ended.name.into()),
+                reason: Some(ended.end.code().into()),
+                detail: Some(ended.detail),
+                bytes_in: Some(number(ended.bytes_in)),
+                bytes_out: Some(number(ended.bytes_out)),
+                ..Self::of("pull_ended")
             },
             Event::ConnectionRefused(refused) => Self {
                 address: Some(refused.address.to_string()),
@@ -288,7 +306,7 @@ impl From<PlayerStatus> for PlayerCounters {
     }
 }
 
-fn epoch_ms(time: SystemTime) -> f64 {
+pub(crate) fn epoch_ms(time: SystemTime) -> f64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     number(u64::try_from(since.as_millis()).unwrap_or(0))
 }

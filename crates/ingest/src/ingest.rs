@@ -15,6 +15,7 @@ use crate::publish::mailbox::{Denial, Event, Mailbox};
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::players::PlayerStatus;
 use crate::publish::preview_pipe::{PreviewReader, preview_pipe};
+use crate::publish::pull_record::{PullSource, PullStatus};
 use crate::publish::record::PublishSnapshot;
 use crate::publish::registry::Publishes;
 use crate::publish::upstreams::{AddedUpstream, Upstream};
@@ -151,10 +152,35 @@ impl Ingest {
         self.shared.tell(worker, Message::Allow { request, guard, upstreams });
     }
 
-    /// Answers a play request: the player reads. A [`crate::PlayEnded`] follows in any case, also when it did not wait.
-    pub fn allow_play(&self, request: u64) {
+    /// Answers a play request: the player reads what is published here. Another node is not counted as a player, nor what
+    /// it gets. A [`crate::PlayEnded`] follows in any case, also when it did not wait.
+    pub fn allow_play(&self, request: u64, is_counted: bool) {
         let guard = PlayGuard::new(self.shared.publishes.clone(), request);
-        self.shared.tell(self.shared.worker_of(request), Message::AllowPlay { request, guard });
+        let message = Message::AllowPlay { request, guard, is_counted };
+        self.shared.tell(self.shared.worker_of(request), message);
+    }
+
+    /// Answers a play request: the player reads what is pulled from another node, by the pull of its name that runs or a
+    /// new one. A [`crate::PlayEnded`] follows in any case, and a [`crate::PullEnded`] for each pull.
+    pub fn pull(&self, request: u64, source: PullSource) {
+        self.prepare_source(&source);
+        let guard = PlayGuard::new(self.shared.publishes.clone(), request);
+        let message = Message::Pull { request, guard, source };
+        self.shared.tell(self.shared.worker_of(request), message);
+    }
+
+    /// Answers [`crate::SourceWanted`]; `None`: the stream is nowhere any more.
+    pub fn dial_pull(&self, pull: u64, source: Option<PullSource>) {
+        source.iter().for_each(|source| self.prepare_source(source));
+        self.shared.tell(self.shared.worker_of(pull), Message::DialPull { pull, source });
+    }
+
+    /// The pulls that run, by name.
+    #[must_use]
+    pub fn pulls(&self) -> Vec<PullStatus> {
+        let mut pulls = self.shared.publishes.pulls(Instant::now(), SystemTime::now());
+        pulls.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        pulls
     }
 
     /// Answers a publish or play request: refused, with a description that the peer sees.
@@ -209,6 +235,13 @@ impl Ingest {
         }
     }
 
+    /// The same before a pull by RTMPS.
+    fn prepare_source(&self, source: &PullSource) {
+        if source.url.is_tls {
+            let _ = self.shared.tls.prepare();
+        }
+    }
+
     /// The counters of a running publish.
     #[must_use]
     pub fn snapshot(&self, client_id: u64) -> Option<PublishSnapshot> {
@@ -225,14 +258,14 @@ impl Ingest {
         })
     }
 
-    /// A running publish as FLV, from its cached keyframe on; `None` when it does not run. `wake` is called from any
+    /// A running publish, or the pull of one, as FLV, from its cached keyframe on; `None` when it does not run. `wake` is called from any
     /// thread when there is something to read again; it must not block.
     pub fn open_preview(
         &self,
         client_id: u64,
         wake: Box<dyn Fn() + Send + Sync>,
     ) -> Option<PreviewReader> {
-        let record = self.shared.publishes.find(client_id)?;
+        let record = self.shared.publishes.find_readable(client_id)?;
         let (writer, reader) = preview_pipe(wake);
         let message = Message::OpenPreview { stream: record.stream, writer };
         self.shared.tell(record.worker, message);

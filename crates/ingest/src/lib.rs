@@ -24,10 +24,11 @@ pub use ingest::{
 pub use publish::end_reason::EndReason;
 pub use publish::mailbox::{
     AddressWanted, ConnectionRefused, Denial, Event, PlayEnded, PlayRequested, PublishEnded,
-    PublishRequested, UpstreamChanged,
+    PublishRequested, PullEnded, SourceWanted, UpstreamChanged,
 };
 pub use publish::players::PlayerStatus;
 pub use publish::preview_pipe::{PreviewEnd, PreviewRead, PreviewReader};
+pub use publish::pull_record::{PullEnd, PullSource, PullState, PullStatus};
 pub use publish::record::PublishSnapshot;
 pub use publish::tracks::{AudioTrack, Tracks, VideoTrack};
 pub use publish::upstream_url::UpstreamUrl;

@@ -8,6 +8,7 @@ pub(crate) mod mailbox;
 pub(crate) mod play_guard;
 pub(crate) mod players;
 pub(crate) mod preview_pipe;
+pub(crate) mod pull_record;
 pub(crate) mod record;
 pub(crate) mod registry;
 pub(crate) mod tracks;

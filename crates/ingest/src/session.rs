@@ -1,4 +1,4 @@
-//! The sessions of a media worker: RTMP broadcasters and players, pushes, WHIP broadcasters, previews. Pure: bytes and
+//! The sessions of a media worker: RTMP broadcasters and players, pushes, pulls, WHIP broadcasters, previews. Pure: bytes and
 //! time in, [`effect::Effect`]s and output bytes out.
 
 pub(crate) mod effect;
@@ -9,6 +9,7 @@ mod receive_mark;
 mod retry;
 mod rtmp_clock;
 mod rtmp_frames;
+pub(crate) mod rtmp_pull;
 pub(crate) mod rtmp_push;
 pub(crate) mod rtmp_server;
 pub(crate) mod shared_frame;
@@ -21,6 +22,7 @@ use headgate_rtmp::Output;
 
 use effect::Effect;
 use flv_preview::FlvPreview;
+use rtmp_pull::RtmpPull;
 use rtmp_push::RtmpPush;
 use rtmp_server::RtmpServer;
 use shared_frame::SharedFrame;
@@ -34,6 +36,8 @@ pub(crate) enum Session {
     Whip(Box<WhipPublisher>),
     /// A stream on its way to an upstream.
     Push(Box<RtmpPush>),
+    /// A stream on its way from another node.
+    Pull(Box<RtmpPull>),
     /// A stream on its way to the gateway; its bytes go into no socket of a worker.
     Preview(Box<FlvPreview>),
 }
@@ -44,6 +48,7 @@ impl Session {
         match self {
             Self::Server(server) => server.begin_turn(),
             Self::Push(push) => push.begin_turn(),
+            Self::Pull(pull) => pull.begin_turn(),
             Self::Whip(_) | Self::Preview(_) => {}
         }
     }
@@ -53,6 +58,7 @@ impl Session {
         match self {
             Self::Server(server) => server.takes_input(),
             Self::Push(push) => !push.has_unread_input(),
+            Self::Pull(pull) => !pull.has_unread_input(),
             Self::Whip(_) | Self::Preview(_) => false,
         }
     }
@@ -62,6 +68,7 @@ impl Session {
         match self {
             Self::Server(server) => server.has_unread_input(),
             Self::Push(push) => push.has_unread_input(),
+            Self::Pull(pull) => pull.has_unread_input(),
             Self::Whip(_) | Self::Preview(_) => false,
         }
     }
@@ -71,6 +78,7 @@ impl Session {
         match self {
             Self::Server(server) => server.handle_input(input, now, effects),
             Self::Push(push) => push.handle_input(input, now, effects),
+            Self::Pull(pull) => pull.handle_input(input, now, effects),
             Self::Whip(_) | Self::Preview(_) => {}
         }
     }
@@ -85,6 +93,7 @@ impl Session {
         match self {
             Self::Server(server) => server.handle_closed(effects),
             Self::Push(push) => push.handle_closed(fault, now, effects),
+            Self::Pull(pull) => pull.handle_closed(fault, now, effects),
             Self::Whip(_) | Self::Preview(_) => {}
         }
     }
@@ -94,7 +103,7 @@ impl Session {
         match self {
             Self::Server(server) => server.handle_written(now),
             Self::Push(push) => push.handle_written(now),
-            Self::Whip(_) | Self::Preview(_) => {}
+            Self::Pull(_) | Self::Whip(_) | Self::Preview(_) => {}
         }
     }
 
@@ -103,6 +112,7 @@ impl Session {
         match self {
             Self::Server(server) => server.deadline(),
             Self::Push(push) => push.deadline(),
+            Self::Pull(pull) => pull.deadline(),
             Self::Whip(whip) => whip.deadline(),
             Self::Preview(preview) => Some(preview.deadline()),
         }
@@ -113,6 +123,7 @@ impl Session {
         match self {
             Self::Server(server) => server.handle_timeout(now, effects),
             Self::Push(push) => push.handle_timeout(now, effects),
+            Self::Pull(pull) => pull.handle_timeout(now, effects),
             Self::Whip(whip) => {
                 whip.handle_timeout(now);
                 whip.settle(now, effects);
@@ -124,9 +135,9 @@ impl Session {
     /// Whether frames may be written to it.
     pub(crate) const fn takes_frames(&self) -> bool {
         match self {
-            Self::Server(_) => true,
+            Self::Server(server) => !server.awaits_stream(),
             Self::Push(push) => push.takes_frames(),
-            Self::Whip(_) | Self::Preview(_) => false,
+            Self::Pull(_) | Self::Whip(_) | Self::Preview(_) => false,
         }
     }
 
@@ -135,7 +146,7 @@ impl Session {
         match self {
             Self::Server(server) => server.write_frame(frame),
             Self::Push(push) => push.write_frame(frame, now),
-            Self::Whip(_) | Self::Preview(_) => {}
+            Self::Pull(_) | Self::Whip(_) | Self::Preview(_) => {}
         }
     }
 
@@ -144,7 +155,7 @@ impl Session {
         match self {
             Self::Server(server) => server.finish_play(now, effects),
             Self::Push(push) => push.finish(now, effects),
-            Self::Whip(_) | Self::Preview(_) => {}
+            Self::Pull(_) | Self::Whip(_) | Self::Preview(_) => {}
         }
     }
 
@@ -153,6 +164,7 @@ impl Session {
         match self {
             Self::Server(server) => Some(server.output_mut()),
             Self::Push(push) => push.output_mut(),
+            Self::Pull(pull) => pull.output_mut(),
             Self::Whip(_) | Self::Preview(_) => None,
         }
     }
@@ -162,6 +174,7 @@ impl Session {
         match self {
             Self::Server(server) => server.is_closing(),
             Self::Push(push) => push.is_closing(),
+            Self::Pull(pull) => pull.is_closing(),
             Self::Whip(_) | Self::Preview(_) => false,
         }
     }
@@ -170,7 +183,7 @@ impl Session {
     pub(crate) fn receive_mark(&self) -> usize {
         match self {
             Self::Server(server) => server.receive_mark(),
-            Self::Push(_) | Self::Whip(_) | Self::Preview(_) => 1,
+            Self::Push(_) | Self::Pull(_) | Self::Whip(_) | Self::Preview(_) => 1,
         }
     }
 }

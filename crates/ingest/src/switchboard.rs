@@ -11,6 +11,7 @@ pub(crate) mod message;
 mod messages;
 mod previewing;
 mod publishing;
+mod pulling;
 mod queue;
 mod reading;
 pub(crate) mod relay;
@@ -51,7 +52,7 @@ use timers::{TimerOwner, Timers};
 
 /// What a switchboard wants of its reactor.
 pub(crate) enum Action {
-    /// A TCP connection for a push; answered by [`Switchboard::handle_connected`] or
+    /// A TCP connection for a push or a pull; answered by [`Switchboard::handle_connected`] or
     /// [`Switchboard::handle_connect_failed`].
     Connect { session: SessionKey, address: SocketAddr, tls_host: Option<String> },
     /// The session's socket is closed at once.
@@ -117,7 +118,7 @@ pub(crate) struct Switchboard {
     sessions: SlotMap<SessionKey, Entry>,
     hub: Hub,
     by_id: FxHashMap<StreamId, StreamKey>,
-    /// Open questions to the gateway: publish requests and pushes that need an address.
+    /// Open questions to the gateway: publish and play requests, pushes that need an address, pulls that lost their source.
     questions: FxHashMap<u64, SessionKey>,
     routes: Routes,
     revoked: RevokedSessions,
@@ -219,22 +220,22 @@ impl Switchboard {
         self.turn(key, |session, now, effects| session.handle_closed(fault, now, effects));
     }
 
-    /// The connection that a push asked for is there.
+    /// The connection that a push or a pull asked for is there.
     pub(crate) fn handle_connected(&mut self, key: SessionKey) {
-        self.turn(key, |session, now, _| {
-            if let Session::Push(push) = session {
-                push.handle_connected(now);
-            }
+        self.turn(key, |session, now, _| match session {
+            Session::Push(push) => push.handle_connected(now),
+            Session::Pull(pull) => pull.handle_connected(now),
+            Session::Server(_) | Session::Whip(_) | Session::Preview(_) => {}
         });
         self.woken.readers.push(key);
     }
 
     /// It could not be made; `fault`: no other address would help, and why.
     pub(crate) fn handle_connect_failed(&mut self, key: SessionKey, fault: Option<&str>) {
-        self.turn(key, |session, now, effects| {
-            if let Session::Push(push) = session {
-                push.handle_connect_failed(fault, now, effects);
-            }
+        self.turn(key, |session, now, effects| match session {
+            Session::Push(push) => push.handle_connect_failed(fault, now, effects),
+            Session::Pull(pull) => pull.handle_connect_failed(fault, now, effects),
+            Session::Server(_) | Session::Whip(_) | Session::Preview(_) => {}
         });
     }
 

@@ -8,6 +8,7 @@ mod numbers;
 mod own_offer;
 mod peer;
 mod players;
+mod pulls;
 mod pushes;
 mod str0m_peer;
 mod upstreams;
@@ -23,10 +24,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::{
-    AddressWanted, Event, Ingest, IngestConfig, PublishEnded, PublishRequested, Upstream,
-    UpstreamSource, UpstreamUrl,
+    AddressWanted, Event, Ingest, IngestConfig, PublishEnded, PublishRequested, PullSource,
+    Upstream, UpstreamSource, UpstreamUrl,
 };
 
+/// The arguments of a play of another core.
+const NODE_ARGUMENT: &str = "headgate-node=1";
 /// Longer than anything here should take; only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -52,6 +55,11 @@ struct Core {
 
 impl Core {
     fn start(workers: usize) -> Self {
+        Self::start_beside(workers, None)
+    }
+
+    /// A core that pulls what is not published at it from there.
+    fn start_beside(workers: usize, source: Option<PullSource>) -> Self {
         let (wake, woken) = channel();
         let rtmp = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let config = IngestConfig {
@@ -80,7 +88,14 @@ impl Core {
                 let Some(ingest) = Weak::upgrade(&core) else { return };
                 for event in ingest.drain() {
                     match event {
-                        Event::PlayRequested(asked) => ingest.allow_play(asked.request),
+                        Event::PlayRequested(asked) => match (&source, asked.client_id) {
+                            (Some(source), None) => ingest.pull(asked.request, source.clone()),
+                            _ => {
+                                let is_node =
+                                    asked.arguments.as_deref() == Some(NODE_ARGUMENT.as_bytes());
+                                ingest.allow_play(asked.request, !is_node);
+                            }
+                        },
                         // Nobody listens once the test is over.
                         other => drop(put.send(other)),
                     }

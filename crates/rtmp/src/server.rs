@@ -170,6 +170,8 @@ impl ServerSession {
                 Some(Incoming::Command { stream, command }) => {
                     self.handle_command(stream, &command);
                 }
+                // Only a player is told so.
+                Some(Incoming::StreamEof { .. }) => {}
             }
         }
         Ok(())

@@ -12,7 +12,8 @@ use crate::handshake::Handshake;
 use crate::message::{
     ABORT, ACKNOWLEDGEMENT, AGGREGATE, AUDIO, COMMAND_AMF0, COMMAND_AMF3, Command, DATA_AMF0,
     DATA_AMF3, MediaKind, MediaMessage, PING_REQUEST, PING_RESPONSE, SET_CHUNK_SIZE,
-    SET_PEER_BANDWIDTH, USER_CONTROL, VIDEO, WINDOW_ACK_SIZE, normalise_data, split_aggregate,
+    SET_PEER_BANDWIDTH, STREAM_EOF, USER_CONTROL, VIDEO, WINDOW_ACK_SIZE, normalise_data,
+    split_aggregate,
 };
 use crate::rate::Rate;
 use crate::{Error, Framed, Limits, Output};
@@ -25,8 +26,15 @@ pub(crate) const MEDIA_STREAM: u32 = 1;
 /// What reaches a session; control messages are dealt with here.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    Command { stream: u32, command: Command },
+    Command {
+        stream: u32,
+        command: Command,
+    },
     Media(MediaMessage),
+    /// The peer's stream has ended (StreamEOF, RTMP 7.1.7).
+    StreamEof {
+        stream: u32,
+    },
 }
 
 #[derive(Debug)]
@@ -205,21 +213,22 @@ impl Wire {
                 self.window = u64::from(number(&payload)?.max(1));
                 None
             }
-            USER_CONTROL => {
-                self.handle_user_control(&payload);
-                None
-            }
+            USER_CONTROL => self.handle_user_control(&payload),
             // Acknowledgements and bandwidth need nothing from us; unknown types are passed over.
             _ => None,
         })
     }
 
-    fn handle_user_control(&mut self, payload: &Bytes) {
-        if let Some((&[high, low], argument)) = payload.split_first_chunk()
-            && u16::from_be_bytes([high, low]) == PING_REQUEST
-            && argument.len() >= 4
-        {
-            self.send_user_control(PING_RESPONSE, &argument[..4]);
+    fn handle_user_control(&mut self, payload: &Bytes) -> Option<Incoming> {
+        let (event, argument) = payload.split_first_chunk()?;
+        let argument = argument.first_chunk::<4>()?;
+        match u16::from_be_bytes(*event) {
+            PING_REQUEST => {
+                self.send_user_control(PING_RESPONSE, argument);
+                None
+            }
+            STREAM_EOF => Some(Incoming::StreamEof { stream: u32::from_be_bytes(*argument) }),
+            _ => None,
         }
     }
 

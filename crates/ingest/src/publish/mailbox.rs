@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::end_reason::EndReason;
 use super::lock::lock;
+use super::pull_record::PullEnd;
 use super::upstreams::UpstreamSource;
 
 /// Publish requests that may wait for the gateway; the next one is denied at once.
@@ -30,13 +31,15 @@ pub struct PublishRequested {
     pub address: IpAddr,
 }
 
-/// A player asked for a live stream and waits for `allow_play` or `deny`.
+/// A player asked for a stream and waits for `allow_play`, `pull` or `deny`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayRequested {
     /// The core's own handle of the question, and then of the player.
     pub request: u64,
-    /// The publish that is live under the name it asked for.
-    pub client_id: u64,
+    /// Stream name without arguments, as sent.
+    pub name: Vec<u8>,
+    /// The publish of this node that is live under that name; `None` when there is none.
+    pub client_id: Option<u64>,
     /// Bytes after the first `?` of the name, as sent.
     pub arguments: Option<Vec<u8>>,
     /// The player.
@@ -52,6 +55,34 @@ pub struct PlayEnded {
     pub bytes_out: u64,
     /// Frames it lost because it was slow.
     pub dropped_frames: u64,
+}
+
+/// The connection of a pull was lost: where is its stream now? Answered by `dial_pull`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceWanted {
+    /// The core's own handle of the pull.
+    pub pull: u64,
+    /// Stream name without arguments.
+    pub name: Vec<u8>,
+    /// The publish that is pulled; another one would be another stream.
+    pub client_id: u64,
+}
+
+/// A pull is over. Exactly one comes for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PullEnded {
+    /// The publish at its source.
+    pub client_id: u64,
+    /// Stream name without arguments.
+    pub name: Vec<u8>,
+    /// Why.
+    pub end: PullEnd,
+    /// The same in words; may be empty.
+    pub detail: String,
+    /// Audio and video payload from the source.
+    pub bytes_in: u64,
+    /// The same measure, handed to the players.
+    pub bytes_out: u64,
 }
 
 /// An RTMP connection was refused before it asked for a publish or a play.
@@ -128,6 +159,10 @@ pub enum Event {
     PlayRequested(PlayRequested),
     /// See [`PlayEnded`].
     PlayEnded(PlayEnded),
+    /// See [`SourceWanted`].
+    SourceWanted(SourceWanted),
+    /// See [`PullEnded`].
+    PullEnded(PullEnded),
     /// See [`ConnectionRefused`].
     ConnectionRefused(ConnectionRefused),
     /// See [`AddressWanted`].
@@ -202,7 +237,7 @@ impl Mailbox {
         true
     }
 
-    /// Puts anything else in; bounded by the number of running publishes, their pushes and players.
+    /// Puts anything else in; bounded by the number of running publishes and pulls, their pushes and players.
     pub(crate) fn put(&self, event: Event) {
         lock(&self.state).events.push(event);
         self.wake();

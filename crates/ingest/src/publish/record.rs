@@ -9,6 +9,7 @@ use headgate_media::Frame;
 
 use super::lock::lock;
 use super::players::Players;
+use super::pull_record::{PullRecord, PullStatus};
 use super::tracks::Tracks;
 use super::upstreams::{UpstreamStatus, Upstreams};
 use super::whip_record::{NetworkNumbers, WhipRecord};
@@ -32,6 +33,8 @@ pub(crate) struct PublishRecord {
     pub(crate) players: Players,
     /// What the gateway may ask of a WHIP publish; `None` for RTMP.
     pub(crate) whip: Option<WhipRecord>,
+    /// Of a stream that another node publishes and that is pulled from there.
+    pub(crate) pull: Option<PullRecord>,
     started: Instant,
     timestamp_ms: AtomicI64,
     bytes_in: AtomicU64,
@@ -103,6 +106,7 @@ impl PublishRecord {
             upstreams: Upstreams::default(),
             players: Players::default(),
             whip,
+            pull: None,
             started: now,
             timestamp_ms: AtomicI64::new(0),
             bytes_in: AtomicU64::new(0),
@@ -117,6 +121,17 @@ impl PublishRecord {
             tracks: Mutex::default(),
             transcoder_error: Mutex::default(),
         }
+    }
+
+    /// A stream that is pulled from another node, where its publish has this client id.
+    pub(crate) fn of_pull(
+        client_id: u64,
+        stream: StreamId,
+        worker: usize,
+        pull: PullRecord,
+        now: Instant,
+    ) -> Self {
+        Self { pull: Some(pull), ..Self::new(client_id, stream, worker, None, now) }
     }
 
     /// Bytes of any kind came from the broadcaster.
@@ -208,6 +223,16 @@ impl PublishRecord {
             upstreams: self.upstreams.status(now, wall),
             transcoder_error: self.transcoder_error(),
         }
+    }
+
+    /// A pull at `now`, which the wall clock calls `wall`; `None` for a publish of this node.
+    pub(crate) fn pull_status(&self, now: Instant, wall: SystemTime) -> Option<PullStatus> {
+        let pull = self.pull.as_ref()?;
+        let (since, url, state) = pull.progress(now, wall);
+        let (bytes_in, bytes_out) = self.bytes();
+        let (client_id, name) = (self.client_id, pull.name.clone());
+        let players = u64::try_from(self.subscribers.load(Ordering::Relaxed)).unwrap_or(0);
+        Some(PullStatus { client_id, name, url, players, bytes_in, bytes_out, since, state })
     }
 
     fn network(&self) -> NetworkNumbers {

@@ -3,13 +3,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use rustc_hash::FxHashMap;
 
 use super::end_reason::EndReason;
 use super::lock::lock;
-use super::mailbox::{Event, Mailbox, PublishEnded};
+use super::mailbox::{Event, Mailbox, PublishEnded, PullEnded};
+use super::pull_record::{PullRecord, PullSource, PullStatus};
 use super::record::{PublishRecord, StreamId};
 use super::whip_record::WhipRecord;
 
@@ -25,6 +26,18 @@ pub(crate) struct Publishes {
 struct Indexes {
     by_client_id: FxHashMap<u64, Arc<PublishRecord>>,
     by_name: FxHashMap<Vec<u8>, Arc<PublishRecord>>,
+    /// Streams of other nodes that players may join. Never one that is in `by_name` when it begins.
+    pulls_by_name: FxHashMap<Vec<u8>, Arc<PublishRecord>>,
+    /// The same and those that drain, until their end is reported.
+    pulls: FxHashMap<StreamId, Arc<PublishRecord>>,
+}
+
+/// What there is to read under a name that is wanted from another node.
+pub(crate) enum Pulled {
+    /// It runs already: a pull of the same publish or, by now, a publish of this node.
+    Running(Arc<PublishRecord>),
+    /// It begins: the caller opens its stream.
+    Opened(PublishGuard),
 }
 
 impl Publishes {
@@ -47,10 +60,55 @@ impl Publishes {
         whip: Option<WhipRecord>,
         now: Instant,
     ) -> PublishGuard {
-        let stream = StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed));
-        let record = Arc::new(PublishRecord::new(client_id, stream, worker, whip, now));
+        let record = Arc::new(PublishRecord::new(client_id, self.new_stream(), worker, whip, now));
         lock(&self.indexes).by_client_id.insert(client_id, record.clone());
         PublishGuard { publishes: self.clone(), record, reason: EndReason::InternalError }
+    }
+
+    /// The name is wanted from `source`; if it is not there yet, it is pulled on `worker` from now on. A pull of another
+    /// publish keeps its players until it ends. Its end is reported when the guard is dropped.
+    pub(crate) fn open_pull(
+        self: &Arc<Self>,
+        name: &[u8],
+        source: &PullSource,
+        worker: usize,
+        now: Instant,
+    ) -> Pulled {
+        let mut indexes = lock(&self.indexes);
+        if let Some(record) = indexes.by_name.get(name) {
+            return Pulled::Running(record.clone());
+        }
+        let client_id = source.client_id;
+        let running =
+            indexes.pulls_by_name.get(name).filter(|record| record.client_id == client_id);
+        if let Some(record) = running {
+            return Pulled::Running(record.clone());
+        }
+        let pull = PullRecord::new(name, source, now);
+        let record = PublishRecord::of_pull(client_id, self.new_stream(), worker, pull, now);
+        let record = Arc::new(record);
+        indexes.pulls_by_name.insert(name.to_vec(), record.clone());
+        indexes.pulls.insert(record.stream, record.clone());
+        drop(indexes);
+        let reason = EndReason::InternalError;
+        Pulled::Opened(PublishGuard { publishes: self.clone(), record, reason })
+    }
+
+    /// All pulls that run or drain, in no order.
+    pub(crate) fn pulls(&self, now: Instant, wall: SystemTime) -> Vec<PullStatus> {
+        let indexes = lock(&self.indexes);
+        indexes.pulls.values().filter_map(|record| record.pull_status(now, wall)).collect()
+    }
+
+    /// The running publish with this client id, or the pull of one.
+    pub(crate) fn find_readable(&self, client_id: u64) -> Option<Arc<PublishRecord>> {
+        let indexes = lock(&self.indexes);
+        let pulled = || indexes.pulls_by_name.values().find(|record| record.client_id == client_id);
+        indexes.by_client_id.get(&client_id).or_else(pulled).cloned()
+    }
+
+    fn new_stream(&self) -> StreamId {
+        StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The running publish with this client id.
@@ -58,26 +116,36 @@ impl Publishes {
         lock(&self.indexes).by_client_id.get(&client_id).cloned()
     }
 
-    /// The name belongs to `record` from now on; who had it before keeps its players until it ends.
-    pub(crate) fn enter_name(&self, name: &[u8], record: &Arc<PublishRecord>) {
-        lock(&self.indexes).by_name.insert(name.to_vec(), record.clone());
+    /// The name belongs to `record` from now on; who had it before keeps its players until it ends. Returns the pull of
+    /// that name: the publish takes its place.
+    pub(crate) fn enter_name(
+        &self,
+        name: &[u8],
+        record: &Arc<PublishRecord>,
+    ) -> Option<Arc<PublishRecord>> {
+        let mut indexes = lock(&self.indexes);
+        indexes.by_name.insert(name.to_vec(), record.clone());
+        indexes.pulls_by_name.remove(name)
     }
 
     /// Forgets the name if it still belongs to `stream`.
     pub(crate) fn leave_name(&self, name: &[u8], stream: StreamId) {
         let mut indexes = lock(&self.indexes);
-        if indexes.by_name.get(name).is_some_and(|record| record.stream == stream) {
-            indexes.by_name.remove(name);
+        let Indexes { by_name, pulls_by_name, .. } = &mut *indexes;
+        for names in [by_name, pulls_by_name] {
+            if names.get(name).is_some_and(|record| record.stream == stream) {
+                names.remove(name);
+            }
         }
     }
 
-    /// The publish that is live under this name.
+    /// The publish of this node that is live under this name.
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<Arc<PublishRecord>> {
         lock(&self.indexes).by_name.get(name).cloned()
     }
 }
 
-/// The promise of exactly one [`PublishEnded`]: kept when this is dropped, for whatever reason.
+/// The promise of exactly one [`PublishEnded`], of a pull [`PullEnded`]: kept when this is dropped, for whatever reason.
 #[derive(Debug)]
 pub(crate) struct PublishGuard {
     publishes: Arc<Publishes>,
@@ -102,6 +170,14 @@ impl Drop for PublishGuard {
     fn drop(&mut self) {
         let PublishRecord { client_id, stream, .. } = *self.record;
         let (bytes_in, bytes_out) = self.record.bytes();
+        if let Some(pull) = &self.record.pull {
+            self.publishes.leave_name(&pull.name, stream);
+            lock(&self.publishes.indexes).pulls.remove(&stream);
+            let ((end, detail), name) = (pull.end(), pull.name.clone());
+            let ended = PullEnded { client_id, name, end, detail, bytes_in, bytes_out };
+            self.publishes.mailbox.put(Event::PullEnded(ended));
+            return;
+        }
         let mut indexes = lock(&self.publishes.indexes);
         if indexes.by_client_id.get(&client_id).is_some_and(|record| record.stream == stream) {
             indexes.by_client_id.remove(&client_id);

@@ -21,7 +21,7 @@ pub(crate) enum Effect {
     Publish(Frame),
     /// The publish is over; the connection goes on until its last words are written.
     EndPublish(EndReason),
-    /// A player wants a stream: if it is live, the gateway decides. Answered by `accept_play` or `deny`.
+    /// A player wants a stream: the gateway decides. Answered by `accept_play`, `await_stream` or `deny`.
     AskToPlay(Target),
     /// The connection is refused before anybody was asked for a publish or a play.
     ReportRefusal(Refused),
@@ -43,14 +43,16 @@ pub(crate) enum Effect {
         /// Port of the upstream's URL.
         port: u16,
     },
-    /// A connection to an upstream. Answered by `handle_connected` or `handle_connect_failed`.
+    /// The gateway says where a pulled stream is now. Answered by `handle_source`.
+    Locate,
+    /// A connection to an upstream, or to the source of a pull. Answered by `handle_connected` or `handle_connect_failed`.
     Connect {
         /// Where to.
         address: SocketAddr,
         /// Over TLS, with a certificate for this host.
         tls_host: Option<String>,
     },
-    /// The connection to the upstream is given up at once.
+    /// That connection is given up at once.
     Disconnect,
     /// The socket is to be read although too few bytes may wait for it to say so.
     ReadSocket,

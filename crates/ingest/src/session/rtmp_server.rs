@@ -1,21 +1,21 @@
 //! A connection that came to the RTMP port: a broadcaster or a player. The protocol is `headgate_rtmp`'s, the socket
 //! the reactor's.
 
+mod playing;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use headgate_media::{Codec, FrameKind, Track};
+use headgate_media::{FrameKind, Track};
 use headgate_rtmp::{
     Error, MediaMessage, Output, Refusal, ServerConfig, ServerEvent, ServerSession,
 };
 
-use super::effect::{AudioForm, Effect, Refused};
-use super::frame_writer::write_to_player;
+use super::effect::{Effect, Refused};
 use super::publish_session::PublishSession;
 use super::receive_mark::ReceiveMark;
-use super::rtmp_frames::{TrackClocks, audio_form, unlisted_video};
-use super::shared_frame::SharedFrame;
+use super::rtmp_frames::TrackClocks;
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::Denial;
 use crate::publish::record::PublishRecord;
@@ -24,8 +24,6 @@ use crate::publish::record::PublishRecord;
 const DECISION_LIMIT: Duration = Duration::from_secs(12);
 /// A refused or ended peer gets so long to read why.
 const CLOSING_LIMIT: Duration = Duration::from_secs(1);
-/// A live stream's headers are all there after this.
-const TRACKS_LIMIT: Duration = Duration::from_secs(2);
 /// A peer that takes no byte for so long is gone.
 const STALL_LIMIT: Duration = Duration::from_secs(30);
 
@@ -44,6 +42,10 @@ enum Role {
         until: Instant,
     },
     Publishing(Box<Publishing>),
+    /// A player that was allowed waits for the stream's first frame: it comes from another node.
+    AwaitingStream {
+        until: Instant,
+    },
     /// Once the stream's tracks are known, it is checked whether the player takes any.
     Playing {
         tracks_due: Option<Instant>,
@@ -145,7 +147,11 @@ impl RtmpServer {
     pub(crate) fn name(&self) -> &[u8] {
         match &self.role {
             Role::Asking { name, .. } | Role::AskingToPlay { name, .. } => name,
-            Role::Undecided | Role::Publishing(_) | Role::Playing { .. } | Role::Over => &[],
+            Role::Undecided
+            | Role::Publishing(_)
+            | Role::AwaitingStream { .. }
+            | Role::Playing { .. }
+            | Role::Over => &[],
         }
     }
 
@@ -179,7 +185,7 @@ impl RtmpServer {
             Denial::Denied => Refusal::Denied,
             Denial::BadName => Refusal::BadName,
         };
-        if matches!(self.role, Role::AskingToPlay { .. }) {
+        if matches!(self.role, Role::AskingToPlay { .. } | Role::AwaitingStream { .. }) {
             self.session.refuse_play(refusal, description);
         } else {
             self.session.deny(refusal, description);
@@ -205,52 +211,12 @@ impl RtmpServer {
         self.handle_events(now, effects);
     }
 
-    /// The player's stream is there: its frames follow.
-    pub(crate) fn accept_play(&mut self, now: Instant) {
-        self.session.accept_play();
-        self.role = Role::Playing { tracks_due: Some(now + TRACKS_LIMIT) };
-    }
-
-    /// In which form the player takes Opus audio, and the codecs that it does not take.
-    pub(crate) fn takes(&self) -> (AudioForm, Vec<Codec>) {
-        let four_ccs = self.session.four_cc_list();
-        (audio_form(four_ccs), unlisted_video(four_ccs))
-    }
-
-    /// Whether the check that some track is for this player is due: the owner then says which video codec the stream
-    /// has if it has nothing else and the player does not list it.
-    pub(crate) fn poll_track_check(&mut self, now: Instant) -> bool {
-        let Role::Playing { tracks_due } = &mut self.role else { return false };
-        tracks_due.take_if(|at| now >= *at).is_some()
-    }
-
-    /// The stream has nothing but video of a codec that the player does not list: it would wait for ever.
-    pub(crate) fn fail_play(&mut self, codec: Codec, now: Instant, effects: &mut Vec<Effect>) {
-        let codec = codec.name();
-        let description = format!("The stream is {codec} alone, which the player does not list");
-        self.session.fail_play(&description);
-        self.role = Role::Over;
-        effects.push(Effect::StopReading);
-        self.handle_events(now, effects);
-    }
-
-    /// The next frame of the stream that is played.
-    pub(crate) fn write_frame(&mut self, frame: &SharedFrame) {
-        write_to_player(&mut self.session, frame);
-    }
-
-    /// The stream that is played has ended and every frame is written.
-    pub(crate) fn finish_play(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        self.session.end_play();
-        self.role = Role::Over;
-        effects.push(Effect::StopReading);
-        self.handle_events(now, effects);
-    }
-
     /// When [`RtmpServer::handle_timeout`] has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let of_role = match &self.role {
-            Role::Asking { until, .. } | Role::AskingToPlay { until, .. } => Some(*until),
+            Role::Asking { until, .. }
+            | Role::AskingToPlay { until, .. }
+            | Role::AwaitingStream { until } => Some(*until),
             Role::Publishing(publishing) => {
                 let silence = publishing.publish.silence_deadline();
                 let mark = publishing.mark.deadline().filter(|_| publishing.overdue_at.is_none());
@@ -281,6 +247,7 @@ impl RtmpServer {
                 effects.push(Effect::WithdrawQuestion);
                 self.deny(Denial::Denied, "No decision in time", now, effects);
             }
+            Role::AwaitingStream { until } if now >= *until => self.refuse_stream(now, effects),
             Role::Publishing(publishing) => {
                 if now >= publishing.publish.silence_deadline() {
                     effects.push(Effect::EndPublish(EndReason::Silent));
@@ -294,6 +261,7 @@ impl RtmpServer {
             }
             Role::Asking { .. }
             | Role::AskingToPlay { .. }
+            | Role::AwaitingStream { .. }
             | Role::Playing { .. }
             | Role::Undecided
             | Role::Over => {}

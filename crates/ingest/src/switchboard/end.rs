@@ -9,6 +9,7 @@ use super::source::Source;
 use super::timers::{TimerOwner, Timers};
 use super::{Action, Session, SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
+use crate::publish::pull_record::PullEnd;
 use crate::publish::record::StreamId;
 use crate::session::effect::Effect;
 
@@ -50,8 +51,9 @@ impl Switchboard {
     }
 
     /// Closes a stream that nobody needs any more: an ended one that is read by nobody or has drained long enough,
-    /// which reports the publish's end; and one of another worker that has no player here.
+    /// which reports the publish's end; and one of another worker that has no player here. A pull is told of its readers.
     pub(super) fn close_if_done(&mut self, key: StreamKey) {
+        self.note_readers(key);
         let Some(live) = self.hub.stream(key) else { return };
         let is_unread = self.hub.is_unread(key);
         let is_done = match &live.source {
@@ -99,6 +101,7 @@ impl Switchboard {
                 effects.push(Effect::EndPublish(reason));
                 whip.end(reason, now, effects);
             }
+            Session::Pull(pull) => pull.end(PullEnd::of(reason), "", now, effects),
             Session::Push(_) | Session::Preview(_) => {}
         });
     }

@@ -61,6 +61,11 @@ impl Switchboard {
         };
         let mut filled = Filled::Drained;
         self.run(key, |switchboard, session, now, effects| {
+            if let Session::Server(server) = session
+                && server.awaits_stream()
+            {
+                switchboard.serve_waiting(server, subscriber, effects);
+            }
             if !session.takes_frames() {
                 return;
             }
@@ -88,7 +93,7 @@ impl Switchboard {
         if !entry.least_rate.handle_written(bytes, offered, is_behind, self.now) {
             self.turn(key, |session, now, effects| match session {
                 Session::Push(push) => push.handle_too_slow(now, effects),
-                Session::Server(_) | Session::Whip(_) | Session::Preview(_) => {
+                Session::Server(_) | Session::Whip(_) | Session::Pull(_) | Session::Preview(_) => {
                     effects.push(Effect::Close(EndReason::BroadcasterLeft));
                 }
             });
@@ -116,9 +121,9 @@ impl Switchboard {
             .as_mut()
             .and_then(Session::output_mut)
             .is_some_and(|output| !output.is_empty());
-        let holds_only_audio =
-            self.hub.holds_only_audio(subscriber) && !self.hub.is_ended(subscriber);
-        let hold = (!has_output && holds_only_audio).then_some(AUDIO_HOLD);
+        let waits_for_video =
+            self.hub.may_wait_for_video(subscriber) && !self.hub.is_ended(subscriber);
+        let hold = (!has_output && waits_for_video).then_some(AUDIO_HOLD);
         self.hold(key, hold, Readiness::Ready)
     }
 

@@ -53,7 +53,7 @@ struct Subscriber {
     delivery: Option<Arc<Delivery>>,
     /// Reports its end, if it is a player.
     player: Option<PlayGuard>,
-    /// What it gets and loses counts for the publish, and so does that it is there: not so for previews.
+    /// What it gets and loses counts for the publish, and that it is there: not of previews and other nodes.
     is_counted: bool,
 }
 
@@ -159,13 +159,15 @@ impl Hub {
         Some(key)
     }
 
-    /// A preview joins, as any reader, but is not counted as one: nobody is charged for it.
-    pub(super) fn subscribe_preview(
+    /// A preview or another node joins, as any reader, but is not counted as one: nobody is charged for a preview, and
+    /// the other node counts its own players.
+    pub(super) fn subscribe_uncounted(
         &mut self,
         stream: StreamKey,
         reader: SessionKey,
+        form: AudioForm,
     ) -> Option<SubscriberKey> {
-        self.join(stream, reader, AudioForm::Opus, None, false)
+        self.join(stream, reader, form, None, false)
     }
 
     fn join(
@@ -328,10 +330,11 @@ impl Hub {
         self.subscribers.get(key).is_some_and(|subscriber| !subscriber.queue.is_empty())
     }
 
-    /// Only audio waits for the reader, and the stream has video that it can be written with.
+    /// Only audio waits for the reader, and the stream has video that it can be written with. Who is not counted is
+    /// another node, whose own players wait there.
     #[must_use]
-    pub(super) fn holds_only_audio(&self, key: SubscriberKey) -> bool {
-        self.subscribers.get(key).is_some_and(|subscriber| subscriber.queue.holds_only_audio())
+    pub(super) fn may_wait_for_video(&self, key: SubscriberKey) -> bool {
+        self.subscribers.get(key).is_some_and(|of| of.is_counted && of.queue.holds_only_audio())
     }
 
     /// Another worker reads this stream: `relay` carries on where the returned frames end. `None` when it is gone.

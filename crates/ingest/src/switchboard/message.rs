@@ -13,6 +13,7 @@ use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::Denial;
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::preview_pipe::{PreviewEnd, PreviewWriter};
+use crate::publish::pull_record::PullSource;
 use crate::publish::record::StreamId;
 use crate::publish::registry::PublishGuard;
 use crate::publish::upstreams::{Upstream, UpstreamRecord};
@@ -37,7 +38,11 @@ pub(crate) enum Message {
     /// The gateway allowed a publish request.
     Allow { request: u64, guard: PublishGuard, upstreams: Vec<Upstream> },
     /// The gateway allowed a play request.
-    AllowPlay { request: u64, guard: PlayGuard },
+    AllowPlay { request: u64, guard: PlayGuard, is_counted: bool },
+    /// The gateway allowed a play request of a stream that is live on another node.
+    Pull { request: u64, guard: PlayGuard, source: PullSource },
+    /// The gateway's answer to a pull that lost its source.
+    DialPull { pull: u64, source: Option<PullSource> },
     /// The gateway denied a publish or play request.
     Deny { request: u64, denial: Denial, description: String },
     /// The gateway's answer to a push that asked for addresses.
@@ -74,6 +79,8 @@ impl Message {
             Self::OpenWhip(mut opening) => opening.guard.set_reason(EndReason::Shutdown),
             Self::OpenPreview { mut writer, .. } => writer.set_end(PreviewEnd::PublishEnded),
             Self::AllowPlay { .. }
+            | Self::Pull { .. }
+            | Self::DialPull { .. }
             | Self::Deny { .. }
             | Self::Dial { .. }
             | Self::Order { .. }

@@ -21,7 +21,11 @@ impl Switchboard {
     pub(crate) fn handle_message(&mut self, message: Message) {
         match message {
             Message::Allow { request, guard, upstreams } => self.allow(request, guard, upstreams),
-            Message::AllowPlay { request, guard } => self.allow_play(request, guard),
+            Message::AllowPlay { request, guard, is_counted } => {
+                self.allow_play(request, guard, is_counted);
+            }
+            Message::Pull { request, guard, source } => self.pull(request, guard, source),
+            Message::DialPull { pull, source } => self.dial_pull(pull, source),
             Message::Deny { request, denial, description } => {
                 self.deny(request, denial, &description);
             }

@@ -4,6 +4,7 @@ use super::{SessionKey, Switchboard};
 use crate::publish::preview_pipe::{PreviewEnd, PreviewWriter};
 use crate::publish::record::StreamId;
 use crate::session::Session;
+use crate::session::effect::AudioForm;
 use crate::session::flv_preview::FlvPreview;
 
 impl Switchboard {
@@ -15,11 +16,12 @@ impl Switchboard {
             return;
         };
         let key = self.insert(Session::Preview(Box::new(FlvPreview::new(writer, self.now))));
-        let subscriber = self.hub.subscribe_preview(stream, key);
+        let subscriber = self.hub.subscribe_uncounted(stream, key, AudioForm::Opus);
         if let Some(entry) = self.sessions.get_mut(key) {
             entry.reads = subscriber;
         }
         self.woken.readers.push(key);
+        self.note_readers(stream);
         self.want_keyframe(stream);
     }
 

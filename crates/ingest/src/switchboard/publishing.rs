@@ -21,12 +21,12 @@ use crate::session::whip_publisher::WhipPublisher;
 use crate::transcoding::AUDIO_BITRATE;
 
 /// What a stream is to be besides its frames.
-struct Opening {
-    name: Vec<u8>,
-    guard: PublishGuard,
-    upstreams: Vec<Upstream>,
-    audio_bitrate: AacBitrate,
-    connect_info: Bytes,
+pub(super) struct Opening {
+    pub(super) name: Vec<u8>,
+    pub(super) guard: PublishGuard,
+    pub(super) upstreams: Vec<Upstream>,
+    pub(super) audio_bitrate: AacBitrate,
+    pub(super) connect_info: Bytes,
 }
 
 impl Switchboard {
@@ -79,7 +79,7 @@ impl Switchboard {
         self.open_stream(key, Opening { name, guard, upstreams, audio_bitrate, connect_info });
     }
 
-    fn open_stream(&mut self, publisher: SessionKey, opening: Opening) {
+    pub(super) fn open_stream(&mut self, publisher: SessionKey, opening: Opening) {
         let Opening { name, mut guard, upstreams, audio_bitrate, connect_info } = opening;
         let record = guard.record().clone();
         let Some(entry) = self.sessions.get_mut(publisher) else {
@@ -87,7 +87,9 @@ impl Switchboard {
             guard.set_reason(EndReason::InternalError);
             return;
         };
-        self.context.publishes.enter_name(&name, &record);
+        // A pull has its name from when it was opened.
+        let is_pull = record.pull.is_some();
+        let replaced = (!is_pull).then(|| self.context.publishes.enter_name(&name, &record));
         let local = LocalSource {
             guard,
             name,
@@ -106,6 +108,9 @@ impl Switchboard {
             let upstream = record.upstreams.open(upstream, self.now);
             let connect_info = if is_own { connect_info.clone() } else { Bytes::new() };
             self.open_push(key, upstream, connect_info);
+        }
+        if let Some(pull) = replaced.flatten() {
+            self.end_pull(&pull);
         }
     }
 

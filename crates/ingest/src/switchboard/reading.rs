@@ -1,64 +1,74 @@
 //! Readers: players and pushes join streams, say in which form they take audio, and leave.
 
+use std::sync::Arc;
+
 use headgate_media::Timestamp;
 use headgate_rtmp::Target;
 
+use super::hub::Hub;
 use super::source::Source;
-use super::{Action, SessionKey, StreamKey, Switchboard};
+use super::{Action, SessionKey, StreamKey, SubscriberKey, Switchboard};
 use crate::publish::mailbox::{ConnectionRefused, Denial, PlayRequested};
 use crate::publish::play_guard::PlayGuard;
+use crate::publish::record::PublishRecord;
 use crate::session::Session;
 use crate::session::effect::{AudioForm, Refused};
 use crate::switchboard::message::Message;
 
-const NO_SUCH_STREAM: &str = "No such stream";
-
 impl Switchboard {
-    /// A player wants a name: whether it may have it is for the gateway to say, while it is live.
+    /// A player wants a name: whether it may have it is for the gateway to say, and where it is if it is not live here.
     pub(super) fn ask_to_play(&mut self, player: SessionKey, target: Target) {
         let Some(Session::Server(server)) = self.session(player) else { return };
         let address = server.peer();
         let live = self.context.publishes.find_name(&target.name);
-        let request = self.new_question(player);
-        let Some(record) = live else {
-            self.deny(request, Denial::BadName, NO_SUCH_STREAM);
-            return;
-        };
-        let (client_id, arguments) = (record.client_id, target.arguments);
-        let question = PlayRequested { request, client_id, arguments, address };
+        let (client_id, request) = (live.map(|live| live.client_id), self.new_question(player));
+        let Target { name, arguments, .. } = target;
+        let question = PlayRequested { request, name, client_id, arguments, address };
         if !self.context.publishes.mailbox().put_play_request(question) {
             self.deny(request, Denial::Denied, "The service is overloaded");
         }
     }
 
-    /// The gateway allowed a play request.
-    pub(super) fn allow_play(&mut self, request: u64, guard: PlayGuard) {
+    /// The gateway allowed a play request; not `is_counted` is that of another node.
+    pub(super) fn allow_play(&mut self, request: u64, guard: PlayGuard, is_counted: bool) {
         let Some(player) = self.take_question(request).filter(|_| !self.is_stopping) else {
             return;
         };
-        let joined = self.join(player, guard).is_some();
+        let Some(Session::Server(server)) = self.session(player) else { return };
+        let live = self.context.publishes.find_name(server.name());
+        let joined = live.and_then(|record| self.join(player, &record, guard, is_counted));
         self.turn(player, |session, now, effects| {
             if let Session::Server(server) = session {
-                if joined {
-                    server.accept_play(now);
-                } else {
-                    server.deny(Denial::BadName, NO_SUCH_STREAM, now, effects);
+                match joined {
+                    Some(()) => server.accept_play(now),
+                    None => server.refuse_stream(now, effects),
                 }
             }
         });
     }
 
-    /// The player reads the stream that is live under its name by now. `None`: there is none any more.
-    fn join(&mut self, player: SessionKey, guard: PlayGuard) -> Option<()> {
+    /// The player reads this stream. `None`: it is gone.
+    pub(super) fn join(
+        &mut self,
+        player: SessionKey,
+        record: &Arc<PublishRecord>,
+        guard: PlayGuard,
+        is_counted: bool,
+    ) -> Option<()> {
         let Some(Session::Server(server)) = self.session(player) else { return None };
         let ((form, left_out), address) = (server.takes(), server.peer());
-        let record = self.context.publishes.find_name(server.name())?;
-        let stream = self.stream(record.stream).or_else(|| self.open_remote(&record))?;
-        if !self.read(player, stream, form, None) {
-            return None;
+        let stream = self.stream(record.stream).or_else(|| self.open_remote(record))?;
+        self.begin_reading(player, stream, |hub| {
+            if is_counted {
+                hub.subscribe(stream, player, form, None)
+            } else {
+                hub.subscribe_uncounted(stream, player, form)
+            }
+        })?;
+        if is_counted {
+            record.players.enter(address, self.now, guard.delivery());
         }
         let subscriber = self.sessions.get(player)?.reads?;
-        record.players.enter(address, self.now, guard.delivery());
         self.hub.count(subscriber, guard.delivery().clone());
         self.hub.hold(subscriber, guard);
         self.hub.leave_out(subscriber, left_out);
@@ -84,7 +94,9 @@ impl Switchboard {
         after: Option<Timestamp>,
     ) {
         let Some(stream) = self.sessions.get(push).and_then(|entry| entry.pushes) else { return };
-        if !self.read(push, stream, form, after) {
+        let reads =
+            self.begin_reading(push, stream, |hub| hub.subscribe(stream, push, form, after));
+        if reads.is_none() {
             return;
         }
         let transcodes =
@@ -99,24 +111,21 @@ impl Switchboard {
         self.hub.count(subscriber, session.record().delivery.clone());
     }
 
-    /// `reader` reads the stream from configuration + keyframe on, and nothing up to `after` again.
-    fn read(
+    /// `reader` reads the stream, and no other, as `subscribe` has it.
+    fn begin_reading(
         &mut self,
         reader: SessionKey,
         stream: StreamKey,
-        form: AudioForm,
-        after: Option<Timestamp>,
-    ) -> bool {
+        subscribe: impl FnOnce(&mut Hub) -> Option<SubscriberKey>,
+    ) -> Option<()> {
         self.stop_reading(reader);
-        let Some(entry) = self.sessions.get_mut(reader) else { return false };
-        let Some(subscriber) = self.hub.subscribe(stream, reader, form, after) else {
-            return false;
-        };
-        entry.reads = Some(subscriber);
+        let entry = self.sessions.get_mut(reader)?;
+        entry.reads = Some(subscribe(&mut self.hub)?);
         self.woken.readers.push(reader);
         self.note_form(stream);
+        self.note_readers(stream);
         self.want_keyframe(stream);
-        true
+        Some(())
     }
 
     /// A reader has learnt in which form its peer takes Opus audio.

@@ -30,7 +30,9 @@ impl Switchboard {
     pub(super) fn attach(&mut self, stream: StreamId, reader: usize, relay: Arc<Relay>) {
         let burst = self.stream(stream).and_then(|key| {
             self.want_keyframe(key);
-            self.hub.attach(key, reader, relay.clone())
+            let burst = self.hub.attach(key, reader, relay.clone());
+            self.note_readers(key);
+            burst
         });
         self.actions.push(Action::Tell(reader, Message::Seed { stream, relay, burst }));
     }

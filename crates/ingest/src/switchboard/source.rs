@@ -12,7 +12,7 @@ use crate::transcoding::TranscoderRing;
 
 /// The one feeder of a stream.
 pub(super) enum Source {
-    /// A session of this worker publishes it.
+    /// A session of this worker publishes it, or pulls it from another node.
     Local(Box<LocalSource>),
     /// It lives on another worker and has players here.
     Remote {

@@ -2,8 +2,10 @@
 
 mod bounds;
 mod panics;
+mod peer;
 mod plays;
 mod previews;
+mod pulls;
 mod strangers;
 mod upstreams;
 mod whip;

@@ -119,6 +119,7 @@ impl Switchboard {
             Effect::DecideForm(form) => self.decide_form(key, form),
             Effect::StopReading => self.stop_reading(key),
             Effect::Resolve { host, port } => self.resolve(key, host, port),
+            Effect::Locate => self.locate(key),
             Effect::Connect { address, tls_host } => {
                 self.actions.push(Action::Connect { session: key, address, tls_host });
             }

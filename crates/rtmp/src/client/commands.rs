@@ -61,6 +61,16 @@ impl ClientSession {
         }
     }
 
+    /// The server says by a control message alone that the stream we play has ended: some say nothing else.
+    pub(super) fn handle_stream_eof(&mut self, stream: u32) {
+        let plays = self.config.role == ClientRole::Play && self.state == State::Ready;
+        if plays && stream == self.stream {
+            let (code, description) = ("StreamEOF".into(), String::new());
+            self.events.push_back(ClientEvent::Ended { code, description });
+            self.close();
+        }
+    }
+
     fn create(&mut self, now: Instant) {
         if self.config.role == ClientRole::Publish {
             let name = Value::String(self.config.name.clone());

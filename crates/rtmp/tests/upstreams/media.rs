@@ -85,3 +85,20 @@ fn a_message_written_once_for_all_is_what_each_upstream_would_have_got() {
     }
     assert!(alone.written() == shared.written());
 }
+
+#[test]
+fn a_player_takes_the_end_of_its_stream_from_the_control_message_alone() {
+    let stream_eof = |stream| [2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0, stream];
+    let ends = |config, code, stream| {
+        let mut upstream = Upstream::starting_with(config);
+        upstream.answers("onStatus", 0.0, &[Amf::Null, status("status", code, "")]);
+        assert_eq!(upstream.events(), [ClientEvent::Ready]);
+        upstream.says(&stream_eof(stream));
+        upstream.events()
+    };
+    let ended = ClientEvent::Ended { code: "StreamEOF".into(), description: String::new() };
+    let plays = "NetStream.Play.Start";
+    assert_eq!(ends(player(), plays, 1), [ended, ClientEvent::Close]);
+    assert_eq!(ends(player(), plays, 2), [], "of another stream");
+    assert_eq!(ends(publisher(), "NetStream.Publish.Start", 1), []);
+}

@@ -22,7 +22,8 @@ fn asked() -> (World, SessionKey, SessionKey, u64) {
     world.send_frame(publisher, 0, 100);
     let player = world.player("a?token=x&y=1");
     let asked = world.plays.pop_front().expect("the gateway is asked");
-    assert_eq!((asked.client_id, asked.arguments.as_deref()), (1, Some(&b"token=x&y=1"[..])));
+    let want = (Some(1), Some(&b"token=x&y=1"[..]));
+    assert_eq!((asked.client_id, asked.arguments.as_deref()), want);
     (world, publisher, player, asked.request)
 }
 
@@ -91,11 +92,14 @@ fn a_player_that_left_or_whose_stream_ended_meanwhile_is_reported_as_ended() {
 }
 
 #[test]
-fn a_name_that_is_not_live_is_refused_without_a_question() {
+fn a_name_that_is_not_live_is_asked_for_by_name_and_refused_if_it_is_allowed_all_the_same() {
     let mut world = World::new();
     world.holds_plays = true;
     let player = world.player("nobody");
-    assert!(world.plays.is_empty());
+    let asked = world.plays.pop_front().expect("the gateway is asked");
+    assert_eq!((&asked.name[..], asked.client_id), (&b"nobody"[..], None));
+    world.allow_play(asked.request);
+    world.pass(Duration::from_millis(100));
     assert!(was_told(&world, player, "NetStream.Play.StreamNotFound"));
 }
 

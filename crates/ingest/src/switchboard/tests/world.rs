@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use headgate_rtmp::{
-    ClientConfig, ClientEvent, ClientRole, ClientSession, Limits, MediaKind, MediaMessage, Output,
-    ServerConfig, ServerEvent, ServerSession,
+    ClientConfig, ClientRole, ClientSession, Limits, MediaKind, ServerConfig, ServerSession,
 };
 
 use super::super::*;
-use crate::publish::mailbox::{Event, Mailbox, PlayEnded, PlayRequested, PublishEnded};
+use super::peer::{Peer, Remote, take};
+use crate::publish::mailbox::{
+    Event, Mailbox, PlayEnded, PlayRequested, PublishEnded, PullEnded, SourceWanted,
+};
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::upstreams::{Upstream, UpstreamSource};
 use crate::{EndReason, UpstreamUrl};
@@ -20,27 +22,6 @@ use crate::{EndReason, UpstreamUrl};
 pub(super) const AVC_HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1f, 0xff, 0xe1, 0, 0];
 /// How often the worker wakes when it is busy.
 const TICK: Duration = Duration::from_millis(10);
-
-/// The other side of a session's connection.
-pub(super) enum Remote {
-    /// A broadcaster or a player.
-    Client(Box<ClientSession>),
-    /// An upstream.
-    Upstream(Box<ServerSession>),
-}
-
-/// A peer, and how well it reads.
-pub(super) struct Peer {
-    pub(super) remote: Remote,
-    /// Bytes that it takes from us at each tick.
-    pub(super) reads: usize,
-    /// What came of its stream.
-    pub(super) media: Vec<MediaMessage>,
-    /// What it was told.
-    pub(super) events: Vec<String>,
-    /// Upstreams: how they answer a publish.
-    accepts: bool,
-}
 
 pub(super) struct World {
     pub(super) now: Instant,
@@ -56,13 +37,16 @@ pub(super) struct World {
     pub(super) told: Vec<(usize, Message)>,
     /// Datagrams for WHIP clients.
     pub(super) sent: Vec<(Path, Vec<u8>)>,
-    /// Whether upstreams can be connected to, whether they accept, and what they take at each tick.
+    /// Whether upstreams and sources can be connected to, whether they accept, and what they take at each tick.
     pub(super) upstream: (bool, bool, usize),
     /// Whether the gateway leaves plays unanswered instead of allowing them.
     pub(super) holds_plays: bool,
     /// Those that it left unanswered.
     pub(super) plays: VecDeque<PlayRequested>,
     pub(super) plays_ended: Vec<PlayEnded>,
+    /// Pulls that lost their source.
+    pub(super) wanted: VecDeque<SourceWanted>,
+    pub(super) pulls_ended: Vec<PullEnded>,
     /// Codes of refused connections.
     pub(super) refused: Vec<&'static str>,
 }
@@ -99,6 +83,8 @@ impl World {
             holds_plays: false,
             plays: VecDeque::new(),
             plays_ended: Vec::new(),
+            wanted: VecDeque::new(),
+            pulls_ended: Vec::new(),
             refused: Vec::new(),
         }
     }
@@ -225,16 +211,14 @@ impl World {
         numbers.collect()
     }
 
-    /// The peer of the push of the only publish.
+    /// The peer of the only push or pull.
     pub(super) fn upstream_peer(&self) -> Option<SessionKey> {
         let is_upstream = |peer: &Peer| matches!(peer.remote, Remote::Upstream(_));
         self.peers.iter().find(|(_, peer)| is_upstream(peer)).map(|(key, _)| *key)
     }
 
     fn add_peer(&mut self, key: SessionKey, remote: Remote, reads: usize) {
-        let accepts = self.upstream.1;
-        let peer = Peer { remote, reads, media: Vec::new(), events: Vec::new(), accepts };
-        self.peers.insert(key, peer);
+        self.peers.insert(key, Peer::new(remote, reads, self.upstream.1));
     }
 
     fn carry_actions(&mut self) -> bool {
@@ -324,6 +308,8 @@ impl World {
                 Event::PlayRequested(asked) => self.allow_play(asked.request),
                 Event::PlayEnded(ended) => self.plays_ended.push(ended),
                 Event::ConnectionRefused(refused) => self.refused.push(refused.code),
+                Event::SourceWanted(wanted) => self.wanted.push_back(wanted),
+                Event::PullEnded(ended) => self.pulls_ended.push(ended),
                 Event::UpstreamChanged(_) => {}
             }
         }
@@ -333,59 +319,14 @@ impl World {
     /// The gateway allows a play.
     pub(super) fn allow_play(&mut self, request: u64) {
         let guard = PlayGuard::new(self.publishes.clone(), request);
-        self.switchboard.handle_message(Message::AllowPlay { request, guard });
+        let is_counted = true;
+        self.switchboard.handle_message(Message::AllowPlay { request, guard, is_counted });
     }
 
     /// The reasons of the ends so far, by client id.
     pub(super) fn reasons(&self) -> Vec<(u64, EndReason)> {
         self.ended.iter().map(|ended| (ended.client_id, ended.reason)).collect()
     }
-}
-
-impl Peer {
-    fn read(&mut self, bytes: &[u8], now: Instant) {
-        match &mut self.remote {
-            Remote::Client(client) => {
-                client.begin_turn();
-                // What is refused shows in the events.
-                let _ = client.handle_input(bytes, now);
-                while let Some(event) = client.poll_event() {
-                    match event {
-                        ClientEvent::Media(media) => self.media.push(media),
-                        other => self.events.push(format!("{other:?}")),
-                    }
-                }
-            }
-            Remote::Upstream(server) => {
-                server.begin_turn();
-                let _ = server.handle_input(bytes, now);
-                while server.has_unread_input() && server.takes_input() {
-                    server.begin_turn();
-                    let _ = server.handle_input(&[], now);
-                }
-                while let Some(event) = server.poll_event() {
-                    match event {
-                        ServerEvent::PublishRequested(_) if self.accepts => server.allow(),
-                        ServerEvent::Media(media) => self.media.push(media),
-                        other => self.events.push(format!("{other:?}")),
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn take(output: &mut Output, limit: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while bytes.len() < limit && !output.is_empty() {
-        let mut slices = [std::io::IoSlice::new(&[])];
-        let count = output.io_slices(&mut slices);
-        let slice = slices[..count].first().map_or(&[][..], |slice| slice);
-        let taken = slice.len().min(limit - bytes.len());
-        bytes.extend_from_slice(&slice[..taken]);
-        output.consume(taken);
-    }
-    bytes
 }
 
 /// Where a client of the tests is.

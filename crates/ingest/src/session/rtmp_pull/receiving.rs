@@ -1,0 +1,113 @@
+//! A pull that is connected: what the source says, and the frames that it sends.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use headgate_media::{Frame, FrameKind};
+use headgate_rtmp::{ClientEvent, MediaMessage};
+
+use super::{NewestFrames, RtmpPull, State};
+use crate::publish::pull_record::{PullEnd, PullState};
+use crate::session::effect::Effect;
+
+impl RtmpPull {
+    /// A new turn of the worker: the session may do a turn's work again.
+    pub(crate) fn begin_turn(&mut self) {
+        if let State::Talking { session } = &mut self.state {
+            session.begin_turn();
+        }
+    }
+
+    /// Bytes that were read are still to be handled: `handle_input` with none does so.
+    pub(crate) fn has_unread_input(&self) -> bool {
+        matches!(&self.state, State::Talking { session } if session.has_unread_input())
+    }
+
+    /// Bytes from the source.
+    pub(crate) fn handle_input(&mut self, input: &[u8], now: Instant, effects: &mut Vec<Effect>) {
+        // While closing, what still comes is dropped.
+        let State::Talking { session } = &mut self.state else { return };
+        if !input.is_empty() {
+            self.publish.handle_input(input.len(), now);
+        }
+        let outcome = session.handle_input(input, now);
+        // What the source said before the error is the better reason.
+        if self.handle_events(now, effects).is_continue()
+            && let Err(error) = outcome
+        {
+            self.lose(&error.to_string(), now, effects);
+        }
+    }
+
+    /// Breaks when the connection was given up.
+    fn handle_events(&mut self, now: Instant, effects: &mut Vec<Effect>) -> ControlFlow<()> {
+        loop {
+            let State::Talking { session } = &mut self.state else {
+                return ControlFlow::Break(());
+            };
+            let Some(event) = session.poll_event() else { return ControlFlow::Continue(()) };
+            match event {
+                ClientEvent::Ready => {}
+                ClientEvent::Media(message) => self.handle_media(message, now, effects),
+                ClientEvent::Refused { code, description, .. } => {
+                    self.end(PullEnd::Refused, &format!("{code}: {description}"), now, effects);
+                }
+                ClientEvent::Ended { code, .. } => {
+                    self.end(PullEnd::SourceEnded, &code, now, effects);
+                }
+                // A node asks for no credentials and sends nobody elsewhere.
+                ClientEvent::Reconnect { .. } | ClientEvent::Redirected { .. } => {
+                    self.end(PullEnd::Refused, "it is no node of this service", now, effects);
+                }
+                ClientEvent::Close => self.lose("closed by the source", now, effects),
+            }
+        }
+    }
+
+    fn handle_media(&mut self, message: MediaMessage, now: Instant, effects: &mut Vec<Effect>) {
+        let frame = match self.clocks.read(message) {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return,
+            Err(error) => return self.end(PullEnd::Invalid, &error.to_string(), now, effects),
+        };
+        if self.repeats.has(&frame) {
+            return;
+        }
+        if self.publish.handle_frame(&frame, now).is_err() {
+            return self.end(PullEnd::Invalid, "too many configurations", now, effects);
+        }
+        if is_media(&frame) {
+            self.newest.note(&frame);
+            self.has_media = true;
+            if self.media_due.take().is_some() {
+                self.set_state(PullState::Playing);
+            }
+        }
+        effects.extend(self.clocks.missing_configuration(&frame).map(Effect::Publish));
+        effects.push(Effect::Publish(frame));
+    }
+}
+
+impl NewestFrames {
+    /// Whether there is a frame that is as new. The first newer one of a track ends its repetition: a clock may go back.
+    fn has(&mut self, frame: &Frame) -> bool {
+        let slot = if frame.kind == FrameKind::Audio { &mut self.audio } else { &mut self.video };
+        let is_repeated = is_media(frame) && slot.is_some_and(|newest| frame.timestamp <= newest);
+        if is_media(frame) && !is_repeated {
+            *slot = None;
+        }
+        is_repeated
+    }
+
+    fn note(&mut self, frame: &Frame) {
+        let slot = if frame.kind == FrameKind::Audio { &mut self.audio } else { &mut self.video };
+        *slot = Some(frame.timestamp);
+    }
+}
+
+const fn is_media(frame: &Frame) -> bool {
+    match frame.kind {
+        FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable | FrameKind::Audio => true,
+        FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script => false,
+    }
+}

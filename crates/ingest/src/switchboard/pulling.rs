@@ -1,0 +1,126 @@
+//! Streams of other nodes: pulled from there while somebody reads them here, and otherwise like any stream.
+
+use bytes::Bytes;
+
+use super::message::Message;
+use super::publishing::Opening;
+use super::{Action, SessionKey, StreamKey, SubscriberKey, Switchboard};
+use crate::publish::end_reason::EndReason;
+use crate::publish::mailbox::{Event, SourceWanted};
+use crate::publish::play_guard::PlayGuard;
+use crate::publish::pull_record::PullSource;
+use crate::publish::record::PublishRecord;
+use crate::publish::registry::{PublishGuard, Pulled};
+use crate::session::Session;
+use crate::session::effect::Effect;
+use crate::session::rtmp_pull::RtmpPull;
+use crate::session::rtmp_server::RtmpServer;
+use crate::transcoding::AUDIO_BITRATE;
+
+impl Switchboard {
+    /// The gateway allowed a play request of a stream that is live on another node: the player reads what is pulled from
+    /// there, and waits until there is something.
+    pub(super) fn pull(&mut self, request: u64, guard: PlayGuard, source: PullSource) {
+        let Some(player) = self.take_question(request).filter(|_| !self.is_stopping) else {
+            return;
+        };
+        let Some(Session::Server(server)) = self.session(player) else { return };
+        let (name, worker) = (server.name().to_vec(), self.context.worker);
+        let record = match self.context.publishes.open_pull(&name, &source, worker, self.now) {
+            Pulled::Running(record) => record,
+            Pulled::Opened(opened) => {
+                let record = opened.record().clone();
+                self.open_pull(name, source, opened);
+                record
+            }
+        };
+        let joined = self.join(player, &record, guard, true);
+        self.turn(player, |session, now, effects| {
+            if let Session::Server(server) = session {
+                match joined {
+                    Some(()) => server.await_stream(now),
+                    None => server.refuse_stream(now, effects),
+                }
+            }
+        });
+        self.woken.readers.push(player);
+    }
+
+    fn open_pull(&mut self, name: Vec<u8>, source: PullSource, guard: PublishGuard) {
+        let pull = RtmpPull::new(source, guard.record().clone(), self.random(), self.now);
+        let key = self.insert(Session::Pull(Box::new(pull)));
+        let (upstreams, connect_info) = (Vec::new(), Bytes::new());
+        let audio_bitrate = AUDIO_BITRATE;
+        self.open_stream(key, Opening { name, guard, upstreams, audio_bitrate, connect_info });
+        self.turn_pull(key, RtmpPull::start);
+    }
+
+    /// A pull lost its connection: the gateway says where the stream is now.
+    pub(super) fn locate(&mut self, key: SessionKey) {
+        let stream = self.sessions.get(key).and_then(|entry| entry.publishes);
+        let Some(record) = stream.and_then(|stream| self.hub.stream(stream)).map(|of| &of.record)
+        else {
+            return;
+        };
+        let Some(name) = record.pull.as_ref().map(|pull| pull.name.clone()) else { return };
+        let client_id = record.client_id;
+        let pull = self.new_question(key);
+        let wanted = SourceWanted { pull, name, client_id };
+        self.context.publishes.mailbox().put(Event::SourceWanted(wanted));
+    }
+
+    /// The gateway's answer.
+    pub(super) fn dial_pull(&mut self, pull: u64, source: Option<PullSource>) {
+        if let Some(key) = self.take_question(pull) {
+            self.turn_pull(key, |pull, now, effects| pull.handle_source(source, now, effects));
+        }
+    }
+
+    /// A publish of this node has taken the name of a pull.
+    pub(super) fn end_pull(&mut self, record: &PublishRecord) {
+        let (stream, reason) = (record.stream, EndReason::Replaced);
+        if record.worker == self.context.worker {
+            self.end_publish(stream, reason, "");
+        } else {
+            let end = Message::End { stream, reason, description: String::new() };
+            self.actions.push(Action::Tell(record.worker, end));
+        }
+    }
+
+    /// A pull is told whether anybody reads its stream.
+    pub(super) fn note_readers(&mut self, stream: StreamKey) {
+        let Some(live) = self.hub.stream(stream).filter(|live| live.record.pull.is_some()) else {
+            return;
+        };
+        let Some(local) = live.source.live() else { return };
+        let (key, is_unread) = (local.publisher, self.hub.is_unread(stream));
+        self.turn_pull(key, |pull, now, _| pull.set_unread(is_unread, now));
+    }
+
+    /// A player that waits for a stream is told that it plays once there is something of it, and that there is none
+    /// when it has ended before.
+    pub(super) fn serve_waiting(
+        &self,
+        server: &mut RtmpServer,
+        subscriber: SubscriberKey,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.hub.has_frames(subscriber) {
+            server.accept_play(self.now);
+        } else if self.hub.is_finished(subscriber) {
+            server.refuse_stream(self.now, effects);
+        }
+    }
+
+    fn turn_pull(
+        &mut self,
+        key: SessionKey,
+        act: impl FnOnce(&mut RtmpPull, std::time::Instant, &mut Vec<Effect>),
+    ) {
+        self.turn(key, |session, now, effects| {
+            if let Session::Pull(pull) = session {
+                act(pull, now, effects);
+            }
+        });
+    }
+}

@@ -1,0 +1,84 @@
+//! The other sides of the connections of a worker in tests, in memory.
+
+use std::time::Instant;
+
+use headgate_rtmp::{
+    ClientEvent, ClientSession, MediaMessage, Output, Refusal, ServerEvent, ServerSession,
+};
+
+/// The other side of a session's connection.
+pub(super) enum Remote {
+    /// A broadcaster or a player.
+    Client(Box<ClientSession>),
+    /// An upstream, or the source of a pull.
+    Upstream(Box<ServerSession>),
+}
+
+/// A peer, and how well it reads.
+pub(super) struct Peer {
+    pub(super) remote: Remote,
+    /// Bytes that it takes from us at each tick.
+    pub(super) reads: usize,
+    /// What came of its stream.
+    pub(super) media: Vec<MediaMessage>,
+    /// What it was told.
+    pub(super) events: Vec<String>,
+    /// Upstreams and sources: how they answer.
+    accepts: bool,
+}
+
+impl Peer {
+    pub(super) const fn new(remote: Remote, reads: usize, accepts: bool) -> Self {
+        Self { remote, reads, media: Vec::new(), events: Vec::new(), accepts }
+    }
+
+    /// Takes what the worker wrote for it.
+    pub(super) fn read(&mut self, bytes: &[u8], now: Instant) {
+        match &mut self.remote {
+            Remote::Client(client) => {
+                client.begin_turn();
+                // What is refused shows in the events.
+                let _ = client.handle_input(bytes, now);
+                while let Some(event) = client.poll_event() {
+                    match event {
+                        ClientEvent::Media(media) => self.media.push(media),
+                        other => self.events.push(format!("{other:?}")),
+                    }
+                }
+            }
+            Remote::Upstream(server) => {
+                server.begin_turn();
+                let _ = server.handle_input(bytes, now);
+                while server.has_unread_input() && server.takes_input() {
+                    server.begin_turn();
+                    let _ = server.handle_input(&[], now);
+                }
+                while let Some(event) = server.poll_event() {
+                    match event {
+                        ServerEvent::PublishRequested(_) if self.accepts => server.allow(),
+                        ServerEvent::PlayRequested(_) if self.accepts => server.accept_play(),
+                        ServerEvent::PlayRequested(_) => {
+                            server.refuse_play(Refusal::BadName, "No such stream");
+                        }
+                        ServerEvent::Media(media) => self.media.push(media),
+                        other => self.events.push(format!("{other:?}")),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What was written, as much as the peer takes.
+pub(super) fn take(output: &mut Output, limit: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < limit && !output.is_empty() {
+        let mut slices = [std::io::IoSlice::new(&[])];
+        let count = output.io_slices(&mut slices);
+        let slice = slices[..count].first().map_or(&[][..], |slice| slice);
+        let taken = slice.len().min(limit - bytes.len());
+        bytes.extend_from_slice(&slice[..taken]);
+        output.consume(taken);
+    }
+    bytes
+}

@@ -1,0 +1,370 @@
+//! A stream of another node: pulled once for all who play it here, for as long as somebody does, and over when it is over
+//! there.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use headgate_rtmp::{ClientRole, MediaKind};
+
+use super::peer::Remote;
+use super::world::{AVC_HEADER, World};
+use crate::publish::play_guard::PlayGuard;
+use crate::publish::pull_record::{PullEnd, PullSource, PullState};
+use crate::switchboard::SessionKey;
+use crate::switchboard::message::Message;
+use crate::{Denial, EndReason, PullStatus, UpstreamUrl};
+
+/// Where "a" is published, by this client id.
+fn source(client_id: u64) -> PullSource {
+    let url = UpstreamUrl::parse("rtmp://192.0.2.9/live/a?headgate-node=1").expect("valid");
+    PullSource { client_id, url, address: IpAddr::from([192, 0, 2, 9]) }
+}
+
+fn world() -> World {
+    World { holds_plays: true, ..World::new() }
+}
+
+/// A player of "a", which is live elsewhere under this client id.
+fn pulling(world: &mut World, client_id: u64) -> SessionKey {
+    let player = world.player("a");
+    let asked = world.plays.pop_front().expect("the gateway is asked");
+    assert_eq!((&asked.name[..], asked.client_id), (&b"a"[..], None));
+    let (request, source) = (asked.request, source(client_id));
+    let guard = PlayGuard::new(world.publishes.clone(), request);
+    world.switchboard.handle_message(Message::Pull { request, guard, source });
+    world.settle();
+    player
+}
+
+/// The source sends a message to whoever plays from it.
+fn send(world: &mut World, timestamp: u32, body: &[u8]) {
+    let key = world.upstream_peer().expect("connected");
+    if let Remote::Upstream(server) = &mut world.peers.get_mut(&key).expect("there").remote {
+        server.send_media(MediaKind::Video, timestamp, &[], &Bytes::copy_from_slice(body));
+    }
+    world.settle();
+}
+
+/// The source sends these frames, 40 ms each, a keyframe each second; headers first.
+fn send_frames(world: &mut World, numbers: std::ops::Range<u32>) {
+    send(world, 0, AVC_HEADER);
+    for n in numbers {
+        let mut frame = vec![if n.is_multiple_of(25) { 0x17 } else { 0x27 }, 1, 0, 0, 0];
+        frame.extend_from_slice(&n.to_be_bytes());
+        frame.resize(109, 0);
+        send(world, n * 40, &frame);
+    }
+    world.pass(Duration::from_millis(100));
+}
+
+fn break_connection(world: &mut World) {
+    let key = world.upstream_peer().expect("connected");
+    world.hang_up(key);
+}
+
+fn was_told(world: &World, key: SessionKey, words: &str) -> bool {
+    world.peers[&key].events.iter().any(|event| event.contains(words))
+}
+
+fn pulls(world: &World) -> Vec<PullStatus> {
+    world.publishes.pulls(world.now, std::time::SystemTime::now())
+}
+
+fn ends(world: &World) -> Vec<PullEnd> {
+    world.pulls_ended.iter().map(|ended| ended.end).collect()
+}
+
+#[test]
+fn a_player_is_told_that_it_plays_once_the_source_has_sent_something() {
+    let mut world = world();
+    let player = pulling(&mut world, 7);
+    world.pass(Duration::from_secs(4));
+    assert!(!was_told(&world, player, "Ready"));
+    send_frames(&mut world, 0..3);
+    assert!(was_told(&world, player, "Ready"));
+    assert_eq!(world.frames(player), [0, 1, 2]);
+    let [pull] = &pulls(&world)[..] else { panic!("one pull") };
+    assert_eq!((&pull.name[..], pull.client_id, pull.players), (&b"a"[..], 7, 1));
+    assert_eq!((pull.url.as_str(), pull.state), ("rtmp://192.0.2.9:1935/live", PullState::Playing));
+    assert!(pull.bytes_in > 300 && pull.bytes_out == pull.bytes_in, "{pull:?}");
+    assert!(world.publishes.find(7).is_none(), "it is no publish of this node");
+}
+
+#[test]
+fn a_second_player_reads_the_same_pull_from_its_keyframe_on() {
+    let mut world = world();
+    let first = pulling(&mut world, 7);
+    send_frames(&mut world, 0..30);
+    let second = pulling(&mut world, 7);
+    send_frames(&mut world, 30..32);
+    assert_eq!(world.frames(first), (0..32).collect::<Vec<_>>());
+    assert_eq!(world.frames(second), (25..32).collect::<Vec<_>>());
+    let connections = world.peers.values().filter(|of| matches!(of.remote, Remote::Upstream(_)));
+    assert_eq!(connections.count(), 1);
+    assert_eq!(pulls(&world)[0].players, 2);
+}
+
+#[test]
+fn a_pull_goes_on_for_five_seconds_without_players_and_ends_then() {
+    let mut world = world();
+    let first = pulling(&mut world, 7);
+    send_frames(&mut world, 0..3);
+    world.hang_up(first);
+    world.pass(Duration::from_secs(3));
+    let second = pulling(&mut world, 7);
+    world.pass(Duration::from_secs(6));
+    assert_eq!((pulls(&world)[0].players, world.frames(second)), (1, vec![0, 1, 2]));
+    world.hang_up(second);
+    world.pass(Duration::from_millis(4_900));
+    assert!(ends(&world).is_empty());
+    world.pass(Duration::from_millis(200));
+    assert_eq!(ends(&world), [PullEnd::Unread]);
+    let goodbye = world.upstream_peer().is_some_and(|key| was_told(&world, key, "PlayEnded"));
+    assert!(goodbye, "the source is told");
+    world.pass(Duration::from_secs(3));
+    assert!(world.switchboard.is_empty() && pulls(&world).is_empty());
+}
+
+#[test]
+fn what_the_source_refuses_is_refused_to_the_player_by_name() {
+    let mut world = world();
+    world.upstream.1 = false;
+    let player = pulling(&mut world, 7);
+    world.pass(Duration::from_secs(1));
+    assert!(was_told(&world, player, "NetStream.Play.StreamNotFound"));
+    assert_eq!(ends(&world), [PullEnd::Refused]);
+    assert_eq!(world.plays_ended.len(), 1);
+}
+
+#[test]
+fn a_source_that_cannot_be_reached_or_says_nothing_for_five_seconds_is_given_up() {
+    for is_reachable in [false, true] {
+        let mut world = world();
+        world.upstream.0 = is_reachable;
+        let player = pulling(&mut world, 7);
+        world.pass(Duration::from_millis(if is_reachable { 4_900 } else { 0 }));
+        assert_eq!(ends(&world).is_empty(), is_reachable);
+        world.pass(Duration::from_secs(3));
+        assert!(was_told(&world, player, "NetStream.Play.StreamNotFound"));
+        assert_eq!(ends(&world), [PullEnd::Lost]);
+        assert!(world.switchboard.is_empty());
+    }
+}
+
+#[test]
+fn the_end_of_the_stream_at_its_source_ends_its_players_as_any_publish_does() {
+    let mut world = world();
+    let player = pulling(&mut world, 7);
+    send_frames(&mut world, 0..3);
+    let key = world.upstream_peer().expect("connected");
+    if let Remote::Upstream(server) = &mut world.peers.get_mut(&key).expect("there").remote {
+        server.end_play();
+    }
+    world.settle();
+    world.pass(Duration::from_secs(2));
+    assert!(was_told(&world, player, "NetStream.Play.UnpublishNotify"));
+    assert_eq!(ends(&world), [PullEnd::SourceEnded]);
+    assert!(world.ended.is_empty(), "no publish has ended");
+    assert_eq!(world.pulls_ended[0].client_id, 7);
+}
+
+/// A player of frames 0 to 29; then the connection is gone.
+fn lost() -> (World, SessionKey) {
+    let mut world = world();
+    let player = pulling(&mut world, 7);
+    send_frames(&mut world, 0..30);
+    break_connection(&mut world);
+    assert_eq!(pulls(&world)[0].state, PullState::Reconnecting);
+    (world, player)
+}
+
+#[test]
+fn after_a_loss_the_gateway_says_where_the_stream_is_and_no_frame_comes_twice_or_is_missing() {
+    let (mut world, player) = lost();
+    let wanted = world.wanted.pop_front().expect("asked at once");
+    assert_eq!((&wanted.name[..], wanted.client_id), (&b"a"[..], 7));
+    let source = Some(source(7));
+    world.switchboard.handle_message(Message::DialPull { pull: wanted.pull, source });
+    world.settle();
+    // What a joiner gets: from the keyframe on.
+    send_frames(&mut world, 25..34);
+    assert_eq!(world.frames(player), (0..34).collect::<Vec<_>>());
+    assert_eq!(pulls(&world)[0].state, PullState::Playing);
+}
+
+#[test]
+fn a_lost_stream_that_is_nowhere_any_more_or_is_another_by_now_ends_its_players() {
+    for answer in [None, Some(source(8))] {
+        let (mut world, player) = lost();
+        let pull = world.wanted.pop_front().expect("asked").pull;
+        world.switchboard.handle_message(Message::DialPull { pull, source: answer });
+        world.pass(Duration::from_secs(1));
+        assert!(was_told(&world, player, "NetStream.Play.UnpublishNotify"));
+        assert_eq!(ends(&world), [PullEnd::SourceEnded]);
+    }
+}
+
+#[test]
+fn a_lost_source_is_tried_again_for_five_seconds_and_not_for_longer() {
+    let (mut world, player) = lost();
+    world.upstream.0 = false;
+    let mut tries = 0;
+    for _ in 0..100 {
+        for wanted in std::mem::take(&mut world.wanted) {
+            tries += 1;
+            let source = Some(source(7));
+            world.switchboard.handle_message(Message::DialPull { pull: wanted.pull, source });
+            world.settle();
+        }
+        world.pass(Duration::from_millis(100));
+    }
+    assert!((8..=11).contains(&tries), "{tries}");
+    assert!(was_told(&world, player, "NetStream.Play.UnpublishNotify"));
+    assert_eq!(ends(&world), [PullEnd::Lost]);
+    assert!(world.switchboard.is_empty());
+}
+
+#[test]
+fn a_gateway_that_does_not_say_where_a_lost_stream_is_ends_it_too() {
+    let (mut world, player) = lost();
+    world.pass(Duration::from_secs(7));
+    assert!(was_told(&world, player, "NetStream.Play.UnpublishNotify"));
+    assert_eq!((world.wanted.len(), ends(&world)), (1, vec![PullEnd::Lost]));
+}
+
+#[test]
+fn a_publish_that_begins_here_takes_the_place_of_the_pull() {
+    let mut world = world();
+    let player = pulling(&mut world, 7);
+    send_frames(&mut world, 0..3);
+    let publisher = world.publisher("a", 8, &[]);
+    world.pass(Duration::from_secs(2));
+    assert!(was_told(&world, player, "NetStream.Play.UnpublishNotify"));
+    assert_eq!(ends(&world), [PullEnd::PublishedHere]);
+    assert!(pulls(&world).is_empty());
+    world.send_frame(publisher, 0, 100);
+    let next = world.player("a");
+    let asked = world.plays.pop_front().expect("asked");
+    assert_eq!(asked.client_id, Some(8));
+    world.allow_play(asked.request);
+    world.pass(Duration::from_millis(100));
+    assert_eq!(world.frames(next), [0]);
+    world.hang_up(publisher);
+    world.pass(Duration::from_secs(2));
+    assert_eq!(world.reasons(), [(8, EndReason::BroadcasterLeft)]);
+}
+
+#[test]
+fn a_player_that_was_to_be_served_from_elsewhere_reads_what_is_published_here_by_then() {
+    let mut world = world();
+    let player = world.player("a");
+    let asked = world.plays.pop_front().expect("asked");
+    let publisher = world.publisher("a", 8, &[]);
+    world.send_frame(publisher, 0, 100);
+    let (request, source) = (asked.request, source(7));
+    let guard = PlayGuard::new(world.publishes.clone(), request);
+    world.switchboard.handle_message(Message::Pull { request, guard, source });
+    world.settle();
+    world.pass(Duration::from_millis(100));
+    assert_eq!(world.frames(player), [0]);
+    assert!(pulls(&world).is_empty() && world.upstream_peer().is_none());
+}
+
+#[test]
+fn another_node_is_served_from_a_publish_alone_and_counts_for_nothing() {
+    let mut world = world();
+    let publisher = world.publisher("a", 1, &[]);
+    world.send_frame(publisher, 0, 100);
+    let node = world.connect(ClientRole::Play, "a?headgate-node=1");
+    let request = world.plays.pop_front().expect("asked").request;
+    let guard = PlayGuard::new(world.publishes.clone(), request);
+    let message = Message::AllowPlay { request, guard, is_counted: false };
+    world.switchboard.handle_message(message);
+    world.send_frame(publisher, 1, 100);
+    world.pass(Duration::from_millis(100));
+    assert_eq!(world.frames(node), [0, 1]);
+    let record = world.publishes.find(1).expect("it runs");
+    let snapshot = record.snapshot(world.now, std::time::SystemTime::now());
+    assert_eq!((snapshot.bytes_out, snapshot.subscribers), (0, 0));
+    assert!(record.players.status(world.now, std::time::SystemTime::now()).is_empty());
+
+    // Of what is pulled itself it gets nothing, even if it were allowed.
+    let mut world = self::world();
+    pulling(&mut world, 7);
+    send_frames(&mut world, 0..3);
+    let node = world.connect(ClientRole::Play, "a?headgate-node=1");
+    let asked = world.plays.pop_front().expect("asked");
+    assert_eq!(asked.client_id, None);
+    let request = asked.request;
+    let guard = PlayGuard::new(world.publishes.clone(), request);
+    let message = Message::AllowPlay { request, guard, is_counted: false };
+    world.switchboard.handle_message(message);
+    world.pass(Duration::from_millis(100));
+    assert!(was_told(&world, node, "NetStream.Play.StreamNotFound"));
+}
+
+#[test]
+fn a_source_that_sends_what_is_no_media_is_left_and_the_worker_goes_on() {
+    let mut world = world();
+    let player = pulling(&mut world, 7);
+    send_frames(&mut world, 0..3);
+    // A packet type that there is none of.
+    send(&mut world, 200, &[0x97, 9, 9]);
+    let bytes: Vec<u8> = (0..4_096_u32).map(|n| (n * 31 % 251) as u8).collect();
+    if let Some(key) = world.upstream_peer() {
+        world.switchboard.handle_input(key, &bytes);
+    }
+    world.wanted = VecDeque::new();
+    world.pass(Duration::from_secs(8));
+    assert!(was_told(&world, player, "NetStream.Play.UnpublishNotify"));
+    assert_eq!(ends(&world).len(), 1);
+    let publisher = world.publisher("b", 9, &[]);
+    world.send_frame(publisher, 0, 100);
+    assert!(world.reasons().is_empty());
+}
+
+#[test]
+fn a_denied_player_begins_no_pull() {
+    let mut world = world();
+    world.player("a");
+    let request = world.plays.pop_front().expect("asked").request;
+    let (denial, description) = (Denial::BadName, "No such stream".to_owned());
+    world.switchboard.handle_message(Message::Deny { request, denial, description });
+    world.pass(Duration::from_secs(1));
+    assert!(pulls(&world).is_empty() && world.upstream_peer().is_none());
+}
+
+#[test]
+fn players_of_another_worker_share_the_pull_and_keep_it_running() {
+    let mut world = World { holds_plays: true, ..World::on(0, 2) };
+    let player = pulling(&mut world, 7);
+    send_frames(&mut world, 0..3);
+    let record = match world.publishes.open_pull(b"a", &source(7), 1, world.now) {
+        crate::publish::registry::Pulled::Running(record) => record,
+        crate::publish::registry::Pulled::Opened(_) => panic!("it runs"),
+    };
+    assert_eq!(record.worker, 0);
+    let relay = std::sync::Arc::new(crate::switchboard::relay::Relay::default());
+    let attach = Message::Attach { stream: record.stream, reader: 1, relay: relay.clone() };
+    world.switchboard.handle_message(attach);
+    world.hang_up(player);
+    world.pass(Duration::from_secs(8));
+    assert!(ends(&world).is_empty());
+    world.switchboard.handle_message(Message::Detach { stream: record.stream, relay });
+    world.pass(Duration::from_secs(6));
+    assert_eq!(ends(&world), [PullEnd::Unread]);
+}
+
+#[test]
+fn a_stop_ends_pulls_too() {
+    let mut world = world();
+    let player = pulling(&mut world, 7);
+    send_frames(&mut world, 0..3);
+    world.switchboard.stop();
+    world.settle();
+    world.pass(Duration::from_secs(3));
+    assert_eq!(ends(&world), [PullEnd::Shutdown]);
+    assert!(was_told(&world, player, "NetStream.Play.UnpublishNotify"));
+}
