@@ -84,7 +84,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const metrics = createMetrics();
   const version = readVersion();
   const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
-  const { elsewhere = null, others = null, rivals = null } = deps.cluster ?? {};
+  const { elsewhere = null, others = null, rivals = null, plays = null } = deps.cluster ?? {};
   const publishing = withAdmissionSteps(createPublishing, {
     db,
     member,
@@ -97,7 +97,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     customers,
     holdsToken: requiredToken(tokens),
     holdsPlayToken: playToken(tokens),
-    ...(deps.otherNodes ?? NO_OTHER_NODES),
+    ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
     resolve,
     metrics,
     settings: {

@@ -16,10 +16,9 @@ export function addUsage(
   now: number,
 ): CompiledQuery {
   const { clientId, bytesIn, bytesOut, whose } = counters;
-  const day = new Date(now).toISOString().slice(0, "2026-01-31".length);
   return sql`
     insert into "usage" (stream_id, day, organisation_id, bytes_in, bytes_out)
-    select stream_id, cast(${day} as text), organisation_id,
+    select stream_id, cast(${dayOf(now)} as text), organisation_id,
       cast(${bytesIn} as bigint) - bytes_in, cast(${bytesOut} as bigint) - bytes_out
     from publish
     where client_id = ${clientId} and state in ('asking', 'live') and ${whose}
@@ -27,4 +26,9 @@ export function addUsage(
     on conflict (stream_id, day) do update
       set bytes_in = "usage".bytes_in + excluded.bytes_in, bytes_out = "usage".bytes_out + excluded.bytes_out
   `.compile(db);
+}
+
+/** `2026-01-31`, UTC. */
+export function dayOf(now: number): string {
+  return new Date(now).toISOString().slice(0, "2026-01-31".length);
 }

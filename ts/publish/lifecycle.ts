@@ -22,6 +22,7 @@ import { createEnds } from "./ends.ts";
 import { liveNumbers } from "./live-numbers.ts";
 import { NamesInUse } from "./names-in-use.ts";
 import { createPlayers, type OtherNodes } from "./players.ts";
+import { createPulledBytes } from "./pulled-bytes.ts";
 import {
   adoptEvents,
   type Intent,
@@ -172,7 +173,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const warnOfTranscoders = createTranscoderWarnings(log);
   const persisting = setInterval(() => track(persist()), PERSIST_INTERVAL_MS);
   const publishOf = (clientId: number) => running.get(clientId)?.intent ?? null;
-  const players = createPlayers({ ...deps, ...settings, publishOf });
+  const pulledBytes = createPulledBytes(deps);
+  const players = createPlayers({ pulledBytes, ...deps, ...settings, publishOf });
   const upstreams = createUpstreamEvents({ ...deps, publishOf });
   const refusedConnections = createRefusedConnections(deps);
   let stopping = false;
@@ -380,6 +382,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       .filter((snapshot) => snapshot !== null);
     warnOfTranscoders(snapshots);
     await ends.retry();
+    await pulledBytes.record();
     if (snapshots.length === 0) return;
     await recordBytes(db, snapshots, clock.now());
     await endDisabled();

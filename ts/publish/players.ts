@@ -9,6 +9,7 @@ import { networkList } from "../network.ts";
 import type { Customers } from "../organisation/customers.ts";
 import type { OrganisationSettings } from "../organisation/settings.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
+import type { PulledBytes } from "./pulled-bytes.ts";
 import { type Intent, identityOf } from "./record.ts";
 
 /** Organisations whose rule is remembered for while the store cannot be read; the one that was read first goes. */
@@ -57,6 +58,7 @@ export interface PlayersDeps extends OtherNodes {
   readonly clock: { now(): number };
   readonly log: Logger;
   readonly metrics: Pick<Metrics, "countPullEnd">;
+  readonly pulledBytes: Pick<PulledBytes, "ended">;
 }
 
 export interface Players {
@@ -187,7 +189,8 @@ export function createPlayers(deps: PlayersDeps): Players {
         case "pull_ended": {
           const { clientId, reason, detail, bytesIn, bytesOut } = event;
           deps.metrics.countPullEnd(bytesOut);
-          return log.info({ clientId, reason, detail, bytesIn, bytesOut }, "pull ended");
+          log.info({ clientId, reason, detail, bytesIn, bytesOut }, "pull ended");
+          return await deps.pulledBytes.ended(event);
         }
       }
     },

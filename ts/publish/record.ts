@@ -186,7 +186,8 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
   if (row === undefined || (row.state !== "asking" && row.state !== "live")) return;
   const bytes = end.bytes ?? { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
   const customArguments = row.arguments === null ? null : Buffer.from(row.arguments, "latin1");
-  const body = doneBody({ ...row, clientId, arguments: customArguments }, bytes);
+  const all = { ...bytes, bytesOut: bytes.bytesOut + Number(row.bytes_elsewhere) };
+  const body = doneBody({ ...row, clientId, arguments: customArguments }, all);
   const whose = end.whose === "own" ? isOwn : sql<boolean>`not ${isOwn}`;
   // What was read does not change any more but for the state, which each statement looks at itself.
   await together(db, [

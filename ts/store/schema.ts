@@ -77,6 +77,8 @@ export interface PublishTable {
   denial_reason: string | null;
   bytes_in: number;
   bytes_out: number;
+  /** What other nodes handed to their players, beside `bytes_out`. */
+  bytes_elsewhere: Generated<number>;
   /** What it carried when that was last written, JSON objects as in `PublishTracks`. */
   video: string | null;
   audio: string | null;

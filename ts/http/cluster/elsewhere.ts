@@ -5,7 +5,9 @@ import { openChannel } from "../../cluster/channel.ts";
 import { keepEnd } from "../../cluster/kept-ends.ts";
 import type { ClusterMembership } from "../../cluster/membership.ts";
 import { createOwners } from "../../cluster/owners.ts";
+import { createPlays, type Plays } from "../../cluster/plays.ts";
 import { createRivals, type Rivals } from "../../cluster/rivals.ts";
+import { NODE_ARGUMENT } from "../../publish/players.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Elsewhere } from "./forwarding.ts";
 import { createOthers, type Others } from "./others.ts";
@@ -15,6 +17,7 @@ export interface Cluster {
   readonly elsewhere: Elsewhere;
   readonly others: Others;
   readonly rivals: Rivals;
+  readonly plays: Plays;
 }
 
 /** `key`: what the nodes share. */
@@ -33,5 +36,6 @@ export function openElsewhere(deps: {
     keepEnd: ({ clientId, node }) => keepEnd(db, { clientId, epoch: node.epoch }),
   };
   const of = { owners, channel, log };
-  return { elsewhere, others: createOthers(of), rivals: createRivals(of), close: channel.close };
+  const plays = createPlays({ owners, key, argument: NODE_ARGUMENT, now: member.now });
+  return { elsewhere, others: createOthers(of), rivals: createRivals(of), plays, close: channel.close };
 }

@@ -61,7 +61,7 @@ function pastPublish(row: Selectable<PublishTable>): PastPublish {
     endWords: endReason === null ? null : endWords(endReason),
     denial: cause === null || reason === null ? null : { cause, reason },
     bytesIn: Number(row.bytes_in),
-    bytesOut: Number(row.bytes_out),
+    bytesOut: Number(row.bytes_out) + Number(row.bytes_elsewhere),
     video: row.video === null ? null : (JSON.parse(row.video) as PublishTracks["video"]),
     audio: row.audio === null ? null : (JSON.parse(row.audio) as PublishTracks["audio"]),
     droppedFrames: numberOrNull(row.dropped_frames),

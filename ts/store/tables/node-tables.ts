@@ -26,6 +26,10 @@ export async function nodeTables(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex("kept_end_of_node").on("kept_end").column("epoch").execute();
 
   await db.schema.alterTable("publish").addColumn("epoch", "bigint").execute();
+  await db.schema
+    .alterTable("publish")
+    .addColumn("bytes_elsewhere", "bigint", (column) => column.notNull().defaultTo(0))
+    .execute();
   // Rows of the version before have no epoch: there, a name could be live twice while one was replaced.
   await sql`
     create unique index publish_name on publish (name) where state = 'live' and epoch is not null
