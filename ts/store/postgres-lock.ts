@@ -1,9 +1,9 @@
 // One service at a time works with a database, as with a data directory: a lock that the server gives back whenever and
 // however the connection ends. Until several nodes can share one (design.md §6) a second service would end the first
 // one's publishes.
-import { Client } from "pg";
+import type { Client } from "pg";
 import { StoreFailed, StoreUnavailable } from "../errors.ts";
-import { connectionOptions, failureOf } from "./postgres.ts";
+import { connectedClient, failureOf } from "./postgres/connecting.ts";
 
 /** Numbers of our advisory locks in a database: any that no other program is likely to use. */
 const SERVICE_LOCK = "4923001";
@@ -88,10 +88,7 @@ export async function withMigrationLock<T>(databaseUrl: string, act: () => Promi
 }
 
 async function connected(databaseUrl: string): Promise<Client> {
-  const client = new Client({ ...connectionOptions(databaseUrl), options: KEEPALIVES });
-  client.on("error", () => {}); // "end" follows
-  await client.connect();
-  return client;
+  return await connectedClient(databaseUrl, { options: KEEPALIVES });
 }
 
 async function taken(client: Client, limitMs: number): Promise<boolean> {
