@@ -15,7 +15,7 @@ import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
 import { type DenialContext, type Denied, denied } from "./denials.ts";
 import type { NamesInUse } from "./names-in-use.ts";
-import { type Intent, type RecordedEndReason, recordEnd, recordIntent, recordLive } from "./record.ts";
+import { type Intent, recordIntent, recordLive } from "./record.ts";
 import { alsoReservedField, checkStreamName } from "./stream-name.ts";
 import { type StoredUpstream, writeUpstreams } from "./upstreams/deployment-upstreams.ts";
 import type { WebhookAnswer } from "./webhook/answer.ts";
@@ -23,6 +23,7 @@ import { publishBody } from "./webhook/body.ts";
 import type { Webhook } from "./webhook/call.ts";
 import type { Outbox } from "./webhook/outbox.ts";
 import { newWebhookId } from "./webhook/signature.ts";
+import { createWithdrawals } from "./withdrawals.ts";
 
 /** A running publish that has been silent this long gives way to a new one of its name (W20), ms. */
 const SILENT_FOR_REPLACEMENT_MS = 5_000;
@@ -93,9 +94,12 @@ export function createAdmission(deps: AdmissionDeps): {
 } {
   const { db, names, clock, log, settings } = deps;
   const denials = createDenialRecords({ db, clock, log });
+  const { withdraw, settled: withdrawn } = createWithdrawals(deps);
 
   return {
-    settled: denials.settled,
+    async settled() {
+      await Promise.all([denials.settled(), withdrawn()]);
+    },
     async admit(request, asking) {
       const about: DenialContext = {};
       try {
@@ -193,11 +197,12 @@ export function createAdmission(deps: AdmissionDeps): {
         return { outcome: "live", upstreams: await deps.streamUpstreams(intent.streamId) };
       }
     } catch (err) {
-      await withdraw(intent, "internal_error");
+      // The customer said 200, yet there will be no media: accepted and ended at once, so publish_done follows.
+      await withdraw(intent.clientId, "internal_error");
       throw err;
     }
     // Locked or deleted, or its organisation disabled, while the customer was asked.
-    await withdraw(intent, "stream_withdrawn");
+    await withdraw(intent.clientId, "stream_withdrawn");
     return denied("locked_stream");
   }
 
@@ -219,15 +224,13 @@ export function createAdmission(deps: AdmissionDeps): {
     const refusal = answer === null ? null : refusalOf(answer, customer.settings);
     if (answer?.outcome === "answered") about.status = answer.status;
     if (answer?.outcome === "unreachable") Object.assign(about, { unreachable: answer.cause, detail: answer.detail });
-    if (refusal === null) return (await record()) ? null : denied("store_unavailable");
+    if (refusal === null) {
+      if (await record()) return null;
+      await withdraw(clientId, "internal_error");
+      return denied("store_unavailable");
+    }
     if (recorded !== null) denials.add({ ...refusal, clientId }, recorded);
     return refusal;
-  }
-
-  /** The customer said 200, yet there will be no media: accepted and ended at once, so publish_done follows. */
-  async function withdraw(intent: Intent, reason: RecordedEndReason): Promise<void> {
-    await recordEnd(db, intent.clientId, { reason, bytes: null }, clock.now());
-    deps.outbox.wake();
   }
 
   async function askCustomer(
