@@ -39,10 +39,8 @@ export function openPool(databaseUrl: string): ServerPool {
       }
     },
   });
-  // An idle connection that breaks is replaced by the pool, and so are the others to that server.
-  pool.on("error", (error, client: unknown) => {
-    if (client instanceof ServerClient) client.noteFailure(error);
-  });
+  // An idle connection that breaks is replaced by the pool; the next statement tells when the server is gone.
+  pool.on("error", () => {});
   // What is acknowledged must be on disk, whatever the server's default; stricter levels are left alone.
   pool.on("connect", (client) => {
     client

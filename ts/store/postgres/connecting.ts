@@ -58,6 +58,8 @@ export class ServerClient extends Client {
     this.#servers = servers;
     this.#server = server;
     this.#epoch = servers.epoch;
+    // A statement under way fails by itself, the pool replaces an idle connection: nobody else listens all the time.
+    this.on("error", (error) => void this.noteFailure(error));
   }
 
   /** False when what happened since it was made has put its server in doubt. */
@@ -116,7 +118,6 @@ export async function connectedClient(databaseUrl: string, options: ClientConfig
   const servers = serversOf(databaseUrl);
   return await onCurrentServer(servers, async () => {
     const client = new ServerClient(servers, options);
-    client.on("error", () => {}); // "end" follows
     await client.connect();
     return client;
   });
