@@ -1,8 +1,8 @@
 // Web tokens: signed JWTs (RFC 7519) that carry an ingest URL and a stream name to the browser broadcaster (T1–T4).
 // What a token may do is decided at publish, not here.
 import { randomUUID } from "node:crypto";
-import { decodeJwt, errors, type JWK, type JWTPayload, jwtVerify, SignJWT } from "jose";
-import { BadToken, type TokenFault } from "../errors.ts";
+import { type CryptoKey, decodeJwt, errors, type JWK, type JWTPayload, jwtVerify, SignJWT } from "jose";
+import { BadToken, ServiceError, type TokenFault } from "../errors.ts";
 import { TOKEN_ALGORITHMS } from "./algorithms.ts";
 import type { TokenKeys } from "./keys.ts";
 import type { Revocations } from "./revocations.ts";
@@ -59,7 +59,8 @@ export interface Tokens {
   }): Promise<string>;
   /** A token that opens a stream to players, until `exp` (Unix seconds). */
   issueForPlay(subject: { readonly streamname: string; readonly exp: number; readonly org: string }): Promise<string>;
-  /** The claims of a web token of ours that holds now. Throws `BadToken`. */
+  /** The claims of a web token of ours that holds now. Throws `BadToken`; `StoreFailed` when it names a key that is not
+   *  known here and the store does not answer. */
   verify(token: string): Promise<TokenClaims>;
   /** The claims of a play token of ours that holds now. Throws `BadToken`. */
   verifyForPlay(token: string): Promise<PlayClaims>;
@@ -67,8 +68,8 @@ export interface Tokens {
   verifyAny(token: string): Promise<PlayClaims>;
   /** Whether a text says that we issued it, whether it holds or not. */
   isOurs(token: string): boolean;
-  /** The public keys, RFC 7517. */
-  jwks(): { readonly keys: readonly JWK[] };
+  /** The public keys, RFC 7517, with those that another node made a moment ago. */
+  jwks(): Promise<{ readonly keys: readonly JWK[] }>;
 }
 
 export function createTokens(deps: {
@@ -109,7 +110,11 @@ export function createTokens(deps: {
         return false;
       }
     },
-    jwks: () => ({ keys: keys.published }),
+    async jwks() {
+      // While the store does not answer, the known ones hold.
+      await keys.lookAgain().catch(() => {});
+      return { keys: keys.published };
+    },
   };
 
   async function sign(
@@ -145,8 +150,8 @@ export function createTokens(deps: {
     try {
       const { payload } = await jwtVerify(
         token,
-        ({ kid, alg }) => {
-          const key = keys.find(kid, alg);
+        async ({ kid, alg }) => {
+          const key = keys.find(kid, alg) ?? (await findAgain(kid, alg));
           if (key === null) throw new BadToken("invalid signature");
           return key;
         },
@@ -161,8 +166,14 @@ export function createTokens(deps: {
       );
       return payload;
     } catch (error) {
-      throw error instanceof BadToken ? error : new BadToken(faultOf(error), { cause: error });
+      throw error instanceof ServiceError ? error : new BadToken(faultOf(error), { cause: error });
     }
+  }
+
+  /** A key that another node made a moment ago. Rejects with `StoreFailed` when nobody can know. */
+  async function findAgain(kid: string | undefined, alg: string): Promise<CryptoKey | null> {
+    await keys.lookAgain();
+    return keys.find(kid, alg);
   }
 }
 
