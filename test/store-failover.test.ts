@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { databaseServers } from "../ts/cli/database-servers.ts";
 import { openStore, type Store } from "../ts/store/open.ts";
 import { until } from "./support/child.ts";
 import { asked } from "./support/postgres.ts";
@@ -59,6 +60,18 @@ test("a standby that is named first is passed over", async () => {
   expect(await placeOf(store)).toBe("primary");
 });
 
+test("doctor tells the primary from its standby", async () => {
+  expect(await databaseServers(databaseUrl)).toEqual([
+    {
+      what: `database server ${pair.primary.folder}:5432`,
+      state: "good",
+      detail: "takes writes, commits wait for a standby",
+    },
+    { what: `database server ${pair.standby.folder}:5432`, state: "good", detail: "is a standby" },
+  ]);
+  expect(await databaseServers(withHosts(pair.primary.folder))).toEqual([]);
+});
+
 test("one that alone is named says why it cannot be used", async () => {
   const url = `${withHosts(pair.standby.folder)}&target_session_attrs=read-write`;
   await expect(opened(url)).rejects.toThrow(/cannot use database .*: is a standby/);
@@ -96,6 +109,10 @@ test("a promoted standby is used with all that was acknowledged, and a former pr
   await expect(write(store, "lost")).rejects.toThrow(
     /none of the servers can be used: .* does not answer .* is a standby/,
   );
+  expect(await databaseServers(databaseUrl)).toMatchObject([
+    { state: "warning", detail: expect.stringContaining("does not answer (connect ") },
+    { state: "good" },
+  ]);
   await pair.standby.promote();
   await until("the standby is used", () => isDone(write(store, "after")));
   expect(await names(store)).toEqual(["after", "before"]);
@@ -109,6 +126,10 @@ test("a promoted standby is used with all that was acknowledged, and a former pr
     where application_name = 'headgate' and pid <> pg_backend_pid()`.execute(store.db);
   await until("it works", () => isDone(write(store, "later")));
   expect(await placeOf(store)).toBe("standby");
+  const detail = expect.stringMatching(
+    /so does another one: stop the former primary \(timeline [12], the newest is 2\)/,
+  );
+  expect(await databaseServers(databaseUrl)).toMatchObject(Array(2).fill({ state: "bad", detail }));
   await pair.standby.crash("SIGQUIT");
   await expect(write(store, "fenced")).rejects.toThrow();
   await expect(write(store, "fenced")).rejects.toThrow(/is a former primary \(timeline 1, another server has 2\)/);

@@ -1,7 +1,16 @@
 // Web tokens: signed JWTs (RFC 7519) that carry an ingest URL and a stream name to the browser broadcaster (T1–T4).
 // What a token may do is decided at publish, not here.
 import { randomUUID } from "node:crypto";
-import { type CryptoKey, decodeJwt, errors, type JWK, type JWTPayload, jwtVerify, SignJWT } from "jose";
+import {
+  type CryptoKey,
+  decodeJwt,
+  errors,
+  type JWK,
+  type JWTHeaderParameters,
+  type JWTPayload,
+  jwtVerify,
+  SignJWT,
+} from "jose";
 import { BadToken, ServiceError, type TokenFault } from "../errors.ts";
 import { TOKEN_ALGORITHMS } from "./algorithms.ts";
 import type { TokenKeys } from "./keys.ts";
@@ -11,6 +20,8 @@ import type { Revocations } from "./revocations.ts";
 export const VALIDITY_DEFAULT_S = 604_800;
 /** How far our clock may be behind the issuer's, for `nbf` only (T4), seconds. */
 const NBF_LEEWAY_S = 30;
+/** The form of our keys' ids (RFC 7638, SHA-256): no other is looked for in the store. */
+const KID = /^[\w-]{43}$/;
 /** Longest token that is looked at, characters: a name and a URL of 2 KiB each fit, also when JSON makes six bytes of
  *  every one (33,156 characters with the default issuer). */
 const TOKEN_LENGTH_LIMIT = 36_864;
@@ -102,14 +113,7 @@ export function createTokens(deps: {
     async verifyAny(token) {
       return (await held(token)).claims;
     },
-    isOurs(token) {
-      if (token.length > TOKEN_LENGTH_LIMIT) return false;
-      try {
-        return decodeJwt(token).iss === issuer;
-      } catch {
-        return false;
-      }
-    },
+    isOurs,
     async jwks() {
       // While the store does not answer, the known ones hold.
       await keys.lookAgain().catch(() => {});
@@ -150,8 +154,8 @@ export function createTokens(deps: {
     try {
       const { payload } = await jwtVerify(
         token,
-        async ({ kid, alg }) => {
-          const key = keys.find(kid, alg) ?? (await findAgain(kid, alg));
+        async (header) => {
+          const key = keys.find(header.kid, header.alg) ?? (await findAgain(token, header));
           if (key === null) throw new BadToken("invalid signature");
           return key;
         },
@@ -170,8 +174,18 @@ export function createTokens(deps: {
     }
   }
 
+  function isOurs(token: string): boolean {
+    if (token.length > TOKEN_LENGTH_LIMIT) return false;
+    try {
+      return decodeJwt(token).iss === issuer;
+    } catch {
+      return false;
+    }
+  }
+
   /** A key that another node made a moment ago. Rejects with `StoreFailed` when nobody can know. */
-  async function findAgain(kid: string | undefined, alg: string): Promise<CryptoKey | null> {
+  async function findAgain(token: string, { kid, alg }: JWTHeaderParameters): Promise<CryptoKey | null> {
+    if (!KID.test(kid ?? "") || !isOurs(token)) return null;
     await keys.lookAgain();
     return keys.find(kid, alg);
   }

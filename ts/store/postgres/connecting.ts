@@ -2,8 +2,8 @@
 import { Client, type ClientConfig, DatabaseError, types } from "pg";
 import { StoreFailed } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
-import type { DatabaseServer } from "./database-url.ts";
-import { type Servers, type Standing, serversOf, standingOf } from "./servers.ts";
+import { type DatabaseServer, parseDatabaseUrl } from "./database-url.ts";
+import { answersOf, type ServerAnswer, type Servers, type Standing, serversOf, standingOf } from "./servers.ts";
 
 /** How long anything waits for a connection, free or new, ms. */
 export const CONNECT_LIMIT_MS = 5_000;
@@ -121,6 +121,12 @@ export async function connectedClient(databaseUrl: string, options: ClientConfig
     await client.connect();
     return client;
   });
+}
+
+/** What each server of a database says of itself, for people; `fault` when it does not answer. Throws as
+ *  `parseDatabaseUrl` does. */
+export async function standingsOf(databaseUrl: string): Promise<readonly ServerAnswer[]> {
+  return await answersOf(parseDatabaseUrl(databaseUrl).servers, probe);
 }
 
 async function probe(server: DatabaseServer): Promise<Standing> {

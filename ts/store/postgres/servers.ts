@@ -20,6 +20,8 @@ export interface Standing {
   readonly refusal: "is a standby" | "is read-only" | null;
   /** Of its write-ahead log; 0 when it does not say. */
   readonly timeline: number;
+  /** Whether its commits wait for a standby. */
+  readonly isSynchronous: boolean;
 }
 
 export class Servers {
@@ -94,9 +96,7 @@ export class Servers {
 
   /** Asks all servers and takes the first one of the highest timeline. */
   async #ask(probe: Probe): Promise<void> {
-    const answers = await Promise.all(
-      this.#url.servers.map(async (server) => ({ server, ...(await answerOf(probe, server)) })),
-    );
+    const answers = [...(await answersOf(this.#url.servers, probe))];
     const refusals = new Map<DatabaseServer, string>();
     // Sorting keeps the order of equal ones.
     for (const { server, standing, fault } of answers.sort((a, b) => timelineOf(b) - timelineOf(a))) {
@@ -114,17 +114,24 @@ export class Servers {
   }
 }
 
-interface ServerAnswer {
+export interface ServerAnswer {
+  readonly server: DatabaseServer;
+  /** null when it did not answer; `fault` says why. */
   readonly standing: Standing | null;
   readonly fault: string;
 }
 
-async function answerOf(probe: Probe, server: DatabaseServer): Promise<ServerAnswer> {
-  try {
-    return { standing: await probe(server), fault: "" };
-  } catch (error) {
-    return { standing: null, fault: reasonOf(error) };
-  }
+/** Asks all at the same time. */
+export async function answersOf(servers: readonly DatabaseServer[], probe: Probe): Promise<readonly ServerAnswer[]> {
+  return await Promise.all(
+    servers.map(async (server) => {
+      try {
+        return { server, standing: await probe(server), fault: "" };
+      } catch (error) {
+        return { server, standing: null, fault: reasonOf(error) };
+      }
+    }),
+  );
 }
 
 const timelineOf = ({ standing }: ServerAnswer): number => standing?.timeline ?? -1;
@@ -132,13 +139,14 @@ const timelineOf = ({ standing }: ServerAnswer): number => standing?.timeline ??
 /** Asks the server of a connection. */
 export async function standingOf(client: Pick<ClientBase, "query">): Promise<Standing> {
   const ask = async (timeline: string): Promise<Standing> => {
-    const { rows } = await client.query<{ standby: string; readonly: string; timeline: string }>(
+    const { rows } = await client.query<{ standby: string; readonly: string; standbys: string; timeline: string }>(
       `select pg_is_in_recovery()::text as standby, current_setting('transaction_read_only') as readonly,
-        ${timeline} as timeline`,
+        current_setting('synchronous_standby_names') as standbys, ${timeline} as timeline`,
     );
     const [row] = rows;
     const refusal = row?.standby === "true" ? "is a standby" : row?.readonly === "on" ? "is read-only" : null;
-    return { refusal, timeline: Number.parseInt(row?.timeline ?? "0", 16) };
+    const isSynchronous = (row?.standbys ?? "") !== "";
+    return { refusal, timeline: Number.parseInt(row?.timeline ?? "0", 16), isSynchronous };
   };
   try {
     // The name of a file of the log begins with its timeline, eight hexadecimal digits; a standby does not tell.
