@@ -1,5 +1,6 @@
 // A store on a primary and its standby: it follows the promotion, and leaves a former primary alone.
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
@@ -79,6 +80,23 @@ test("one that alone is named says why it cannot be used", async () => {
   await expect(opened(gone)).rejects.toThrow(
     /none of the servers can be used: .* is a standby; .*nowhere:5432 does not answer \(connect ENOENT/,
   );
+});
+
+test("a server that accepts connections and says nothing is passed over, and named", async () => {
+  const silent = createServer();
+  const sockets: Socket[] = [];
+  silent.on("connection", (socket) => sockets.push(socket.resume()));
+  await new Promise<void>((resolve) => silent.listen(join(dataDir, ".s.PGSQL.5432"), resolve));
+  const store = await opened(withHosts(dataDir, pair.primary.folder));
+  await write(store, "a");
+  expect(await placeOf(store)).toBe("primary");
+  // Asked once: what was found is remembered.
+  expect(sockets.length).toBe(1);
+  await expect(opened(withHosts(dataDir, pair.standby.folder))).rejects.toThrow(
+    /:5432 does not answer \(.*timeout.*\); .*:5432 is a standby/,
+  );
+  for (const socket of sockets) socket.destroy();
+  await new Promise((resolve) => silent.close(resolve));
 });
 
 test("connections to a server that has become read-only, or ends them, are not used again", async () => {

@@ -1,13 +1,15 @@
 // Connections to a PostgreSQL database, each to the server that takes writes, every wait bounded.
 import { Client, type ClientConfig, DatabaseError, types } from "pg";
 import { StoreFailed } from "../../errors.ts";
+import { inTime } from "../../in-time.ts";
 import { reasonOf } from "../../reason.ts";
 import { type DatabaseServer, parseDatabaseUrl } from "./database-url.ts";
 import { answersOf, type ServerAnswer, type Servers, type Standing, serversOf, standingOf } from "./servers.ts";
 
 /** How long anything waits for a connection, free or new, ms. */
 export const CONNECT_LIMIT_MS = 5_000;
-/** How long one of several servers may take to answer, ms: a connection asks at most twice, and connects. */
+/** How long one of several servers may take to connect and say what it is, ms. Who wants a connection waits for that
+ *  three times at most: for the last known server, for all at the same time, and for the one that was found. */
 const ANSWER_OF_SEVERAL_LIMIT_MS = 1_600;
 /** How long the server works on one statement, and waits for a lock, ms. */
 const STATEMENT_LIMIT_MS = 10_000;
@@ -87,14 +89,17 @@ export class ServerClient extends Client {
 
   async #connect(): Promise<this> {
     const { mustBeWritable, hasSeveral } = this.#servers;
-    try {
+    const connected = async (): Promise<this> => {
       await super.connect();
       if (mustBeWritable) this.#servers.check(await standingOf(this));
       return this;
+    };
+    try {
+      return await within(hasSeveral ? ANSWER_OF_SEVERAL_LIMIT_MS : CONNECT_LIMIT_MS, connected());
     } catch (cause) {
       this.noteFailure(cause);
-      // A connection that failed has nothing to end.
-      await this.end().catch(() => {});
+      // Not awaited: a server that is gone does not say goodbye.
+      this.end().catch(() => {});
       throw hasSeveral ? new StoreFailed(`${this.#server.place}: ${reasonsOf(cause)}`, { cause }) : cause;
     }
   }
@@ -130,21 +135,27 @@ export async function standingsOf(databaseUrl: string): Promise<readonly ServerA
 }
 
 async function probe(server: DatabaseServer): Promise<Standing> {
-  const limits = {
-    connectionTimeoutMillis: ANSWER_OF_SEVERAL_LIMIT_MS,
-    query_timeout: ANSWER_OF_SEVERAL_LIMIT_MS,
-  };
-  const client = new Client({ ...OPTIONS, ...limits, connectionString: server.url });
+  const connectionTimeoutMillis = ANSWER_OF_SEVERAL_LIMIT_MS;
+  const client = new Client({ ...OPTIONS, connectionTimeoutMillis, connectionString: server.url });
   client.on("error", () => {}); // of a connection that is lost later
-  try {
+  const asked = async (): Promise<Standing> => {
     await client.connect();
     return await standingOf(client);
+  };
+  try {
+    return await within(ANSWER_OF_SEVERAL_LIMIT_MS, asked());
   } catch (cause) {
     throw new StoreFailed(reasonsOf(cause), { cause });
   } finally {
     // Not awaited: a server that is gone does not say goodbye.
     client.end().catch(() => {});
   }
+}
+
+async function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
+  const inTheEnd = await inTime(limitMs, work, null);
+  if (inTheEnd === null) throw new StoreFailed(`no answer within ${limitMs} ms`);
+  return inTheEnd;
 }
 
 /** The server's reason without values: its detail, which may hold some, stays in the cause, and nothing prints that. */
