@@ -117,6 +117,16 @@ test("connections to a server that has become read-only, or ends them, are not u
   expect(await names(store)).toEqual(["a", "b"]);
 });
 
+test("nothing is acknowledged that only the primary has", async () => {
+  const store = await opened();
+  await write(store, "both");
+  await pair.standby.stop();
+  await expect(write(store, "primary")).rejects.toThrow("Query read timeout");
+  await pair.standby.start();
+  await until("it works again", () => isDone(write(store, "again")));
+  expect(await names(store)).toEqual(expect.arrayContaining(["again", "both"]));
+}, 120_000);
+
 // Last: the pair is another one afterwards.
 test("a promoted standby is used with all that was acknowledged, and a former primary that comes back is left alone", async () => {
   const store = await opened();
