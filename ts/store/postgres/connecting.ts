@@ -91,7 +91,7 @@ export class ServerClient extends Client {
     const { mustBeWritable, hasSeveral } = this.#servers;
     const connected = async (): Promise<this> => {
       await super.connect();
-      if (mustBeWritable) this.#servers.check(await standingOf(this));
+      if (mustBeWritable || hasSeveral) this.#servers.check(await standingOf(this));
       return this;
     };
     try {

@@ -42,7 +42,7 @@ export class Servers {
     return this.#url.servers.length > 1;
   }
 
-  /** Whether every new connection is checked. */
+  /** Whether a server that takes no writes is refused. */
   get mustBeWritable(): boolean {
     return this.#url.mustBeWritable;
   }
