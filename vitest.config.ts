@@ -24,7 +24,7 @@ const stores = [
   "request-rate",
   "webcaster",
   "token-{rotation,revocation,vectors}",
-  "publish-{lifecycle,admission,sessions,stopped,history}",
+  "publish-{lifecycle,admission,sessions,stopped,history,withdrawn}",
   "stream-lists",
   "events",
   "events-readers",

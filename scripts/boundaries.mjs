@@ -21,7 +21,7 @@ const LAYERS = [
 const FOLDERS = {
   publish: [["whip", "monitoring"], ["", "upstreams", "preview"], ["webhook"], ["addresses"]],
   http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster"], ["request"]],
-  store: [[""], ["tables"]],
+  store: [[""], ["tables", "postgres"]],
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [[""], ["organisation", "webhook", "streams", "stream", "operator"], ["shell"], ["parts"]],
 };

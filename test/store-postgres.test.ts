@@ -110,6 +110,23 @@ describe("a running store", () => {
     await until("the lock is taken again", async () => (await lockers()).rows[0]?.n === 2); // that of the database, with the other nodes, and that of its name
   });
 
+  test("fails a statement whose server dies under it, and nothing else", async () => {
+    const { db } = await opened();
+    const sleeping = sql`select pg_sleep(60)`.execute(db);
+    const failing = expect(sleeping).rejects.toThrow(StoreFailed);
+    const waits = sql<{ n: number }>`select count(*) as n from pg_stat_activity where query like '%pg_sleep(60)'`;
+    await until("it runs", async () => (await waits.execute(db)).rows[0]?.n === 1);
+    await server.crash("SIGQUIT");
+    await failing;
+    await server.start();
+    await until("the store works", () =>
+      waits.execute(db).then(
+        () => true,
+        () => false,
+      ),
+    );
+  });
+
   test("keeps nothing of a transaction that swallowed a failed statement", async () => {
     const { db } = await opened();
     const swallowing = db.transaction().execute(async (trx) => {

@@ -11,6 +11,7 @@ import { keyChecksumHolds } from "./organisation/key-text.ts";
 import type { BitrateLimits } from "./publish/bitrate-limit.ts";
 import { reasonOf } from "./reason.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, type SettingValue, settingOf } from "./settings.ts";
+import { faultOfDatabaseUrl } from "./store/postgres/database-url.ts";
 import type { RetentionDays } from "./store/retention.ts";
 
 export interface Config {
@@ -184,12 +185,15 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
   if (apiKey !== null && !keyChecksumHolds(apiKey)) {
     faults.push("bootstrap.api_key looks like a key of ours, but its checksum is wrong: is it complete?");
   }
+  const databaseUrl = value("database_url");
+  const urlFault = databaseUrl === null ? null : faultOfDatabaseUrl(databaseUrl);
+  if (urlFault !== null) faults.push(`database_url ${urlFault}`);
   if (value("ice.turn_secret") === null && value("ice.servers").some((uri) => /^turns?:/i.test(uri))) {
     faults.push("ice.servers names a TURN server: it needs ice.turn_secret");
   }
   return {
     dataDir: resolve(value("data_dir")),
-    databaseUrl: value("database_url"),
+    databaseUrl,
     http: {
       host: value("http.host"),
       port: value("http.port"),

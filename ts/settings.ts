@@ -45,7 +45,7 @@ export const SETTINGS = {
     ...optionalText,
     env: "HEADGATE_DATABASE_URL",
     fallback: null,
-    meaning: "postgres://… instead of the embedded store",
+    meaning: "postgres://…, one server or several, instead of the embedded store",
     secret: true,
   },
   "http.host": { ...text, env: "HEADGATE_HTTP_HOST", fallback: "0.0.0.0", meaning: "management API and tokens" },

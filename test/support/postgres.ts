@@ -5,7 +5,7 @@ import { chownSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
-import { type Child, start, until } from "./child.ts";
+import { type Child, run, start, until } from "./child.ts";
 
 const INSTALLED = "/usr/lib/postgresql";
 
@@ -14,55 +14,79 @@ export interface PostgresServer {
   readonly url: string;
   /** A new database, empty or a copy of the one at `from`, which nobody may be connected to; its URL. */
   newDatabase(from?: string): Promise<string>;
+  /** Holds its socket and its data; the URL names it by this. */
+  readonly folder: string;
   /** SIGINT: connections are cut, what was committed stays. */
   stop(): Promise<void>;
+  /** Ends it as a crash does: SIGKILL, or SIGQUIT, which its manual calls an immediate shutdown. */
+  crash(signal: "SIGKILL" | "SIGQUIT"): Promise<void>;
+  /** Makes a primary of a standby. */
+  promote(): Promise<void>;
   start(): Promise<void>;
   /** Ends the server and removes its folder. */
   close(): Promise<void>;
 }
 
-export async function startPostgres(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
+export async function startPostgres(
+  settings: Readonly<Record<string, string>> = {},
+  /** The server that it is to be a standby of; without one it is a primary. */
+  primary: PostgresServer | null = null,
+): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-postgres-"));
   const owner = ownerOf(folder);
   const data = join(folder, "data");
   const options = { ...owner, cwd: folder };
-  execFileSync(program("initdb"), ["-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8"], {
-    ...options,
-    stdio: "ignore",
-    env: { ...process.env, LC_ALL: "C.UTF-8" },
-  });
+  const make = (name: string, args: readonly string[]) =>
+    execFileSync(program(name), ["-D", data, "-U", "postgres", "--no-sync", ...args], {
+      ...options,
+      stdio: "ignore",
+      env: { ...process.env, LC_ALL: "C.UTF-8" },
+    });
+  if (primary === null) make("initdb", ["-A", "trust", "-E", "UTF8"]);
+  else make("pg_basebackup", ["-h", primary.folder, "-R", "-c", "fast"]);
   const urlOf = (database: string) => `postgres:///${database}?user=postgres&host=${encodeURIComponent(folder)}`;
   let server: Child | null = null;
 
   async function startServer(): Promise<void> {
     const said = { listen_addresses: "", unix_socket_directories: folder, fsync: "off", max_connections: "60" };
     const words = Object.entries({ ...said, ...settings }).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-    server = start(program("postgres"), ["-D", data, ...words], options);
-    await until(
-      "PostgreSQL answers",
-      () =>
-        asked(urlOf("postgres"), "select 1").then(
-          () => true,
-          () => false,
-        ),
-      60_000,
+    await until("PostgreSQL answers", () => hasStarted(words), 60_000);
+  }
+
+  /** A server that was killed leaves processes that must be gone before another starts: then it is started once more. */
+  async function hasStarted(words: readonly string[]): Promise<boolean> {
+    if (server === null) {
+      const started = start(program("postgres"), ["-D", data, ...words], options);
+      server = started;
+      started.exit.finally(() => {
+        if (server === started) server = null;
+      });
+    }
+    return await asked(urlOf("postgres"), "select 1").then(
+      () => true,
+      () => false,
     );
   }
 
-  async function stopServer(): Promise<void> {
-    server?.kill("SIGINT");
-    await server?.exit;
-    server = null;
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    const ended = server;
+    ended?.kill(signal);
+    await ended?.exit;
   }
 
   await startServer();
   return {
     url: urlOf("postgres"),
+    folder,
     newDatabase: databasesAt(urlOf("postgres"), "test"),
-    stop: stopServer,
+    stop: () => end("SIGINT"),
+    crash: end,
     start: startServer,
+    async promote() {
+      await run(program("pg_ctl"), ["promote", "-D", data], options);
+    },
     async close() {
-      await stopServer();
+      await end("SIGINT");
       // Each test's database is some three hundred files: nobody waits until all of a run's are gone.
       spawn("rm", ["-rf", folder], { detached: true, stdio: "ignore" }).unref();
     },
@@ -98,7 +122,8 @@ function program(name: string): string {
   return join(INSTALLED, String(version), "bin", name);
 }
 
-async function asked(url: string, statement: string): Promise<void> {
+/** Runs one statement on the server of a URL. */
+export async function asked(url: string, statement: string): Promise<void> {
   const client = new Client({ connectionString: url });
   await client.connect();
   try {

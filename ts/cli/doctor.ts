@@ -12,6 +12,7 @@ import { kernelDropsOf, RECEIVE_BUFFER_BYTES, smallBufferAdvice } from "../media
 import { reasonOf } from "../reason.ts";
 import { openStore } from "../store/open.ts";
 import { isStorePresent } from "../store/present.ts";
+import { databaseServers } from "./database-servers.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 import { print } from "./output.ts";
 
@@ -20,7 +21,7 @@ const ECHO_LIMIT_MS = 1_000;
 /** A certificate that ends sooner is worth a word, ms. */
 const CERTIFICATE_SOON_MS = 14 * 86_400_000;
 
-interface Finding {
+export interface Finding {
   readonly what: string;
   readonly state: "good" | "warning" | "bad";
   readonly detail: string;
@@ -36,6 +37,7 @@ export async function runDoctor(_: readonly string[], flags: GivenFlags): Promis
   const { config } = loadConfig(readFlags(flags));
   const findings = [
     await storeOf(config),
+    ...(await databaseServers(config.databaseUrl)),
     ...(await ports(config)),
     await receiveBuffer(config),
     ...kernelDrops(config),

@@ -132,13 +132,19 @@ async function rotate({ db, config, now }: AtStore, flags: GivenFlags): Promise<
     const at = timeText(done.at);
     throw new ConfigInvalid(`the next key has not been shown for long enough: try again after ${at}, or say --at-once`);
   }
-  print(flags, done, [`Web tokens are signed by ${done.kid} now.`, "A running service takes it over within 5 s."]);
+  print(flags, done, [
+    `Web tokens are signed by ${done.kid} now.`,
+    "A running service takes it over within 5 s.",
+    ...(when === "at_once"
+      ? ["Other verifiers know it when their copy of the key set has expired: after up to 5 minutes."]
+      : []),
+  ]);
 }
 
 async function tokensOf({ db, config, now }: AtStore): Promise<Tokens> {
   const { alg, issuer } = config.token;
   const clock = { now: () => now };
-  const keys = await loadTokenKeys(db, openSecretBox(config.dataDir), { alg, now });
+  const keys = await loadTokenKeys(db, openSecretBox(config.dataDir), { alg, now, algorithm: "active" });
   const revocations = await openRevocations({ db, clock, log: createLog(config.log, false) });
   revocations.stop(); // what is known now is enough for one command
   return createTokens({ keys, issuer, clock, revocations });

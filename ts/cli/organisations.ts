@@ -19,10 +19,11 @@ const PASSWORD_LENGTH = 24;
  *  read again. On a store that has them it changes nothing. */
 export async function runInit(_: readonly string[], flags: GivenFlags): Promise<void> {
   const init = async ({ db, config, now }: AtStore) => {
+    const { alg } = config.token;
+    // First: it refuses a key file that is not this store's.
+    await rotateTokenKeys(db, openSecretBox(config.dataDir), { alg, now, rotateDays: 0, algorithm: "active" });
     const first = await ensureFirstOrganisation(db, config.bootstrap.apiKey, now);
     const password = await ensureFirstPerson(db, config.bootstrap.adminPassword, now);
-    const { alg } = config.token;
-    await rotateTokenKeys(db, openSecretBox(config.dataDir), { alg, now, rotateDays: 0 });
     const key = first.outcome === "created" ? first.key : null;
     const made = first.outcome === "created";
     print(flags, { created: made, api_key: key, admin_password: password }, [

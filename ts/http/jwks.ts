@@ -15,7 +15,7 @@ export function jwksRoutes(deps: RouteDeps & { readonly tokens: Tokens }): Route
       description: "A JSON Web Key Set (RFC 7517). A key is shown before it signs and after it has retired.",
       answer: z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.string(), alg: z.string() })) }),
     },
-    (c) => c.json(deps.tokens.jwks(), 200, { "cache-control": `public, max-age=${CACHE_S}` }),
+    async (c) => c.json(await deps.tokens.jwks(), 200, { "cache-control": `public, max-age=${CACHE_S}` }),
   );
   return routes.hono;
 }

@@ -53,13 +53,18 @@ export async function ensureFirstPerson(
   password: string | null,
   now: number,
 ): Promise<string | null> {
-  const any = await db.selectFrom("person").select("id").limit(1).executeTakeFirst();
-  if (any !== undefined) return null;
+  const anybody = (store: Kysely<Schema>) => store.selectFrom("person").select("id").limit(1).executeTakeFirst();
+  if ((await anybody(db)) !== undefined) return null;
   const given = password ?? randomText(FIRST_PASSWORD_LENGTH);
   const password_hash = await hashPassword(given);
-  const id = await firstOrganisation(db);
-  await addPerson(db, { organisation_id: id, email: FIRST_PERSON, role: "administrator", password_hash }, now);
-  return password === null ? given : null;
+  const isAdded = await db.transaction().execute(async (trx) => {
+    // Another node may have begun at the same moment.
+    if ((await anybody(trx)) !== undefined) return false;
+    const organisation_id = await firstOrganisation(trx);
+    await addPerson(trx, { organisation_id, email: FIRST_PERSON, role: "administrator", password_hash }, now);
+    return true;
+  });
+  return isAdded && password === null ? given : null;
 }
 
 /** Id of the oldest organisation: the deployment's own. */

@@ -18,7 +18,7 @@ import { createDenialRecords } from "./denial-records.ts";
 import { type DenialContext, type Denied, denied } from "./denials.ts";
 import type { Ends } from "./ends.ts";
 import type { NamesInUse } from "./names-in-use.ts";
-import { type Intent, isNameLive, type RecordedEndReason, recordEnd, recordIntent, recordLive } from "./record.ts";
+import { type Intent, isNameLive, type RecordedEndReason, recordIntent, recordLive } from "./record.ts";
 import { alsoReservedField, checkStreamName } from "./stream-name.ts";
 import { type StoredUpstream, writeUpstreams } from "./upstreams/deployment-upstreams.ts";
 import type { WebhookAnswer } from "./webhook/answer.ts";
@@ -70,7 +70,7 @@ export interface AdmissionDeps {
   /** Publishes of other nodes; null or absent where there are none. */
   readonly rivals?: Rivals | null;
   /** Records what the store could not take. */
-  readonly ends: Pick<Ends, "retry">;
+  readonly ends: Pick<Ends, "record" | "retry">;
   readonly ids: ClientIds;
   readonly names: NamesInUse;
   readonly webhook: Webhook;
@@ -103,7 +103,9 @@ export function createAdmission(deps: AdmissionDeps): {
   const denials = createDenialRecords({ db, clock, log });
 
   return {
-    settled: denials.settled,
+    async settled() {
+      await Promise.all([denials.settled(), deps.ends.retry()]);
+    },
     async admit(request, asking) {
       const about: DenialContext = {};
       try {
@@ -208,6 +210,7 @@ export function createAdmission(deps: AdmissionDeps): {
         return { outcome: "live", upstreams: await deps.streamUpstreams(intent.streamId) };
       }
     } catch (err) {
+      // The customer said 200, yet there will be no media: accepted and ended at once, so publish_done follows.
       await withdraw(intent, "internal_error");
       throw err;
     }
@@ -235,16 +238,18 @@ export function createAdmission(deps: AdmissionDeps): {
     const refusal = answer === null ? null : refusalOf(answer, customer.settings);
     if (answer?.outcome === "answered") about.status = answer.status;
     if (answer?.outcome === "unreachable") Object.assign(about, { unreachable: answer.cause, detail: answer.detail });
-    if (refusal === null) return (await record()) ? null : denied("store_unavailable");
+    if (refusal === null) {
+      if (await record()) return null;
+      await withdraw(intent, "internal_error");
+      return denied("store_unavailable");
+    }
     if (recorded !== null) denials.add({ ...refusal, clientId }, recorded);
     return refusal;
   }
 
-  /** The customer said 200, yet there will be no media: accepted and ended at once, so publish_done follows. */
-  async function withdraw(intent: Intent, reason: RecordedEndReason): Promise<void> {
-    const end = { reason, bytes: null, epoch: intent.epoch, whose: "own" } as const;
-    await recordEnd(db, intent.clientId, end, clock.now());
-    deps.outbox.wake();
+  /** Ends the publish, if the store has it: then publish_done follows. */
+  async function withdraw({ clientId, epoch }: Intent, reason: RecordedEndReason): Promise<void> {
+    await deps.ends.record({ clientId, epoch, reason, bytes: null });
   }
 
   async function askCustomer(

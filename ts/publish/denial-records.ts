@@ -1,6 +1,6 @@
 // Records of denials, written behind the answer and some at a time: no broadcaster waits for them, and a customer that
-// denies or hangs a hundred times costs the store one write. If one is lost the answer counts as unknown: recovery
-// rather sends one publish_done too many than too few.
+// denies or hangs a hundred times costs the store one write. While the store fails they wait. If one is lost the answer
+// counts as unknown: recovery rather sends one publish_done too many than too few.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Schema } from "../store/schema.ts";
@@ -8,13 +8,17 @@ import { type Denial, recordDenied } from "./record.ts";
 
 /** How long a denial waits for others, ms. */
 const BATCH_MS = 100;
+/** Between two attempts while the store fails, ms. */
+const RETRY_MS = 2_000;
+/** Denials that wait for a store that fails; further ones are lost. */
+const WAITING_LIMIT = 10_000;
 /** Denials in one statement. */
 const AT_A_TIME = 100;
 
 export interface DenialRecords {
-  /** Returns at once. `recorded`: whether the intent is in the store, which must not reject. */
-  add(denial: Denial, recorded: Promise<boolean>): void;
-  /** Writes what waits; resolves when nothing is left to be written of the denials so far. */
+  /** Returns at once. `recorded`: settled when the intent was written, or could not be. */
+  add(denial: Denial, recorded: Promise<unknown>): void;
+  /** Writes what waits; resolves when nothing is left to be written of the denials so far, or the store fails. */
   settled(): Promise<void>;
 }
 
@@ -28,32 +32,47 @@ export function createDenialRecords(deps: {
   const underWay = new Set<Promise<void>>();
   let gathered: Denial[] = [];
   let timer: NodeJS.Timeout | undefined;
+  let isFailing = false;
 
   return {
     add(denial, recorded) {
-      track(recorded.then((isThere) => (isThere ? gather(denial) : undefined)));
+      // An intent that could not be written may be there all the same: the answer was lost.
+      track(recorded.then(() => gather(denial)));
     },
     async settled() {
-      while (underWay.size > 0 || gathered.length > 0) {
+      do {
+        isFailing = false;
         write();
         await Promise.all(underWay);
-      }
+      } while ((underWay.size > 0 || gathered.length > 0) && !isFailing);
     },
   };
 
   function gather(denial: Denial): void {
     gathered.push(denial);
-    if (gathered.length >= AT_A_TIME) write();
-    else timer ??= setTimeout(write, BATCH_MS);
+    if (gathered.length >= AT_A_TIME && !isFailing) write();
+    else timer ??= setTimeout(write, isFailing ? RETRY_MS : BATCH_MS);
   }
 
   function write(): void {
     clearTimeout(timer);
     timer = undefined;
     if (gathered.length === 0) return;
-    const denials = gathered;
-    gathered = [];
-    track(recordDenied(db, denials, clock.now()));
+    const denials = gathered.splice(0, AT_A_TIME);
+    track(
+      recordDenied(db, denials, clock.now()).then(
+        () => {
+          isFailing = false;
+          if (gathered.length > 0) write();
+        },
+        (err: unknown) => {
+          isFailing = true;
+          gathered = [...denials, ...gathered].slice(0, WAITING_LIMIT);
+          timer ??= setTimeout(write, RETRY_MS).unref();
+          throw err;
+        },
+      ),
+    );
   }
 
   function track(work: Promise<void>): void {

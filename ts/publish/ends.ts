@@ -1,47 +1,64 @@
 // Ends of publishes on their way into the store: each is recorded once, kept while the store cannot take it, and its event
-// held back until the last update has been answered.
+// held back until the last update has been answered. A statement whose answer was lost may have been carried out, so the
+// end of a publish is recorded also where nobody knows whether the store has its intent.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import type { PublishEnded } from "../media/events.ts";
 import type { Schema } from "../store/schema.ts";
 import { type RecordedEndReason, recordEnd } from "./record.ts";
 import type { Outbox } from "./webhook/outbox.ts";
 
-/** An end as it is recorded. */
-export type Ended = Omit<PublishEnded, "kind" | "reason"> & {
+/** Between two attempts while the store fails, ms. */
+const RETRY_MS = 2_000;
+
+export interface Ended {
+  readonly clientId: number;
   readonly reason: RecordedEndReason;
+  /** The last count; null when there was no media. */
+  readonly bytes: { readonly bytesIn: number; readonly bytesOut: number } | null;
   /** Of the node whose publish it was. */
   readonly epoch: number;
-};
+}
 
 export interface Ends {
   /** Whether the end is being recorded: what was said of it first holds. */
   has(clientId: number): boolean;
-  /** Records it, or keeps it for `retry`. The event waits for `lastUpdate`. Never rejects. */
+  /** Records it, now or as soon as the store takes it. The event waits for `lastUpdate`. Resolves after the first attempt;
+   *  never rejects. */
   record(end: Ended, lastUpdate?: Promise<void>): Promise<void>;
-  /** Tries again what the store could not take. */
+  /** Tries once more what the store could not take. Never rejects. */
   retry(): Promise<void>;
 }
 
 export function createEnds(deps: {
   readonly db: Kysely<Schema>;
   readonly outbox: Pick<Outbox, "hold" | "release" | "wake">;
+  /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
 }): Ends {
   const { db, outbox, clock, log } = deps;
   const underWay = new Set<number>();
   const unrecorded = new Map<number, Ended>();
+  let timer: NodeJS.Timeout | undefined;
 
   async function attempt(end: Ended): Promise<void> {
-    const { clientId, reason, epoch } = end;
+    const { clientId } = end;
     try {
-      await recordEnd(db, clientId, { reason, bytes: end, epoch, whose: "own" }, clock.now());
+      await recordEnd(db, clientId, { ...end, whose: "own" }, clock.now());
       unrecorded.delete(clientId);
     } catch (err) {
       unrecorded.set(clientId, end);
       log.error({ err, clientId }, "end of publish could not be recorded yet");
+      timer ??= setTimeout(() => void retry(), RETRY_MS).unref();
     }
+  }
+
+  async function retry(): Promise<void> {
+    clearTimeout(timer);
+    timer = undefined;
+    if (unrecorded.size === 0) return;
+    for (const end of [...unrecorded.values()]) await attempt(end);
+    outbox.wake();
   }
 
   return {
@@ -57,10 +74,6 @@ export function createEnds(deps: {
         outbox.release(clientId);
       }
     },
-    async retry() {
-      if (unrecorded.size === 0) return;
-      for (const end of [...unrecorded.values()]) await attempt(end);
-      outbox.wake();
-    },
+    retry,
   };
 }

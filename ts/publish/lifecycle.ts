@@ -313,7 +313,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     asking.delete(clientId);
     if (stopped !== null) {
       // Accepted and ended at once: publish_done follows.
-      const recorded = ends.record({ clientId, reason: "kicked", bytesIn: 0, bytesOut: 0, epoch: intent.epoch });
+      const recorded = ends.record({ clientId, reason: "kicked", bytes: null, epoch: intent.epoch });
       names.end(intent.name, clientId, recorded);
       await recorded;
       const refusal = denied("stopped", stopped);
@@ -360,7 +360,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     if (running.size === 0) onEmpty?.();
     const reason = reasonOf(event);
     const { epoch } = publish?.intent ?? deps.member;
-    const recorded = ends.record({ clientId, reason, bytesIn, bytesOut, epoch }, publish?.updates?.stop());
+    const bytes = { bytesIn, bytesOut };
+    const recorded = ends.record({ clientId, reason, bytes, epoch }, publish?.updates?.stop());
     if (publish !== undefined) names.end(publish.intent.name, clientId, recorded);
     for (const ended of publish?.ended ?? []) ended();
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
@@ -381,7 +382,6 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       .map((clientId) => deps.media().snapshot(clientId))
       .filter((snapshot) => snapshot !== null);
     warnOfTranscoders(snapshots);
-    await ends.retry();
     await pulledBytes.record();
     if (snapshots.length === 0) return;
     await recordBytes(db, snapshots, clock.now());

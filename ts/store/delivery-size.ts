@@ -1,7 +1,7 @@
 // How much the delivery log holds, kept by the store itself with every row that comes and goes: to know it is to read one
 // row, whoever adds or removes. Adding up a million rows took the embedded store away from everybody for that long.
 import { type CompiledQuery, type Kysely, PostgresAdapter, sql } from "kysely";
-import { PORTION } from "./portions.ts";
+import { PORTION, untaken } from "./portions.ts";
 import type { Schema } from "./schema.ts";
 
 /** Bytes of all deliveries together. */
@@ -13,7 +13,7 @@ export async function deliveryBytes(db: Kysely<Schema>): Promise<number> {
 /** Removes a portion of the deliveries, the oldest. */
 export function oldestDeliveries(db: Kysely<Schema>): CompiledQuery {
   const oldest = db.selectFrom("delivery").select("id").orderBy("last_at").limit(PORTION);
-  return db.deleteFrom("delivery").where("id", "in", oldest).compile();
+  return db.deleteFrom("delivery").where("id", "in", untaken(db, oldest)).compile();
 }
 
 /** Migration 0010: the sum, begun with what is there, and the triggers that keep it. */

@@ -6,8 +6,9 @@ import { inTime } from "../in-time.ts";
 import { reasonOf } from "../reason.ts";
 import type { Store } from "./open.ts";
 
-/** Between the end of one trial and the next, ms. */
+/** Between the end of one trial and the next, ms: while the store can be written, and while it cannot. */
 const TRY_EVERY_MS = 2_000;
+const TRY_AGAIN_MS = 500;
 /** A trial that takes longer has failed, ms. */
 const TRIAL_LIMIT_MS = 8_000;
 /** Below this a disk is full: the write-ahead log of one busy moment would not fit any more, bytes. */
@@ -38,7 +39,7 @@ export function watchStore(deps: {
     if (found !== null && problem === null) log.error({ problem: found }, "the store cannot be written");
     if (found === null && problem !== null) log.info("the store can be written again");
     problem = found;
-    timer = setTimeout(() => void watch(), TRY_EVERY_MS).unref();
+    timer = setTimeout(() => void watch(), problem === null ? TRY_EVERY_MS : TRY_AGAIN_MS).unref();
   }
 
   /** Writes one row; what else is wrong comes back as text. */

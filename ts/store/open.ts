@@ -2,11 +2,11 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { type Kysely, sql } from "kysely";
-import { Client } from "pg";
 import { type StoreFailed, StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "./libsql.ts";
 import { migrate } from "./migrations.ts";
+import { parseDatabaseUrl } from "./postgres/database-url.ts";
 import { openPool, postgresDialect } from "./postgres.ts";
 import { takeServiceLock, withMigrationLock } from "./postgres-lock.ts";
 import { RetryingKysely } from "./retrying.ts";
@@ -125,8 +125,12 @@ async function addFunctions(db: Kysely<Schema>): Promise<void> {
     as 'select json_array_elements_text(list::json)'`.execute(db);
 }
 
-/** The database by name, for people: never the password. */
+/** The database by name, for people: never the password. Throws `StoreUnavailable` for a URL that cannot be used. */
 function placeOf(databaseUrl: string): string {
-  const { database, host, port } = new Client({ connectionString: databaseUrl });
-  return `database ${database} at ${host}:${port}`;
+  try {
+    const { database, servers } = parseDatabaseUrl(databaseUrl);
+    return `database ${database} at ${servers.map(({ place }) => place).join(", ")}`;
+  } catch (cause) {
+    throw new StoreUnavailable(`the database's URL ${reasonOf(cause)}`, { cause });
+  }
 }

@@ -1,8 +1,8 @@
 // One service of a node's name at a time works with a database: a lock that the server gives back whenever and however the
 // connection ends. Several nodes share the database; a command sees whether any of them is there.
-import { Client } from "pg";
+import type { Client } from "pg";
 import { StoreFailed, StoreUnavailable } from "../errors.ts";
-import { connectionOptions, failureOf } from "./postgres.ts";
+import { connectedClient, failureOf } from "./postgres/connecting.ts";
 
 /** Numbers of our advisory locks in a database: any that no other program is likely to use. */
 const SERVICE_LOCK = "4923001";
@@ -89,10 +89,7 @@ export async function withMigrationLock<T>(databaseUrl: string, act: () => Promi
 }
 
 async function connected(databaseUrl: string): Promise<Client> {
-  const client = new Client({ ...connectionOptions(databaseUrl), options: KEEPALIVES });
-  client.on("error", () => {}); // "end" follows
-  await client.connect();
-  return client;
+  return await connectedClient(databaseUrl, { options: KEEPALIVES });
 }
 
 /** A service shares the database with others, and has its name for itself. A service from before there were several nodes

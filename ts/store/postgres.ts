@@ -1,4 +1,4 @@
-// The Kysely dialect of PostgreSQL: a pool of connections, every wait bounded, rows as the embedded store gives them.
+// The Kysely dialect of PostgreSQL: a pool of connections (postgres/connecting.ts), rows as the embedded store gives them.
 // Not here: the tables (schema.ts, migrations.ts), transactions that are tried again (retrying.ts).
 import {
   type CompiledQuery,
@@ -11,57 +11,33 @@ import {
   type QueryResult,
   type TransactionSettings,
 } from "kysely";
-import { DatabaseError, Pool, type PoolClient, type PoolConfig, types } from "pg";
+import { Pool, type PoolClient } from "pg";
 import { StoreFailed } from "../errors.ts";
-import { reasonOf } from "../reason.ts";
 import { bindable } from "./parameters.ts";
+import { CONNECT_LIMIT_MS, failureOf, onCurrentServer, ServerClient } from "./postgres/connecting.ts";
+import { type Servers, serversOf } from "./postgres/servers.ts";
 
 /** How many connections a process holds at most; what needs one more waits. */
 const CONNECTIONS_LIMIT = 10;
-/** How long anything waits for a connection, free or new, ms. */
-const CONNECT_LIMIT_MS = 5_000;
-/** How long the server works on one statement, and waits for a lock, ms. */
-const STATEMENT_LIMIT_MS = 10_000;
-const LOCK_LIMIT_MS = 5_000;
-/** How long we wait for any answer: a server that is gone sends none, ms. */
-const ANSWER_LIMIT_MS = 15_000;
-/** A transaction that says nothing this long has lost its owner; the server ends it, ms. */
-const IDLE_TRANSACTION_LIMIT_MS = 30_000;
 /** An idle connection is closed after this, ms. */
 const IDLE_LIMIT_MS = 30_000;
 
-const BOOLEAN_OID = 16;
-const BIGINT_OID = 20;
-const NUMERIC_OID = 1700;
-
-/** Values as libsql gives them: whole numbers and sums as numbers (all of ours stay below 2^53), truth as 1 and 0. */
-function parserOf(oid: number): (text: string) => unknown {
-  if (oid === BIGINT_OID || oid === NUMERIC_OID) return Number;
-  if (oid === BOOLEAN_OID) return (text) => (text === "t" ? 1 : 0);
-  return types.getTypeParser(oid, "text") as (text: string) => unknown;
-}
-
-/** What every connection of ours is made with; TLS is as the URL says it. */
-export function connectionOptions(databaseUrl: string): PoolConfig {
-  return {
-    connectionString: databaseUrl,
-    application_name: "headgate",
-    connectionTimeoutMillis: CONNECT_LIMIT_MS,
-    statement_timeout: STATEMENT_LIMIT_MS,
-    lock_timeout: LOCK_LIMIT_MS,
-    query_timeout: ANSWER_LIMIT_MS,
-    idle_in_transaction_session_timeout: IDLE_TRANSACTION_LIMIT_MS,
-    keepAlive: true,
-    types: { getTypeParser: parserOf },
-  };
+export interface ServerPool extends Pool {
+  readonly servers: Servers;
 }
 
 /** Opens no connection yet; the first statement does. */
-export function openPool(databaseUrl: string): Pool {
+export function openPool(databaseUrl: string): ServerPool {
+  const servers = serversOf(databaseUrl);
   const pool = new Pool({
-    ...connectionOptions(databaseUrl),
+    connectionTimeoutMillis: CONNECT_LIMIT_MS,
     max: CONNECTIONS_LIMIT,
     idleTimeoutMillis: IDLE_LIMIT_MS,
+    Client: class extends ServerClient {
+      constructor() {
+        super(servers);
+      }
+    },
   });
   // An idle connection that breaks is replaced by the pool; the next statement tells when the server is gone.
   pool.on("error", () => {});
@@ -71,11 +47,11 @@ export function openPool(databaseUrl: string): Pool {
       .query("select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'")
       .catch(() => {}); // the statement that wanted the connection fails too, and says so
   });
-  return pool;
+  return Object.assign(pool, { servers });
 }
 
 /** The dialect over a pool; destroying the Kysely instance closes the pool. */
-export function postgresDialect(pool: Pool): Dialect {
+export function postgresDialect(pool: ServerPool): Dialect {
   return {
     createAdapter: () => new PostgresAdapter(),
     createDriver: () => new PooledDriver(pool),
@@ -85,9 +61,9 @@ export function postgresDialect(pool: Pool): Dialect {
 }
 
 class PooledDriver implements Driver {
-  readonly #pool: Pool;
+  readonly #pool: ServerPool;
 
-  constructor(pool: Pool) {
+  constructor(pool: ServerPool) {
     this.#pool = pool;
   }
 
@@ -95,9 +71,18 @@ class PooledDriver implements Driver {
 
   async acquireConnection(): Promise<PooledConnection> {
     try {
-      return new PooledConnection(await this.#pool.connect());
+      return new PooledConnection(await onCurrentServer(this.#pool.servers, () => this.#connected()));
     } catch (cause) {
       throw failureOf(cause);
+    }
+  }
+
+  /** A connection that is not older than what was last learned of the servers. */
+  async #connected(): Promise<PoolClient & ServerClient> {
+    for (;;) {
+      const client = (await this.#pool.connect()) as PoolClient & ServerClient;
+      if (client.isCurrent) return client;
+      client.release(true);
     }
   }
 
@@ -125,11 +110,11 @@ class PooledDriver implements Driver {
 }
 
 class PooledConnection implements DatabaseConnection {
-  readonly #client: PoolClient;
-  /** What the server did not say itself: then nobody knows what state the connection is in. */
+  readonly #client: PoolClient & ServerClient;
+  /** Not to be used by anybody else. */
   #broken = false;
 
-  constructor(client: PoolClient) {
+  constructor(client: PoolClient & ServerClient) {
     this.#client = client;
   }
 
@@ -148,7 +133,7 @@ class PooledConnection implements DatabaseConnection {
     try {
       return await this.#client.query<object>({ text, values: [...values] });
     } catch (cause) {
-      if (!(cause instanceof DatabaseError)) this.#broken = true;
+      if (this.#client.noteFailure(cause)) this.#broken = true;
       throw failureOf(cause);
     }
   }
@@ -156,12 +141,4 @@ class PooledConnection implements DatabaseConnection {
   release(): void {
     this.#client.release(this.#broken);
   }
-}
-
-/** The server's reason without values: its detail, which may hold some, stays in the cause, and nothing prints that. */
-export function failureOf(cause: unknown): StoreFailed {
-  // Several addresses of one host that all refuse come as one error without words.
-  const each = cause instanceof AggregateError ? cause.errors : [cause];
-  const reasons = each.map((error: unknown) => reasonOf(error));
-  return new StoreFailed(reasons.join("; "), { cause });
 }

@@ -1,10 +1,7 @@
 // Whether there is a store at all: asked by commands that work with one and are not to make an empty one.
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { Client } from "pg";
-
-/** How long the database may take to answer, ms. */
-const CONNECT_LIMIT_MS = 10_000;
+import { connectedClient } from "./postgres/connecting.ts";
 
 /** True also when it cannot be known: then opening the store says what is wrong. Never rejects. */
 export async function isStorePresent(place: {
@@ -24,15 +21,15 @@ function hasFile(dataDir: string): boolean {
 }
 
 async function hasTables(databaseUrl: string): Promise<boolean> {
-  const client = new Client({ connectionString: databaseUrl, connectionTimeoutMillis: CONNECT_LIMIT_MS });
-  client.on("error", () => {}); // of a connection that is lost later
   try {
-    await client.connect();
-    const { rows } = await client.query<{ found: boolean }>("select to_regclass('migration') is not null as found");
-    return rows[0]?.found ?? true;
+    const client = await connectedClient(databaseUrl);
+    try {
+      const { rows } = await client.query<{ found: number }>("select to_regclass('migration') is not null as found");
+      return rows[0]?.found !== 0;
+    } finally {
+      await client.end().catch(() => {});
+    }
   } catch {
     return true;
-  } finally {
-    await client.end().catch(() => {});
   }
 }

@@ -2,7 +2,7 @@
 // so that whoever wants to publish never waits for it.
 import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
-import { inPortions, PORTION } from "./portions.ts";
+import { inPortions, PORTION, untaken } from "./portions.ts";
 import type { Schema } from "./schema.ts";
 
 /** Between two passes, ms. */
@@ -48,7 +48,7 @@ function keptAnswers(db: Kysely<Schema>, before: number): CompiledQuery {
     .where("begun_at", "<", before)
     .orderBy("begun_at")
     .limit(PORTION);
-  return db.deleteFrom("kept_answer").where("id", "in", old).compile();
+  return db.deleteFrom("kept_answer").where("id", "in", untaken(db, old)).compile();
 }
 
 function publishes(db: Kysely<Schema>, before: number): CompiledQuery {
@@ -58,7 +58,7 @@ function publishes(db: Kysely<Schema>, before: number): CompiledQuery {
     .where("ended_at", "<", before)
     .orderBy("ended_at")
     .limit(PORTION);
-  return db.deleteFrom("publish").where("client_id", "in", old).compile();
+  return db.deleteFrom("publish").where("client_id", "in", untaken(db, old)).compile();
 }
 
 function deniedDetails(db: Kysely<Schema>, before: number): CompiledQuery {
@@ -70,24 +70,28 @@ function deniedDetails(db: Kysely<Schema>, before: number): CompiledQuery {
     .where("ended_at", "<", before)
     .orderBy("ended_at")
     .limit(PORTION);
-  return db.updateTable("publish").set({ address: "", arguments: null }).where("client_id", "in", old).compile();
+  return db
+    .updateTable("publish")
+    .set({ address: "", arguments: null })
+    .where("client_id", "in", untaken(db, old))
+    .compile();
 }
 
 function deliveries(db: Kysely<Schema>, before: number): CompiledQuery {
   const old = db.selectFrom("delivery").select("id").where("last_at", "<", before).orderBy("last_at").limit(PORTION);
-  return db.deleteFrom("delivery").where("id", "in", old).compile();
+  return db.deleteFrom("delivery").where("id", "in", untaken(db, old)).compile();
 }
 
 function events(db: Kysely<Schema>, done: "delivered_at" | "given_up_at", before: number): CompiledQuery {
   const old = db.selectFrom("outbox").select("id").where(done, "<", before).orderBy(done).limit(PORTION);
-  return db.deleteFrom("outbox").where("id", "in", old).compile();
+  return db.deleteFrom("outbox").where("id", "in", untaken(db, old)).compile();
 }
 
 /** Ids ascend with time. */
 function audit(db: Kysely<Schema>, before: number): CompiledQuery {
   const first = String(before).padStart(14, "0");
   const old = db.selectFrom("audit").select("id").where("id", "<", first).orderBy("id").limit(PORTION);
-  return db.deleteFrom("audit").where("id", "in", old).compile();
+  return db.deleteFrom("audit").where("id", "in", untaken(db, old)).compile();
 }
 
 /** Migration 0008: what the statements above walk. */

@@ -41,9 +41,8 @@ export function openSecretBox(dataDir: string): SecretBox {
           "utf8",
         );
       } catch (cause) {
-        throw new StoreUnavailable(`${path} is not the key this store was made with; put the right one back`, {
-          cause,
-        });
+        const advice = "put the right one back, or copy it from another node";
+        throw new StoreUnavailable(`${path} is not the key this store was made with; ${advice}`, { cause });
       }
     },
   };

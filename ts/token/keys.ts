@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { Schema, TokenKeyTable } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
 import { TOKEN_ALGORITHMS, type TokenAlgorithm } from "./algorithms.ts";
-import { purposeOf, rotateTokenKeys } from "./rotation.ts";
+import { purposeOf, type RotationRequest, rotateTokenKeys } from "./rotation.ts";
 
 export interface TokenKeys {
   readonly active: { readonly kid: string; readonly alg: TokenAlgorithm; readonly privateKey: CryptoKey };
@@ -18,17 +18,24 @@ export interface TokenKeys {
   upkeep(now: number): Promise<void>;
   /** Takes over what another process changed. */
   reload(): Promise<void>;
+  /** Like `reload`, at most once a second, after the call in any case: for whoever met a key that is not known here, or
+   *  shows all. */
+  lookAgain(): Promise<void>;
 }
 
-/** Reads the keys of the store; makes what is missing. Throws `StoreUnavailable` when the key file does not open them. */
+/** How often strangers can have the store read, ms. */
+const LOOK_AGAIN_MS = 1_000;
+
+/** Reads the keys of the store; makes what is missing, and by default what `alg` wants: of nodes that are configured
+ *  differently the one that started last decides. Throws `StoreUnavailable` when the key file does not open them. */
 export async function loadTokenKeys(
   db: Kysely<Schema>,
   box: SecretBox,
-  options: { readonly alg: TokenAlgorithm; readonly now: number; readonly rotateDays?: number },
+  options: Pick<RotationRequest, "alg" | "now" | "algorithm"> & { readonly rotateDays?: number },
 ): Promise<TokenKeys> {
-  const { alg, rotateDays = 0 } = options;
+  const { alg, now, algorithm = "configured", rotateDays = 0 } = options;
   const read = async () => await keySet(await readRows(db), box);
-  await rotateTokenKeys(db, box, { alg, now: options.now, rotateDays });
+  await rotateTokenKeys(db, box, { alg, now, rotateDays, algorithm });
   let keys = await read();
   const reload = async (): Promise<void> => {
     const states = (rows: readonly Pick<TokenKeyTable, "kid" | "state">[]) =>
@@ -45,10 +52,25 @@ export async function loadTokenKeys(
     },
     find: (kid, wanted) => keys.find(kid, wanted),
     reload,
+    lookAgain: paced(reload),
     async upkeep(now) {
-      await rotateTokenKeys(db, box, { alg, now, rotateDays });
+      await rotateTokenKeys(db, box, { alg, now, rotateDays, algorithm: "active" });
       await reload();
     },
+  };
+}
+
+/** Runs `read` at most once in `LOOK_AGAIN_MS`: who asks meanwhile waits, together, for the next time. */
+function paced(read: () => Promise<void>): () => Promise<void> {
+  let pause: Promise<void> = Promise.resolve();
+  let next: Promise<void> | null = null;
+  return () => {
+    next ??= pause.then(() => {
+      next = null;
+      pause = new Promise((resolve) => void setTimeout(resolve, LOOK_AGAIN_MS).unref());
+      return read();
+    });
+    return next;
   };
 }
 

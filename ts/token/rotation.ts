@@ -1,10 +1,12 @@
 // The life of token keys in the store: next → active → retired → gone (T4). A key is shown as `next` long before it
-// signs and as `retired` as long as a token of it may live, so no verifier ever meets a key it was not shown.
+// signs and as `retired` as long as a token of it may live, so no verifier ever meets a key it was not shown. The first key
+// of a store, one of another algorithm and one that a person wants at once sign before they are shown: nodes look into the
+// store for a key that they do not know (keys.ts), everybody else may have a copy of the key set until it expires.
 import { calculateJwkThumbprint, exportJWK, generateKeyPair } from "jose";
 import type { Kysely } from "kysely";
 import type { Schema, TokenKeyTable } from "../store/schema.ts";
 import type { SecretBox } from "../store/secret-box.ts";
-import type { TokenAlgorithm } from "./algorithms.ts";
+import { TOKEN_ALGORITHMS, type TokenAlgorithm } from "./algorithms.ts";
 
 const DAY_MS = 86_400_000;
 /** How long a key must have been shown before it signs: twice what a copy of the key set may be used. */
@@ -13,7 +15,11 @@ export const SHOWN_AT_LEAST_MS = 600_000;
 const RETIRED_LIMIT_MS = 366 * DAY_MS;
 
 export interface RotationRequest {
+  /** What new keys are for. */
   readonly alg: TokenAlgorithm;
+  /** `configured`: an active key for another algorithm is replaced; `active`: the active key's algorithm goes before
+   *  `alg`, so that nodes that are configured differently do not replace each other's keys. */
+  readonly algorithm?: "configured" | "active";
   /** Epoch ms. */
   readonly now: number;
   /** Age at which the active key is replaced, days; 0: never. */
@@ -28,12 +34,17 @@ export type Rotated =
   /** The next key was not shown long enough: it may sign at `at`, epoch ms. */
   | { readonly outcome: "too_early"; readonly kid: string; readonly at: number };
 
-/** Brings the keys to where they should be: one active of `alg`, one next, none too old. */
+/** Brings the keys to where they should be: one active of `alg`, one next, none too old. Throws `StoreUnavailable` and
+ *  changes nothing when `box` does not open the keys that are there. */
 export async function rotateTokenKeys(db: Kysely<Schema>, box: SecretBox, rotation: RotationRequest): Promise<Rotated> {
-  const { alg, now } = rotation;
+  const { now } = rotation;
   return await db.transaction().execute(async (trx) => {
     const rows = await trx.selectFrom("token_key").selectAll().execute();
+    // A key that is sealed with another key file would be one that no other node can open.
+    for (const { kid, private_key } of rows) if (private_key !== "") box.open(private_key, purposeOf(kid));
     const active = rows.find(({ state }) => state === "active");
+    const present = TOKEN_ALGORITHMS.find((known) => known === active?.alg);
+    const alg = rotation.algorithm === "active" ? (present ?? rotation.alg) : rotation.alg;
     let next = rows.find((row) => row.state === "next" && row.alg === alg);
     let outcome: Rotated["outcome"] = "unchanged";
     let kid = active?.kid ?? "";

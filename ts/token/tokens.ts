@@ -1,8 +1,17 @@
 // Web tokens: signed JWTs (RFC 7519) that carry an ingest URL and a stream name to the browser broadcaster (T1–T4).
 // What a token may do is decided at publish, not here.
 import { randomUUID } from "node:crypto";
-import { decodeJwt, errors, type JWK, type JWTPayload, jwtVerify, SignJWT } from "jose";
-import { BadToken, type TokenFault } from "../errors.ts";
+import {
+  type CryptoKey,
+  decodeJwt,
+  errors,
+  type JWK,
+  type JWTHeaderParameters,
+  type JWTPayload,
+  jwtVerify,
+  SignJWT,
+} from "jose";
+import { BadToken, ServiceError, type TokenFault } from "../errors.ts";
 import { TOKEN_ALGORITHMS } from "./algorithms.ts";
 import type { TokenKeys } from "./keys.ts";
 import type { Revocations } from "./revocations.ts";
@@ -11,6 +20,8 @@ import type { Revocations } from "./revocations.ts";
 export const VALIDITY_DEFAULT_S = 604_800;
 /** How far our clock may be behind the issuer's, for `nbf` only (T4), seconds. */
 const NBF_LEEWAY_S = 30;
+/** The form of our keys' ids (RFC 7638, SHA-256): no other is looked for in the store. */
+const KID = /^[\w-]{43}$/;
 /** Longest token that is looked at, characters: a name and a URL of 2 KiB each fit, also when JSON makes six bytes of
  *  every one (33,156 characters with the default issuer). */
 const TOKEN_LENGTH_LIMIT = 36_864;
@@ -59,7 +70,8 @@ export interface Tokens {
   }): Promise<string>;
   /** A token that opens a stream to players, until `exp` (Unix seconds). */
   issueForPlay(subject: { readonly streamname: string; readonly exp: number; readonly org: string }): Promise<string>;
-  /** The claims of a web token of ours that holds now. Throws `BadToken`. */
+  /** The claims of a web token of ours that holds now. Throws `BadToken`; `StoreFailed` when it names a key that is not
+   *  known here and the store does not answer. */
   verify(token: string): Promise<TokenClaims>;
   /** The claims of a play token of ours that holds now. Throws `BadToken`. */
   verifyForPlay(token: string): Promise<PlayClaims>;
@@ -67,8 +79,8 @@ export interface Tokens {
   verifyAny(token: string): Promise<PlayClaims>;
   /** Whether a text says that we issued it, whether it holds or not. */
   isOurs(token: string): boolean;
-  /** The public keys, RFC 7517. */
-  jwks(): { readonly keys: readonly JWK[] };
+  /** The public keys, RFC 7517, with those that another node made a moment ago. */
+  jwks(): Promise<{ readonly keys: readonly JWK[] }>;
 }
 
 export function createTokens(deps: {
@@ -101,15 +113,12 @@ export function createTokens(deps: {
     async verifyAny(token) {
       return (await held(token)).claims;
     },
-    isOurs(token) {
-      if (token.length > TOKEN_LENGTH_LIMIT) return false;
-      try {
-        return decodeJwt(token).iss === issuer;
-      } catch {
-        return false;
-      }
+    isOurs,
+    async jwks() {
+      // While the store does not answer, the known ones hold.
+      await keys.lookAgain().catch(() => {});
+      return { keys: keys.published };
     },
-    jwks: () => ({ keys: keys.published }),
   };
 
   async function sign(
@@ -145,8 +154,8 @@ export function createTokens(deps: {
     try {
       const { payload } = await jwtVerify(
         token,
-        ({ kid, alg }) => {
-          const key = keys.find(kid, alg);
+        async (header) => {
+          const key = keys.find(header.kid, header.alg) ?? (await findAgain(token, header));
           if (key === null) throw new BadToken("invalid signature");
           return key;
         },
@@ -161,8 +170,24 @@ export function createTokens(deps: {
       );
       return payload;
     } catch (error) {
-      throw error instanceof BadToken ? error : new BadToken(faultOf(error), { cause: error });
+      throw error instanceof ServiceError ? error : new BadToken(faultOf(error), { cause: error });
     }
+  }
+
+  function isOurs(token: string): boolean {
+    if (token.length > TOKEN_LENGTH_LIMIT) return false;
+    try {
+      return decodeJwt(token).iss === issuer;
+    } catch {
+      return false;
+    }
+  }
+
+  /** A key that another node made a moment ago. Rejects with `StoreFailed` when nobody can know. */
+  async function findAgain(token: string, { kid, alg }: JWTHeaderParameters): Promise<CryptoKey | null> {
+    if (!KID.test(kid ?? "") || !isOurs(token)) return null;
+    await keys.lookAgain();
+    return keys.find(kid, alg);
   }
 }
 

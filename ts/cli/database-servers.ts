@@ -1,0 +1,31 @@
+// What `headgate doctor` finds about the servers of a database that has several.
+import { standingsOf } from "../store/postgres/connecting.ts";
+import type { ServerAnswer } from "../store/postgres/servers.ts";
+import type { Finding } from "./doctor.ts";
+
+/** One finding for each server; none where there is only one. `databaseUrl`: null for the embedded store. */
+export async function databaseServers(databaseUrl: string | null): Promise<readonly Finding[]> {
+  const answers = databaseUrl === null ? [] : await standingsOf(databaseUrl);
+  if (answers.length < 2) return [];
+  const timelines = answers.filter(isPrimary).map(({ standing }) => standing?.timeline ?? 0);
+  const newest = Math.max(0, ...timelines);
+  return answers.map((answer): Finding => {
+    const { server, standing, fault } = answer;
+    const what = `database server ${server.place}`;
+    if (standing === null) return { what, state: "warning", detail: `does not answer (${fault})` };
+    if (!isPrimary(answer)) return { what, state: "good", detail: standing.refusal ?? "" };
+    if (standing.timeline < newest || timelines.length > 1) {
+      const detail = `takes writes, and so does another one: stop the former primary (timeline ${standing.timeline}, the newest is ${newest})`;
+      return { what, state: "bad", detail };
+    }
+    return standing.isSynchronous
+      ? { what, state: "good", detail: "takes writes, commits wait for a standby" }
+      : {
+          what,
+          state: "warning",
+          detail: "takes writes, but a failover may lose the last ones: synchronous_standby_names is empty",
+        };
+  });
+}
+
+const isPrimary = ({ standing }: ServerAnswer): boolean => standing !== null && standing.refusal === null;

@@ -1,0 +1,122 @@
+// The URL of a PostgreSQL database that one or several servers have, as libpq reads it (PostgreSQL manual, 34.1.1.2 and
+// 34.1.1.3). What concerns one server only, TLS say, is left to the driver.
+import { Client } from "pg";
+import { reasonOf } from "../../reason.ts";
+
+/** Most servers of one URL. */
+const SERVERS_LIMIT = 16;
+const PORT_MOST = 65_535;
+/** Values of `target_session_attrs` that can be used, and whether they want a server that can be written. */
+const TARGETS: Readonly<Record<string, boolean>> = { any: false, "read-write": true, primary: true };
+
+/** One of the servers. */
+export interface DatabaseServer {
+  /** Names this server alone. Secret: it may hold a password. */
+  readonly url: string;
+  /** Host and port, for people. */
+  readonly place: string;
+}
+
+export interface DatabaseUrl {
+  /** In the order in which they are preferred; never empty. */
+  readonly servers: readonly DatabaseServer[];
+  /** Whether a server is used only while it takes writes: by `target_session_attrs`, without it when there are several. */
+  readonly mustBeWritable: boolean;
+  readonly database: string;
+}
+
+/** Parts of a URL that name servers, before anything is checked. */
+interface Named {
+  readonly host: string;
+  readonly port: string;
+}
+
+/** Throws an error that says what is wrong, without the URL: it may hold a password. */
+export function parseDatabaseUrl(text: string): DatabaseUrl {
+  if (!/^(postgres(ql)?:\/\/|socket:|\/)/.test(text)) throw new Error("must begin with postgres://");
+  const parts = /^(postgres(?:ql)?:\/\/)(?:([^/?#]*)@)?([^/?#]*)([^?#]*)(?:\?([^#]*))?$/.exec(text);
+  if (parts === null && text.includes("#")) throw new Error("holds a # that is not written as %23");
+  const parameters = new URLSearchParams(parts?.[5]);
+  const mustBeWritable = wantsWrites(parameters.get("target_session_attrs"));
+  const named = parts === null ? [] : namedServers(parts[3] ?? "", parameters);
+  if (named.length > SERVERS_LIMIT) throw new Error(`names more than ${SERVERS_LIMIT} servers`);
+  for (const { port } of named) checkPort(port);
+  // One server is the driver's own business, whatever the text looks like.
+  const [, scheme = "", user, , path = ""] = parts ?? [];
+  const urls = named.length < 2 ? [text] : named.map((server) => urlOf(server, { scheme, user, path, parameters }));
+  const opened = urls.map((url) => ({ url, ...parametersOf(url) }));
+  return {
+    servers: opened.map(({ url, host, port }) => ({ url, place: `${host}:${port}` })),
+    mustBeWritable: mustBeWritable ?? opened.length > 1,
+    database: opened[0]?.database ?? "",
+  };
+}
+
+/** What is wrong with a URL; null when it can be used. */
+export function faultOfDatabaseUrl(text: string): string | null {
+  try {
+    parseDatabaseUrl(text);
+    return null;
+  } catch (error) {
+    return reasonOf(error);
+  }
+}
+
+function wantsWrites(target: string | null): boolean | null {
+  if (target === null) return null;
+  const wants = Object.hasOwn(TARGETS, target) ? TARGETS[target] : undefined;
+  if (wants !== undefined) return wants;
+  const known = Object.keys(TARGETS).join(", ");
+  throw new Error(`has a target_session_attrs that cannot be used, because Headgate writes: it may be ${known}`);
+}
+
+/** Of the authority, or of the parameters `host` and `port`, which take precedence. */
+function namedServers(authority: string, parameters: URLSearchParams): readonly Named[] {
+  const hosts = parameters.get("host")?.split(",");
+  const ports = parameters.get("port")?.split(",");
+  const between = authority.split(",").map((each) => {
+    const found = /^(\[[^\]]*\]|[^:]*)(?::(.*))?$/.exec(each);
+    if (found === null) throw new Error("names a host that is none; an IPv6 address stands in brackets");
+    return { host: decodeURIComponent(found[1] ?? "").replace(/^\[(.*)\]$/, "$1"), port: found[2] ?? "" };
+  });
+  const servers = hosts === undefined ? between : hosts.map((host) => ({ host, port: "" }));
+  if (servers.length > 1 && servers.some(({ host }) => host === "")) throw new Error("names an empty host");
+  if (ports === undefined) return servers;
+  if (ports.length !== 1 && ports.length !== servers.length) {
+    throw new Error(`names ${ports.length} ports for ${servers.length} hosts`);
+  }
+  return servers.map(({ host }, at) => ({ host, port: ports[ports.length === 1 ? 0 : at] ?? "" }));
+}
+
+/** An empty port is the usual one. */
+function checkPort(port: string): void {
+  if (port === "" || (/^\d{1,5}$/.test(port) && Number(port) >= 1 && Number(port) <= PORT_MOST)) return;
+  throw new Error(`names a port that is none: ports are numbers from 1 to ${PORT_MOST}`);
+}
+
+function urlOf(
+  { host, port }: Named,
+  rest: {
+    readonly scheme: string;
+    readonly user: string | undefined;
+    readonly path: string;
+    readonly parameters: URLSearchParams;
+  },
+): string {
+  const own = new URLSearchParams(rest.parameters);
+  for (const name of ["host", "port", "target_session_attrs"]) own.delete(name);
+  own.set("host", host);
+  if (port !== "") own.set("port", port);
+  const user = rest.user === undefined ? "" : `${rest.user}@`;
+  return `${rest.scheme}${user}${rest.path === "" ? "/" : rest.path}?${own}`;
+}
+
+/** As the driver reads them, which opens nothing but the certificate files that the URL names. */
+function parametersOf(url: string): { readonly database: string; readonly host: string; readonly port: number } {
+  try {
+    const { database = "", host, port } = new Client({ connectionString: url });
+    return { database, host, port };
+  } catch (cause) {
+    throw new Error(`cannot be read: ${reasonOf(cause)}`, { cause });
+  }
+}

@@ -1,0 +1,168 @@
+// Which of a database's servers is used: the one that takes writes. It changes when a standby is promoted. A former
+// primary that comes back as it was still takes writes, too: the timeline, which a promotion raises, tells them apart.
+import type { ClientBase } from "pg";
+import { StoreFailed } from "../../errors.ts";
+import { reasonOf } from "../../reason.ts";
+import { type DatabaseServer, type DatabaseUrl, parseDatabaseUrl } from "./database-url.ts";
+
+/** How long what a failed search found is repeated before the servers are asked again, ms. */
+const PAUSE_MS = 200;
+/** SQLSTATEs of services that look like PostgreSQL and have no write-ahead log to show: insufficient_privilege,
+ *  feature_not_supported, undefined_function, object_not_in_prerequisite_state. */
+const NO_TIMELINE = new Set(["42501", "0A000", "42883", "55000"]);
+
+/** Asks one server, by a connection of its own; rejects when it does not answer in time. */
+export type Probe = (server: DatabaseServer) => Promise<Standing>;
+
+/** What a server says of itself. */
+export interface Standing {
+  /** Why it takes no writes; null when it does. */
+  readonly refusal: "is a standby" | "is read-only" | null;
+  /** Of its write-ahead log; 0 when it does not say. */
+  readonly timeline: number;
+  /** Whether its commits wait for a standby. */
+  readonly isSynchronous: boolean;
+}
+
+export class Servers {
+  readonly #url: DatabaseUrl;
+  /** The one that was usable last; null while it must be looked for. */
+  #known: DatabaseServer | null;
+  #epoch = 0;
+  /** Highest timeline of a server that was used. */
+  #timeline = 0;
+  #search: Promise<void> | null = null;
+
+  constructor(url: DatabaseUrl) {
+    this.#url = url;
+    this.#known = this.hasSeveral ? null : this.#first;
+  }
+
+  get hasSeveral(): boolean {
+    return this.#url.servers.length > 1;
+  }
+
+  /** Whether a server that takes no writes is refused. */
+  get mustBeWritable(): boolean {
+    return this.#url.mustBeWritable;
+  }
+
+  get #first(): DatabaseServer {
+    const [first] = this.#url.servers;
+    if (first === undefined) throw new Error("a database URL names a server");
+    return first;
+  }
+
+  /** Where new connections go: what `find` found, until it is doubted. */
+  get current(): DatabaseServer {
+    return this.#known ?? this.#first;
+  }
+
+  /** Grows when connections that were made before are not to be used any more. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** A connection made in `epoch` failed in a way that makes all of its time suspect. */
+  doubt(epoch: number): void {
+    if (epoch !== this.#epoch) return; // known already
+    this.#epoch += 1;
+    if (this.hasSeveral) this.#known = null;
+  }
+
+  /** Resolves when `current` is a server to use, at once unless it is in doubt. One search serves everybody. Rejects with
+   *  `StoreFailed`, which says what each server answered. */
+  async find(probe: Probe): Promise<void> {
+    if (this.#known !== null) return;
+    if (this.#search === null) {
+      const search = this.#ask(probe);
+      const over = (): void => {
+        if (this.#search === search) this.#search = null;
+      };
+      search.then(over, () => setTimeout(over, PAUSE_MS).unref());
+      this.#search = search;
+    }
+    await this.#search;
+  }
+
+  /** Throws unless a server in this standing may be used. */
+  check({ refusal, timeline }: Standing): void {
+    if (this.mustBeWritable && refusal !== null) throw new StoreFailed(refusal);
+    if (timeline !== 0 && timeline < this.#timeline) {
+      throw new StoreFailed(`is a former primary (timeline ${timeline}, another server has ${this.#timeline})`);
+    }
+    this.#timeline = Math.max(this.#timeline, timeline);
+  }
+
+  /** Asks all servers and takes the first one of the highest timeline. */
+  async #ask(probe: Probe): Promise<void> {
+    const answers = [...(await answersOf(this.#url.servers, probe))];
+    const refusals = new Map<DatabaseServer, string>();
+    // Sorting keeps the order of equal ones.
+    for (const { server, standing, fault } of answers.sort((a, b) => timelineOf(b) - timelineOf(a))) {
+      try {
+        if (standing === null) throw new StoreFailed(`does not answer (${fault})`);
+        this.check(standing);
+        this.#known = server;
+        return;
+      } catch (error) {
+        refusals.set(server, reasonOf(error));
+      }
+    }
+    const each = this.#url.servers.map((server) => `${server.place} ${refusals.get(server)}`);
+    throw new StoreFailed(`none of the servers can be used: ${each.join("; ")}`);
+  }
+}
+
+export interface ServerAnswer {
+  readonly server: DatabaseServer;
+  /** null when it did not answer; `fault` says why. */
+  readonly standing: Standing | null;
+  readonly fault: string;
+}
+
+/** Asks all at the same time. */
+export async function answersOf(servers: readonly DatabaseServer[], probe: Probe): Promise<readonly ServerAnswer[]> {
+  return await Promise.all(
+    servers.map(async (server) => {
+      try {
+        return { server, standing: await probe(server), fault: "" };
+      } catch (error) {
+        return { server, standing: null, fault: reasonOf(error) };
+      }
+    }),
+  );
+}
+
+const timelineOf = ({ standing }: ServerAnswer): number => standing?.timeline ?? -1;
+
+/** Asks the server of a connection. */
+export async function standingOf(client: Pick<ClientBase, "query">): Promise<Standing> {
+  const ask = async (timeline: string): Promise<Standing> => {
+    const { rows } = await client.query<{ standby: string; readonly: string; standbys: string; timeline: string }>(
+      `select pg_is_in_recovery()::text as standby, current_setting('transaction_read_only') as readonly,
+        current_setting('synchronous_standby_names') as standbys, ${timeline} as timeline`,
+    );
+    const [row] = rows;
+    const refusal = row?.standby === "true" ? "is a standby" : row?.readonly === "on" ? "is read-only" : null;
+    const isSynchronous = (row?.standbys ?? "") !== "";
+    return { refusal, timeline: Number.parseInt(row?.timeline ?? "0", 16), isSynchronous };
+  };
+  try {
+    // The name of a file of the log begins with its timeline, eight hexadecimal digits; a standby does not tell.
+    return await ask("case when pg_is_in_recovery() then '0' else left(pg_walfile_name(pg_current_wal_lsn()), 8) end");
+  } catch (error) {
+    if (!NO_TIMELINE.has((error as { readonly code?: string }).code ?? "")) throw error;
+    return await ask("'0'");
+  }
+}
+
+const known = new Map<string, Servers>();
+
+/** What this process knows of the servers of a database: the same for all who use its URL. Throws as
+ *  `parseDatabaseUrl` does. */
+export function serversOf(databaseUrl: string): Servers {
+  const servers = known.get(databaseUrl) ?? new Servers(parseDatabaseUrl(databaseUrl));
+  known.set(databaseUrl, servers);
+  return servers;
+}
