@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import { keepCertificate, readCertificate } from "./certificate.ts";
 import { clock as systemClock } from "./clock.ts";
+import { watchDraining } from "./cluster/draining.ts";
 import { joinCluster } from "./cluster/membership.ts";
 import { type Config, readVersion } from "./config.ts";
 import { forbidCoreDumps } from "./core-dumps.ts";
@@ -59,6 +60,7 @@ export async function serve(
     const cluster =
       config.databaseUrl === null ? null : await joinCluster({ db, name: config.node.name, version, log });
     started.push(async () => cluster?.leave());
+    const isDraining = cluster === null ? () => false : watchDraining(cluster, log);
     const clock = cluster ?? systemClock;
     const folder = config.databaseUrl === null ? config.dataDir : null;
     const storeHealth = watchStore({ db, folder, log });
@@ -69,7 +71,7 @@ export async function serve(
       return media;
     };
     const service = await createService(config, {
-      ...{ db, storeProblem: storeHealth.problem, clock, log, media: running },
+      ...{ db, storeProblem: storeHealth.problem, clock, log, media: running, isDraining },
       ...(cluster && { member: cluster }),
     });
     started.push(keepTokenKeys(service.tokenKeys, { clock, log }));
@@ -87,7 +89,10 @@ export async function serve(
       started.push(async () => unwatch());
     }
 
-    const problem = () => (ready ? storeHealth.problem() : "starting or stopping");
+    const problem = () => {
+      if (!ready) return "starting or stopping";
+      return isDraining() ? "draining" : storeHealth.problem();
+    };
     const health = healthApp({ registry: metrics.registry, problem });
     const metricsPort = await listen(health.fetch, { ...config.metrics, name: "metrics.port" });
     started.push(() => metricsPort.stop());

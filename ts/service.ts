@@ -3,6 +3,7 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Logger } from "pino";
 import { type AppDeps, createApp } from "./app.ts";
+import { refuseWhile } from "./cluster/draining.ts";
 import { joinAlone, type Membership } from "./cluster/membership.ts";
 import { type Config, readVersion } from "./config.ts";
 import { createEvents } from "./http/monitoring/events.ts";
@@ -16,6 +17,7 @@ import { ownHosts } from "./own-addresses.ts";
 import { checkWebhookUrl, resolveBySystem } from "./publish/addresses/address-guard.ts";
 import type { Resolve } from "./publish/addresses/resolver.ts";
 import { withAdmissionSteps } from "./publish/admission-steps.ts";
+import { denied } from "./publish/denials.ts";
 import { createPublishing, type Publishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
 import { createDeployment } from "./publish/monitoring/deployment.ts";
@@ -42,6 +44,8 @@ export interface ServiceDeps {
   readonly log: Logger;
   /** This node among those on the store; by default it has the store for itself. */
   readonly member?: Membership;
+  /** Whether this node takes no new publishes for now; by default it takes them. */
+  readonly isDraining?: () => boolean;
   /** Asked at each use: the media core starts after this, when the publishing has taken over what it found. */
   readonly media: () => Media;
   /** Of the names that customers bring; by default the system's. */
@@ -66,6 +70,7 @@ export interface Service
 
 export async function createService(config: Config, deps: ServiceDeps): Promise<Service> {
   const { db, clock, log, media, storeProblem, resolve = resolveBySystem } = deps;
+  const { isDraining = () => false } = deps;
   const { dev } = config;
   const box = openSecretBox(config.dataDir);
   const { alg, issuer, rotateDays } = config.token;
@@ -78,7 +83,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const metrics = createMetrics();
   const version = readVersion();
   const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
-  const publishing = withAdmissionSteps(createPublishing, {
+  const everyPublishing = withAdmissionSteps(createPublishing, {
     db,
     member,
     ...(storeProblem && { storeProblem }),
@@ -102,6 +107,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       duplicate: config.publish.duplicate,
     },
   });
+  const refusal = denied("stopping", "This server takes no new publishes now; publish again");
+  const publishing = refuseWhile(isDraining, everyPublishing, { refusal, media, metrics, log });
   const sessions = createLiveSessions({ publishing, media, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
