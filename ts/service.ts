@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import { type AppDeps, createApp } from "./app.ts";
 import { refuseWhile } from "./cluster/draining.ts";
 import { joinAlone, type Membership } from "./cluster/membership.ts";
+import { createNodeList } from "./cluster/node-list.ts";
 import { type Config, readVersion } from "./config.ts";
 import { createEvents } from "./http/monitoring/events.ts";
 import type { Env } from "./http/openapi.ts";
@@ -118,6 +119,11 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     ...{ db, config, publishing, media, version, clock },
     ...(storeProblem && { storeProblem }),
   });
+  const alone = () => ({ publishes: publishing.running().length, load: Math.max(0, ...media().workerLoads()) });
+  const nodes = createNodeList({
+    ...{ db, clock, node: { name: config.node.name, version, epoch: () => member.epoch } },
+    alone: deps.member === undefined ? alone : null,
+  });
   const hosts = ownHosts(config);
   const whip = createWhip({
     media,
@@ -159,6 +165,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     measurements,
     events,
     deployment,
+    nodes,
     ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),
     version,
     whip,
