@@ -70,6 +70,18 @@ test("every node is listed with what it is and does", async () => {
   }
 }, 60_000);
 
+test("metrics say which node it is, how many there are, and how old its sign of life is", async () => {
+  expect(await (await fetch(`${node(0).metrics}/healthz`)).text()).toBe("ok, node a\n");
+  const metrics = await (await fetch(`${node(0).metrics}/metrics`)).text();
+  expect(metrics).toMatch(/^headgate_node_info\{name="a",epoch="1",version="\d[^"]*"\} 1$/m);
+  expect(metrics).toContain('headgate_nodes{state="up"} 2\n');
+  expect(metrics).toContain('headgate_nodes{state="draining"} 0\n');
+  expect(metrics).toContain("headgate_node_takeovers_total 0\n");
+  const [, age] = /^headgate_node_sign_of_life_age_seconds (.+)$/m.exec(metrics) ?? [];
+  expect(Number(age)).toBeGreaterThanOrEqual(0);
+  expect(Number(age)).toBeLessThan(10);
+});
+
 test("an operator sees every node whichever is asked, and which one answered", async () => {
   const { cluster: nodes } = (await node(1).call("GET", "/deployment")) as { cluster: unknown };
   const row = { state: "up", load: expect.any(Number), last_sign_of_life_at: expect.stringMatching(/Z$/) };
@@ -113,6 +125,9 @@ test("a node that is drained and started anew takes publishes", async () => {
   ]);
   await cluster.restart(0);
   expect(await readiness(0)).toBe("ready\n");
+  // b saw a go.
+  const takenOver = async () => /takeovers_total [1-9]/.test(await (await fetch(`${node(1).metrics}/metrics`)).text());
+  await until("b has looked for what a left", takenOver, NOTICED_LIMIT_MS);
 }, 120_000);
 
 test("a node that is not there cannot be drained, and who is there is said", async () => {
@@ -126,6 +141,9 @@ test("the embedded store has one node, which cannot be drained", async () => {
     const unknown = { state: null, load: null, last_sign_of_life_age_ms: null };
     expect(JSON.parse(await alone.command(["nodes"]))).toMatchObject([{ name: "alone", publishes: 0, ...unknown }]);
     await expect(alone.command(["nodes", "drain", "alone"])).rejects.toThrow("has one node only");
+    const metrics = await (await fetch(`${alone.metrics}/metrics`)).text();
+    expect(metrics).toContain('headgate_nodes{state="up"} 1\n');
+    expect(metrics).not.toContain("sign_of_life");
   } finally {
     await alone.stop();
   }

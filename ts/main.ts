@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import { keepCertificate, readCertificate } from "./certificate.ts";
 import { clock as systemClock } from "./clock.ts";
+import { watchCluster } from "./cluster/cluster-metrics.ts";
 import { watchDraining } from "./cluster/draining.ts";
 import { joinCluster } from "./cluster/membership.ts";
 import { type Config, readVersion } from "./config.ts";
@@ -93,7 +94,9 @@ export async function serve(
       if (!ready) return "starting or stopping";
       return isDraining() ? "draining" : storeHealth.problem();
     };
-    const health = healthApp({ registry: metrics.registry, problem });
+    const { name } = config.node;
+    const clusterMetrics = watchCluster(metrics.registry, { name, version, epoch: service.epoch }, cluster);
+    const health = healthApp({ registry: metrics.registry, node: name, problem });
     const metricsPort = await listen(health.fetch, { ...config.metrics, name: "metrics.port" });
     started.push(() => metricsPort.stop());
     const { tls } = config.http;
@@ -124,7 +127,10 @@ export async function serve(
         load: Math.max(0, ...running().workerLoads()),
       }),
       lost: publishing.abandon,
-      gone: () => publishing.takeOver("node_lost"),
+      async gone() {
+        await publishing.takeOver("node_lost");
+        clusterMetrics.countTakeover();
+      },
     });
     ready = true;
     log.info("ready");

@@ -65,6 +65,8 @@ export interface Service
   readonly customers: ReturnType<typeof createCustomers>;
   readonly metrics: Metrics;
   readonly previews: Pick<Previews, "stop">;
+  /** Of this node, now. */
+  readonly epoch: () => number;
   /** Finishes what is under way. Call after `Media.stop` and before the store is closed. */
   stop(): Promise<void>;
 }
@@ -184,6 +186,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     events,
     metrics,
     previews,
+    epoch: () => member.epoch,
     async stop() {
       events.stop();
       measurements.stop();
