@@ -37,6 +37,7 @@ const node = (place: number): Headgate => cluster.nodes[place] as Headgate;
 /** As a machine sees them that has only the configuration: here that of the second node. */
 const listed = async () => JSON.parse(await node(1).command(["nodes"])) as readonly Shown[];
 const readiness = async (place: number) => await (await fetch(`${node(place).metrics}/readyz`)).text();
+const metricsOf = async (place: number) => await (await fetch(`${node(place).metrics}/metrics`)).text();
 const sessions = async (place: number) =>
   (await node(place).call("GET", "/session")) as unknown as readonly { readonly streamname: string }[];
 
@@ -72,7 +73,7 @@ test("every node is listed with what it is and does", async () => {
 
 test("metrics say which node it is, how many there are, and how old its sign of life is", async () => {
   expect(await (await fetch(`${node(0).metrics}/healthz`)).text()).toBe("ok, node a\n");
-  const metrics = await (await fetch(`${node(0).metrics}/metrics`)).text();
+  const metrics = await metricsOf(0);
   expect(metrics).toMatch(/^headgate_node_info\{name="a",epoch="1",version="\d[^"]*"\} 1$/m);
   expect(metrics).toContain('headgate_nodes{state="up"} 2\n');
   expect(metrics).toContain('headgate_nodes{state="draining"} 0\n');
@@ -102,16 +103,23 @@ test("a node that drains refuses new publishes, and those that run on it go on u
   expect(await readiness(1)).toBe("ready\n");
 
   const name = await node(0).newStream();
-  const refused = await offer(0, name);
-  expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, expect.stringMatching(/^\d+$/)]);
-  expect(await refused.json()).toMatchObject({ code: "stopping", detail: expect.stringContaining("no new publishes") });
   const encoder = publish(0, name);
   await encoder.exit;
   expect(encoder.stderr()).toContain("takes no new publishes");
   expect((await sessions(0)).map(({ streamname }) => streamname)).toEqual([running.streamname]);
 
-  await node(1).command(["nodes", "undrain", "a"]);
-  await until("it takes publishes", async () => (await readiness(0)) === "ready\n", NOTICED_LIMIT_MS);
+  // With room on another node the offer would go there.
+  await node(1).command(["nodes", "drain", "b"]);
+  await until("both drain", async () => (await readiness(1)) === "not ready: draining\n", NOTICED_LIMIT_MS);
+  const seen = async () => /^headgate_nodes\{state="draining"\} 2$/m.test(await metricsOf(0));
+  await until("a knows that b drains", seen, NOTICED_LIMIT_MS);
+  const refused = await offer(0, name);
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, expect.stringMatching(/^\d+$/)]);
+  expect(await refused.json()).toMatchObject({ code: "stopping", detail: expect.stringContaining("no new publishes") });
+
+  for (const each of ["a", "b"]) await node(1).command(["nodes", "undrain", each]);
+  for (const place of [0, 1])
+    await until("it takes publishes", async () => (await readiness(place)) === "ready\n", NOTICED_LIMIT_MS);
   expect((await offer(0, name)).status).toBe(201);
 }, 120_000);
 
@@ -126,7 +134,7 @@ test("a node that is drained and started anew takes publishes", async () => {
   await cluster.restart(0);
   expect(await readiness(0)).toBe("ready\n");
   // b saw a go.
-  const takenOver = async () => /takeovers_total [1-9]/.test(await (await fetch(`${node(1).metrics}/metrics`)).text());
+  const takenOver = async () => /takeovers_total [1-9]/.test(await metricsOf(1));
   await until("b has looked for what a left", takenOver, NOTICED_LIMIT_MS);
 }, 120_000);
 
