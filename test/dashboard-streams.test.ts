@@ -314,6 +314,8 @@ test("the operator sees the deployment and its organisations; nobody else does",
   const { page, ...dash } = await open("/dashboard/operator", "administrator", { viewport: DESKTOP });
   await dash.shows("Deployment");
   await page.getByRole("table", { name: "Organisations" }).waitFor();
+  const nodes = await page.getByRole("table", { name: "Nodes" }).innerText();
+  for (const said of ["this one", "Up", " %"]) expect(nodes).toContain(said);
   const text = await dash.says("main");
   for (const said of ["Store Well", "Webhook outbox Empty", "Worker 2", "No certificate is set", "Limits in force"]) {
     expect(text).toContain(said);

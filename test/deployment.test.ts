@@ -51,7 +51,7 @@ test("is for administrators of the first organisation, by key or signed in, and 
   expect(refused.body).toMatchObject({ error: { userinfo: { required_scope: "deployment" } } });
 });
 
-test("tells the node, its load, the outbox, the store and the limits in force", async () => {
+test("tells the nodes, their load, the outbox, the store and the limits in force", async () => {
   gateway = await gateway.restart({ HEADGATE_LIMITS_WHIP_HALF_OPEN: "7" });
   const { db, organisation, clock } = gateway;
   const event = { organisation_id: organisation.id, client_id: 1, url: "https://a.example/", body: "x" };
@@ -74,6 +74,13 @@ test("tells the node, its load, the outbox, the store and the limits in force", 
         event_readers: 0,
         media: { ports: [8189] },
         udp_buffer: { requested_bytes: 4_194_304, granted_bytes: 4_194_304, kernel_drops: null },
+      },
+    ],
+    cluster: [
+      {
+        ...{ state: "up", answered: true, epoch: expect.any(Number), version: expect.stringMatching(/^\d+\.\d+/) },
+        ...{ publishes: 0, load: 0, last_sign_of_life_age_ms: 0 },
+        last_sign_of_life_at: new Date(clock.ms).toISOString(),
       },
     ],
     outbox: { events: 1, oldest_ms: 5_000 },

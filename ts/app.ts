@@ -4,6 +4,7 @@ import type { Context } from "hono";
 import { methodNotAllowed } from "hono/method-not-allowed";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import type { DeploymentNode } from "./cluster/node-list.ts";
 import type { Config } from "./config.ts";
 import {
   AnswerPending,
@@ -91,6 +92,8 @@ export interface AppDeps {
   readonly measurements: Measurements;
   readonly events: Events;
   readonly deployment: () => Promise<DeploymentStatus>;
+  /** Every node; null while the store does not answer. */
+  readonly nodes: () => Promise<readonly DeploymentNode[] | null>;
   readonly secrets: WebhookSecrets;
   readonly customers: Pick<Customers, "forget">;
   readonly workbench: Workbench;

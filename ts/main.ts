@@ -2,6 +2,8 @@
 import type { Logger } from "pino";
 import { keepCertificate, readCertificate } from "./certificate.ts";
 import { clock as systemClock } from "./clock.ts";
+import { watchCluster } from "./cluster/cluster-metrics.ts";
+import { watchDraining } from "./cluster/draining.ts";
 import { takeKeptEnds } from "./cluster/kept-ends.ts";
 import { joinCluster } from "./cluster/membership.ts";
 import { answersToRivals } from "./cluster/rivals.ts";
@@ -70,6 +72,7 @@ export async function serve(
     const key = openSecretBox(config.dataDir).keyFor("calls between nodes");
     const there = cluster && openElsewhere({ db, member: cluster, key, log });
     started.push(async () => there?.close());
+    const isDraining = cluster === null ? () => false : watchDraining(cluster, log);
     const clock = cluster ?? systemClock;
     const folder = config.databaseUrl === null ? config.dataDir : null;
     const storeHealth = watchStore({ db, folder, log });
@@ -80,7 +83,7 @@ export async function serve(
       return media;
     };
     const service = await createService(config, {
-      ...{ db, storeProblem: storeHealth.problem, clock, log, media: running },
+      ...{ db, storeProblem: storeHealth.problem, clock, log, media: running, isDraining },
       ...(cluster && { member: cluster, cluster: there }),
     });
     started.push(keepTokenKeys(service.tokenKeys, { clock, log }));
@@ -98,8 +101,13 @@ export async function serve(
       started.push(async () => unwatch());
     }
 
-    const problem = () => (ready ? storeHealth.problem() : "starting or stopping");
-    const health = healthApp({ registry: metrics.registry, problem });
+    const problem = () => {
+      if (!ready) return "starting or stopping";
+      return isDraining() ? "draining" : storeHealth.problem();
+    };
+    const { name } = config.node;
+    const clusterMetrics = watchCluster(metrics.registry, { name, version, epoch: service.epoch }, cluster);
+    const health = healthApp({ registry: metrics.registry, node: name, problem });
     const metricsPort = await listen(health.fetch, { ...config.metrics, name: "metrics.port" });
     started.push(() => metricsPort.stop());
     const questions = {
@@ -141,11 +149,15 @@ export async function serve(
         load: Math.max(0, ...running().workerLoads()),
       }),
       async alive() {
+        await publishing.keepPulledBytes();
         for (const clientId of await takeKeptEnds(db, cluster.epoch))
           publishing.kick((of) => of.clientId === clientId, KEPT_END);
       },
       lost: publishing.abandon,
-      gone: () => publishing.takeOver("node_lost"),
+      async gone() {
+        await publishing.takeOver("node_lost");
+        clusterMetrics.countTakeover();
+      },
     });
     ready = true;
     log.info("ready");

@@ -3,7 +3,9 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Logger } from "pino";
 import { type AppDeps, createApp } from "./app.ts";
+import { refuseWhile } from "./cluster/draining.ts";
 import { joinAlone, type Membership } from "./cluster/membership.ts";
+import { createNodeList } from "./cluster/node-list.ts";
 import { type Config, readVersion } from "./config.ts";
 import type { Cluster } from "./http/cluster/elsewhere.ts";
 import { createEvents } from "./http/monitoring/events.ts";
@@ -17,6 +19,7 @@ import { ownHosts } from "./own-addresses.ts";
 import { checkWebhookUrl, resolveBySystem } from "./publish/addresses/address-guard.ts";
 import type { Resolve } from "./publish/addresses/resolver.ts";
 import { withAdmissionSteps } from "./publish/admission-steps.ts";
+import { denied } from "./publish/denials.ts";
 import { createPublishing, type Publishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
 import { createDeployment } from "./publish/monitoring/deployment.ts";
@@ -46,6 +49,8 @@ export interface ServiceDeps {
   readonly member?: Membership;
   /** The way to the other nodes; null, the default, where there are none. */
   readonly cluster?: Cluster | null;
+  /** Whether this node takes no new publishes for now; by default it takes them. */
+  readonly isDraining?: () => boolean;
   /** Asked at each use: the media core starts after this, when the publishing has taken over what it found. */
   readonly media: () => Media;
   /** Of the names that customers bring; by default the system's. */
@@ -66,12 +71,15 @@ export interface Service
   readonly customers: ReturnType<typeof createCustomers>;
   readonly metrics: Metrics;
   readonly previews: Pick<Previews, "stop">;
+  /** Of this node, now. */
+  readonly epoch: () => number;
   /** Finishes what is under way. Call after `Media.stop` and before the store is closed. */
   stop(): Promise<void>;
 }
 
 export async function createService(config: Config, deps: ServiceDeps): Promise<Service> {
   const { db, clock, log, media, storeProblem, resolve = resolveBySystem } = deps;
+  const { isDraining = () => false } = deps;
   const { dev } = config;
   const box = openSecretBox(config.dataDir);
   const { alg, issuer, rotateDays } = config.token;
@@ -85,7 +93,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const version = readVersion();
   const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
   const { elsewhere = null, others = null, rivals = null, plays = null } = deps.cluster ?? {};
-  const publishing = withAdmissionSteps(createPublishing, {
+  const everyPublishing = withAdmissionSteps(createPublishing, {
     db,
     member,
     rivals,
@@ -111,6 +119,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       duplicate: config.publish.duplicate,
     },
   });
+  const refusal = denied("stopping", "This server takes no new publishes now; publish again");
+  const publishing = refuseWhile(isDraining, everyPublishing, { refusal, media, metrics, log });
   const sessions = createLiveSessions({ publishing, media, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
@@ -119,6 +129,11 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const deployment = createDeployment({
     ...{ db, config, publishing, media, version, clock },
     ...(storeProblem && { storeProblem }),
+  });
+  const alone = () => ({ publishes: publishing.running().length, load: Math.max(0, ...media().workerLoads()) });
+  const nodes = createNodeList({
+    ...{ db, clock, node: { name: config.node.name, version, epoch: () => member.epoch } },
+    alone: deps.member === undefined ? alone : null,
   });
   const hosts = ownHosts(config);
   const whip = createWhip({
@@ -163,6 +178,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     measurements,
     events,
     deployment,
+    nodes,
     ingestPorts: () => ({ rtmp: media().rtmpPort, rtmps: media().rtmpTlsPort }),
     version,
     whip,
@@ -183,6 +199,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     events,
     metrics,
     previews,
+    epoch: () => member.epoch,
     async stop() {
       events.stop();
       measurements.stop();

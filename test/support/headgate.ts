@@ -16,6 +16,8 @@ export interface Headgate {
   readonly rtmp: string;
   /** `rtmps://127.0.0.1:…/live`; null without a certificate. */
   readonly rtmps: string | null;
+  /** `http://127.0.0.1:…`, of the metrics port. */
+  readonly metrics: string;
   /** The WHIP URL of a stream; `name` may carry encoded arguments. */
   whip(name: string): string;
   readonly apiKey: string;
@@ -64,7 +66,7 @@ export async function startHeadgate(
     process_.kill("SIGKILL");
     throw new Error(`${error.message}; it said ${process_.stderr().slice(-2_000)}`);
   });
-  const { http, rtmp, rtmps } = JSON.parse(line) as { http: string; rtmp: string; rtmps: string | null };
+  const { http, rtmp, rtmps, metrics } = JSON.parse(line) as Pick<Headgate, "http" | "rtmp" | "rtmps" | "metrics">;
 
   async function call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
     const response = await fetch(http + path, {
@@ -83,6 +85,7 @@ export async function startHeadgate(
     http,
     rtmp,
     rtmps,
+    metrics,
     whip: (name) => `${http}/p/webrtc?stream_name=${encodeURIComponent(name)}&stream_url=${encodeURIComponent(rtmp)}`,
     apiKey,
     process: process_,

@@ -12,6 +12,7 @@ import { runDoctor } from "./doctor.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { type GivenFlags, isSwitch, settingFlags } from "./flags.ts";
 import { runKeys, runToken } from "./keys.ts";
+import { runNodes } from "./nodes.ts";
 import { runInit, runOrganisation, runUser } from "./organisations.ts";
 import { runService } from "./serve.ts";
 import { runOpenapi, runSessions, runUpstreams } from "./service.ts";
@@ -98,6 +99,12 @@ function verbs(): Readonly<Record<string, Verb>> {
       flags: { ...askingFlags, label: { type: String, description: "add: what to call it" } },
       help: "Where a running publish is pushed (asks the service, with HEADGATE_API_KEY)",
       run: runUpstreams,
+    },
+    nodes: {
+      words: "drain NAME | undrain NAME | [ls]",
+      flags: storeFlags,
+      help: "Nodes on this store (ls is the default), and which of them take no new publishes",
+      run: runNodes,
     },
     backup: {
       words: "FILE",

@@ -352,7 +352,10 @@ export interface components {
       next: (string | null);
     };
     Deployment: {
+      /** The node that answers, in detail */
       nodes: components["schemas"]["DeploymentNode"][];
+      /** Every node on the store, by name; null while the store does not answer */
+      cluster: (components["schemas"]["DeploymentClusterNode"][] | null);
       /** Events not delivered yet, 10,000 at most; null while the store does not answer */
       outbox: ({
         events: number;
@@ -410,6 +413,28 @@ export interface components {
         /** Datagrams; null where the system does not say */
         kernel_drops: (number | null);
       };
+    };
+    DeploymentClusterNode: {
+      name: string;
+      /** draining: it takes no new publishes; lost: it gave no signs of life, and the others ended its publishes. Those that are stopped or lost are listed for a day */
+      state: "up" | "draining" | "stopped" | "lost";
+      /** It is the node that gave this answer */
+      answered: boolean;
+      /** Of its start: each start of a node has one of its own */
+      epoch: number;
+      version: string;
+      /** Where it serves HTTP */
+      http: (string | null);
+      /** Where it serves RTMP */
+      rtmp: (string | null);
+      /** That run on it */
+      publishes: number;
+      /** Of its busiest media worker, share of a core, 0 to 1 */
+      load: number;
+      started_at: string;
+      last_sign_of_life_at: string;
+      /** By the store's clock, milliseconds */
+      last_sign_of_life_age_ms: number;
     };
     DeploymentOrganisation: {
       id: string;

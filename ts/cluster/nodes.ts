@@ -80,11 +80,13 @@ async function insert(
   });
 }
 
-/** A sign of life. Resolves with the store's clock, epoch ms; null when others have taken the node for dead. */
+/** A sign of life. Resolves with the store's clock, epoch ms; null when others have taken the node for dead. "up" leaves
+ *  the state alone: an operator may have said that the node drains. */
 export async function beat(db: Kysely<Schema>, epoch: number, state: "up" | "draining", status: NodeStatus) {
   const row = await db
     .updateTable("node")
-    .set((eb) => ({ beats: eb("beats", "+", 1), beat_at: STORE_NOW, state, status: JSON.stringify(status) }))
+    .set((eb) => ({ beats: eb("beats", "+", 1), beat_at: STORE_NOW, status: JSON.stringify(status) }))
+    .$if(state === "draining", (update) => update.set({ state }))
     .where("epoch", "=", epoch)
     .where("state", "in", PRESENT)
     .returning("beat_at")
@@ -95,14 +97,58 @@ export async function beat(db: Kysely<Schema>, epoch: number, state: "up" | "dra
 /** Those that others count on, the oldest first. */
 export async function presentNodes(db: Kysely<Schema>): Promise<readonly Node[]> {
   const rows = await db.selectFrom("node").selectAll().where("state", "in", PRESENT).orderBy("epoch").execute();
-  return rows.map(({ status, beat_at, started_at, ...row }) => ({
+  return rows.map(nodeOf);
+}
+
+/** The last start of each name, by name: those that others count on, and those that have not been gone for longer than
+ *  `goneMs`. With the store's clock, epoch ms. PostgreSQL only. */
+export async function namedNodes(
+  db: Kysely<Schema>,
+  goneMs: number,
+): Promise<readonly (Node & { readonly now: number })[]> {
+  const rows = await db
+    .selectFrom("node")
+    .selectAll()
+    .select(STORE_NOW.as("now"))
+    .where("epoch", "in", (eb) =>
+      eb
+        .selectFrom("node")
+        .select((of) => of.fn.max("epoch").as("epoch"))
+        .groupBy("name"),
+    )
+    .where((eb) => eb.or([eb("state", "in", PRESENT), eb("beat_at", ">", sql<number>`${STORE_NOW} - ${goneMs}`)]))
+    .orderBy("name")
+    .execute();
+  return rows.map(({ now, ...row }) => ({ ...nodeOf(row), now: Number(now) }));
+}
+
+/** The one node of an embedded store at its last start; null before the first. */
+export async function lastNode(db: Kysely<Schema>): Promise<Node | null> {
+  const row = await db.selectFrom("node").selectAll().orderBy("epoch", "desc").executeTakeFirst();
+  return row === undefined ? null : nodeOf(row);
+}
+
+/** An operator says whether a node takes new publishes; it reads so at its next sign of life. False when no such node is
+ *  there. */
+export async function markDraining(db: Kysely<Schema>, name: string, drains: boolean): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("node")
+    .set({ state: drains ? "draining" : "up" })
+    .where("name", "=", name)
+    .where("state", "in", PRESENT)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+function nodeOf({ status, beat_at, started_at, ...row }: NodeTable): Node {
+  return {
     ...row,
     ...(JSON.parse(status) as NodeStatus),
     epoch: Number(row.epoch),
     beats: Number(row.beats),
     beatAt: Number(beat_at),
     startedAt: Number(started_at),
-  }));
+  };
 }
 
 /** Takes a node for dead unless it has given a sign of life since it was read. Of several that do so, one is told true. */

@@ -4,11 +4,13 @@ import type { Registry } from "prom-client";
 
 export function healthApp(deps: {
   readonly registry: Registry;
+  /** Which node this is. */
+  readonly node: string;
   /** Why it takes none, or null. */
   readonly problem: () => string | null;
 }): Hono {
   const app = new Hono();
-  app.get("/healthz", (c) => c.text("ok\n"));
+  app.get("/healthz", (c) => c.text(`ok, node ${deps.node}\n`));
   app.get("/readyz", (c) => {
     const problem = deps.problem();
     return problem === null ? c.text("ready\n") : c.text(`not ready: ${problem}\n`, 503);

@@ -1,5 +1,4 @@
-// The life of every publish, from the media core's question to the delivered publish_done. It joins admission,
-// updates, records and the outbox; each of them is told in its own file.
+// The life of every publish, from the media core's question to the delivered publish_done. Each part has its own file.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Membership } from "../cluster/membership.ts";
@@ -112,6 +111,8 @@ export interface Publishing {
   takeOver(reason: "gateway_restarted" | "node_lost"): Promise<void>;
   /** Others have taken this node for dead: whatever runs ends here, where it is not this node's any more. */
   abandon(): void;
+  /** Keeps what players of this node got of publishes on other nodes (W8). Call it often: an end counts what is kept. */
+  keepPulledBytes(): Promise<void>;
   /** From now on every request is denied; resolves when no publish runs any more, or `limitMs` is over. */
   drain(limitMs: number): Promise<void>;
   /** Finishes ends under way and tries the outbox once more, within 10 s. Call after `Media.stop`: then every end is
@@ -240,6 +241,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     abandon() {
       kick(() => true, "This node was out of touch with the service; publish again");
     },
+    keepPulledBytes: pulledBytes.record,
     async drain(limitMs) {
       stopping = true;
       if (running.size === 0) return;
@@ -382,7 +384,6 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       .map((clientId) => deps.media().snapshot(clientId))
       .filter((snapshot) => snapshot !== null);
     warnOfTranscoders(snapshots);
-    await pulledBytes.record();
     if (snapshots.length === 0) return;
     await recordBytes(db, snapshots, clock.now());
     await endDisabled();

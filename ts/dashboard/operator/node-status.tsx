@@ -15,7 +15,7 @@ export function NodeStatus({ node }: { readonly node: Node }) {
   const isSmall = buffer.granted_bytes < buffer.requested_bytes;
   return (
     <Section
-      title="Node"
+      title="This node"
       lead={
         <>
           Headgate {version}, started <TimeText at={started_at} />

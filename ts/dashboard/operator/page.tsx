@@ -9,6 +9,7 @@ import { LoadedView } from "../shell/loaded-view.tsx";
 import { Page, Section } from "../shell/page.tsx";
 import { TimeText } from "../shell/time-text.tsx";
 import { Certificates } from "./certificates.tsx";
+import { ClusterNodes } from "./cluster-nodes.tsx";
 import { NodeStatus } from "./node-status.tsx";
 
 type Deployment = Records["Deployment"];
@@ -32,6 +33,7 @@ export function OperatorPage() {
         {(deployment) => (
           <>
             <Health {...deployment} />
+            <ClusterNodes nodes={deployment.cluster} />
             {deployment.nodes.map((node) => (
               <NodeStatus key={node.started_at} node={node} />
             ))}

@@ -1,6 +1,7 @@
 // /deployment: how the whole service does, and who is on it. For its operator alone: administrators of the first
 // organisation.
 import type { Kysely } from "kysely";
+import type { DeploymentNode as ClusterNode } from "../../cluster/node-list.ts";
 import { listOrganisations, type OrganisationSummary } from "../../organisation/deployment-list.ts";
 import type { CertificateStatus, DeploymentStatus, NodeStatus } from "../../publish/monitoring/deployment.ts";
 import type { Schema } from "../../store/schema.ts";
@@ -35,9 +36,33 @@ const Node = z
     }),
   })
   .openapi("DeploymentNode");
+const NodeOfCluster = z
+  .object({
+    name: z.string(),
+    state: z.enum(["up", "draining", "stopped", "lost"]).openapi({
+      description:
+        "draining: it takes no new publishes; lost: it gave no signs of life, and the others ended its publishes. " +
+        "Those that are stopped or lost are listed for a day",
+    }),
+    answered: z.boolean().openapi({ description: "It is the node that gave this answer" }),
+    epoch: z.int().openapi({ description: "Of its start: each start of a node has one of its own" }),
+    version: z.string(),
+    http: z.string().nullable().openapi({ description: "Where it serves HTTP" }),
+    rtmp: z.string().nullable().openapi({ description: "Where it serves RTMP" }),
+    publishes: z.int().openapi({ description: "That run on it" }),
+    load: z.number().openapi({ description: "Of its busiest media worker, share of a core, 0 to 1" }),
+    started_at: Time,
+    last_sign_of_life_at: Time,
+    last_sign_of_life_age_ms: z.int().openapi({ description: "By the store's clock, milliseconds" }),
+  })
+  .openapi("DeploymentClusterNode");
 const Deployment = z
   .object({
-    nodes: z.array(Node),
+    nodes: z.array(Node).openapi({ description: "The node that answers, in detail" }),
+    cluster: z
+      .array(NodeOfCluster)
+      .nullable()
+      .openapi({ description: "Every node on the store, by name; null while the store does not answer" }),
     outbox: z
       .object({ events: z.int(), oldest_ms: z.int() })
       .nullable()
@@ -83,10 +108,11 @@ export function deploymentRoutes(
     readonly db: Kysely<Schema>;
     readonly clock: { now(): number };
     readonly deployment: () => Promise<DeploymentStatus>;
+    readonly nodes: () => Promise<readonly ClusterNode[] | null>;
     readonly events: { readers(): number };
   },
 ): Routes["hono"] {
-  const { db, clock, deployment, events } = deps;
+  const { db, clock, deployment, nodes, events } = deps;
   const routes = newRoutes(deps);
 
   routes.guarded(
@@ -99,9 +125,11 @@ export function deploymentRoutes(
     },
     async (c) => {
       const now = clock.now();
-      const { node, outbox, store, certificates, requestedBuffer, limits } = await deployment();
+      const [status, cluster] = await Promise.all([deployment(), nodes()]);
+      const { node, outbox, store, certificates, requestedBuffer, limits } = status;
       return c.json({
         nodes: [{ ...nodeRecord(node, now, requestedBuffer), event_readers: events.readers() }],
+        cluster: cluster?.map(clusterRecord) ?? null,
         outbox: outbox && { events: outbox.events, oldest_ms: outbox.oldestMs },
         store: { kind: store.kind, healthy: store.problem === null, problem: store.problem },
         certificates: certificates.map((certificate) => certificateRecord(certificate, now)),
@@ -136,7 +164,7 @@ function nodeRecord(node: NodeStatus, now: number, requestedBuffer: number) {
     version: node.version,
     started_at: new Date(node.startedAt).toISOString(),
     uptime_s: Math.max(0, Math.floor((now - node.startedAt) / 1_000)),
-    workers: node.workerLoads.map((load) => ({ load: Math.round(load * 1_000) / 1_000 })),
+    workers: node.workerLoads.map((load) => ({ load: rounded(load) })),
     audio: { workers: node.audioWorkers, transcoders: node.transcoders, failed: node.failedTranscoders },
     sessions: node.sessions,
     players: node.players,
@@ -149,6 +177,19 @@ function nodeRecord(node: NodeStatus, now: number, requestedBuffer: number) {
     },
   };
 }
+
+function clusterRecord(node: ClusterNode): z.infer<typeof NodeOfCluster> {
+  const { name, state, epoch, version, http, rtmp, publishes } = node;
+  return {
+    ...{ name, state, answered: node.isThis, epoch, version, http, rtmp, publishes },
+    load: rounded(node.load),
+    started_at: new Date(node.startedAt).toISOString(),
+    last_sign_of_life_at: new Date(node.beatAt).toISOString(),
+    last_sign_of_life_age_ms: Math.round(node.ageMs),
+  };
+}
+
+const rounded = (load: number) => Math.round(load * 1_000) / 1_000;
 
 const DAY_MS = 86_400_000;
 

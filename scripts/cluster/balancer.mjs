@@ -1,0 +1,53 @@
+// The rules of a load balancer before the nodes, as HAProxy 2.4 and newer reads them. The same as in docs/cluster.md.
+
+/** How it is seen that a node takes publishes: its metrics port is asked, which says so within a second. */
+const CHECKS = [
+  "    option httpchk",
+  "    http-check send meth GET uri /readyz",
+  "    http-check expect status 200",
+  "    default-server check inter 1s fall 2 rise 1",
+];
+/** That it runs, for when no node takes publishes: then they say themselves why. */
+const CHECKS_RUNNING = CHECKS.map((line) => line.replace("/readyz", "/healthz"));
+
+/** `http` and `rtmp`: ports to listen on; `nodes`: each with its name and the URLs of its ports. */
+export function balancerRules({ http, rtmp, nodes, host = "127.0.0.1" }) {
+  const backend = (name, port, lines, checks) => [
+    `backend ${name}`,
+    ...lines,
+    ...checks,
+    ...nodes.map((node) => `    server ${node.name} ${new URL(node[port]).host} port ${new URL(node.metrics).port}`),
+    "",
+  ];
+  // Event streams, previews and WebSockets are one request each, and may be silent for a while.
+  const forHttp = ["    mode http", "    balance leastconn", "    option redispatch", "    timeout server 1h"];
+  const forRtmp = ["    mode tcp", "    balance leastconn", "    option redispatch", "    timeout server 10m"];
+  return [
+    "defaults",
+    "    timeout connect 5s",
+    "    timeout check 2s",
+    "",
+    "# The API, WHIP, the dashboard: http.trusted_proxies of the nodes names this machine.",
+    "frontend http",
+    "    mode http",
+    `    bind ${host}:${http}`,
+    "    timeout http-request 10s",
+    "    timeout client 1h",
+    "    option forwardfor",
+    "    use_backend http_not_ready if { nbsrv(http_ready) eq 0 }",
+    "    default_backend http_ready",
+    "",
+    ...backend("http_ready", "http", forHttp, CHECKS),
+    ...backend("http_not_ready", "http", forHttp, CHECKS_RUNNING),
+    "# RTMP in and out. The nodes see this machine's address: limits.rtmp_connections_per_address is 0 there.",
+    "frontend rtmp",
+    "    mode tcp",
+    `    bind ${host}:${rtmp}`,
+    "    timeout client 10m",
+    "    use_backend rtmp_not_ready if { nbsrv(rtmp_ready) eq 0 }",
+    "    default_backend rtmp_ready",
+    "",
+    ...backend("rtmp_ready", "rtmp", forRtmp, CHECKS),
+    ...backend("rtmp_not_ready", "rtmp", forRtmp, CHECKS_RUNNING),
+  ].join("\n");
+}

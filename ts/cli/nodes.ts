@@ -1,0 +1,91 @@
+// `headgate nodes …`: the nodes on the store, and which of them take no new publishes.
+import { type ListedNode, listNodes } from "../cluster/node-list.ts";
+import { lastNode, markDraining } from "../cluster/nodes.ts";
+import { BEAT_EVERY_MS } from "../cluster/watch.ts";
+import { ConfigInvalid } from "../errors.ts";
+import { type AtStore, atStore, unknownVerb, wanted } from "./at-store.ts";
+import type { GivenFlags } from "./flags.ts";
+import { print, table, timeText } from "./output.ts";
+
+/** What one row of the list tells; null is what an embedded store does not know of its one node. */
+interface Shown extends Omit<ListedNode, "state" | "load" | "ageMs" | "beatAt"> {
+  readonly state: ListedNode["state"] | null;
+  readonly load: number | null;
+  readonly beatAt: number | null;
+  readonly ageMs: number | null;
+}
+
+const ONE_ONLY = "The embedded store has this one node only; several share a PostgreSQL (database_url).";
+
+export async function runNodes(words: readonly string[], flags: GivenFlags): Promise<void> {
+  const [verb, name] = words;
+  await atStore(flags, async (at) => {
+    switch (verb) {
+      case undefined:
+      case "ls":
+        return await list(at, flags);
+      case "drain":
+      case "undrain":
+        return await mark(at, flags, { name: wanted(name, "the node's name"), drains: verb === "drain" });
+      default:
+        throw unknownVerb("nodes", verb, ["ls", "drain NAME", "undrain NAME"]);
+    }
+  });
+}
+
+async function list(at: AtStore, flags: GivenFlags): Promise<void> {
+  const isEmbedded = at.config.databaseUrl === null;
+  const nodes = isEmbedded ? await theOne(at) : await listNodes(at.db);
+  const lines = table([
+    ["name", "state", "epoch", "version", "HTTP", "RTMP", "other nodes", "publishes", "load", "sign of life"],
+    ...nodes.map((node) => [
+      ...[node.name, node.state, node.epoch, node.version, node.http, node.rtmp, node.channel, node.publishes],
+      node.load === null ? null : `${Math.round(node.load * 100)} %`,
+      node.ageMs === null ? null : `${(node.ageMs / 1_000).toFixed(1)} s ago`,
+    ]),
+  ]);
+  const more = isEmbedded ? [ONE_ONLY] : [];
+  print(flags, nodes.map(record), nodes.length === 0 ? ["No node has run here within a day."] : [...lines, ...more]);
+}
+
+/** It gives no signs of life: nobody else could do anything about it. */
+async function theOne({ db }: AtStore): Promise<readonly Shown[]> {
+  const node = await lastNode(db);
+  if (node === null) return [];
+  const { publishes } = await db
+    .selectFrom("publish")
+    .select((eb) => eb.fn.countAll<number>().as("publishes"))
+    .where("state", "=", "live")
+    .executeTakeFirstOrThrow();
+  return [{ ...node, publishes: Number(publishes), state: null, load: null, beatAt: null, ageMs: null }];
+}
+
+function record({ name, state, epoch, version, http, rtmp, channel, publishes, load, ...times }: Shown) {
+  return {
+    ...{ name, state, epoch, version, http, rtmp, channel, publishes, load },
+    started_at: timeText(times.startedAt),
+    last_sign_of_life_at: timeText(times.beatAt),
+    last_sign_of_life_age_ms: times.ageMs,
+  };
+}
+
+async function mark(
+  { db, config }: AtStore,
+  flags: GivenFlags,
+  { name, drains }: { readonly name: string; readonly drains: boolean },
+): Promise<void> {
+  if (config.databaseUrl === null)
+    throw new ConfigInvalid("the embedded store has one node only, and nobody would take over: stop it by SIGTERM");
+  if (!(await markDraining(db, name, drains))) {
+    const names = (await listNodes(db)).map((node) => `  ${node.name}  ${node.state}`).join("\n");
+    throw new ConfigInvalid(
+      names === "" ? `no node runs here, and none is ${name}` : `${name} does not run here:\n${names}`,
+    );
+  }
+  const within = `within ${BEAT_EVERY_MS / 1_000} s`;
+  print(flags, { name, state: drains ? "draining" : "up" }, [
+    drains
+      ? `${name} takes no new publishes ${within}; those that run go on. It takes them again after undrain or a restart.`
+      : `${name} takes new publishes again ${within}.`,
+  ]);
+}

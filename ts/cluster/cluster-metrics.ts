@@ -1,0 +1,54 @@
+// What a node measures of itself among the others, for Prometheus. Names are a contract with operators: add, never rename.
+import { Counter, Gauge, type Registry } from "prom-client";
+import type { ClusterMembership } from "./membership.ts";
+
+export interface ClusterMetrics {
+  /** This node has ended what nodes that are gone had left. */
+  countTakeover(): void;
+}
+
+/** `cluster`: null where the node has the store for itself; then it waits for no signs of life and takes nothing over. */
+export function watchCluster(
+  registry: Registry,
+  node: { readonly name: string; readonly version: string; readonly epoch: () => number },
+  cluster: Pick<ClusterMembership, "nodes" | "now"> | null,
+): ClusterMetrics {
+  const registers = [registry];
+  new Gauge({
+    name: "headgate_node_info",
+    help: "1; says which node this is, its epoch (each start has one of its own) and its version",
+    labelNames: ["name", "epoch", "version"],
+    registers,
+    collect() {
+      this.reset();
+      this.set({ name: node.name, epoch: String(node.epoch()), version: node.version }, 1);
+    },
+  });
+  new Gauge({
+    name: "headgate_nodes",
+    help: "Nodes on the store that serve, by state, as this one read them last",
+    labelNames: ["state"],
+    registers,
+    collect() {
+      const states = cluster?.nodes().map(({ state }) => state) ?? ["up"];
+      for (const state of ["up", "draining"]) this.set({ state }, states.filter((of) => of === state).length);
+    },
+  });
+  if (cluster === null) return { countTakeover() {} };
+  new Gauge({
+    name: "headgate_node_sign_of_life_age_seconds",
+    help: "Seconds since the store confirmed this node's last sign of life; after 10 the others may take it for dead",
+    registers,
+    collect() {
+      // After others have taken it for dead, its former row tells until the new one has been read.
+      const own = cluster.nodes().find(({ name }) => name === node.name);
+      this.set(own === undefined ? Number.NaN : Math.max(0, cluster.now() - own.beatAt) / 1_000);
+    },
+  });
+  const takeovers = new Counter({
+    name: "headgate_node_takeovers_total",
+    help: "Times this node ended what nodes that are gone had left, also where another node had done so before",
+    registers,
+  });
+  return { countTakeover: () => takeovers.inc() };
+}

@@ -1,0 +1,55 @@
+// The nodes as people are shown them: those that serve, and those that went away lately.
+import type { Kysely } from "kysely";
+import type { Schema } from "../store/schema.ts";
+import { type Node, type NodeStatus, namedNodes } from "./nodes.ts";
+
+/** How long a node that died or was stopped is shown, ms. */
+const GONE_SHOWN_MS = 86_400_000;
+
+export interface ListedNode extends Omit<Node, "beats"> {
+  /** Since the last sign of life, by the store's clock, ms. */
+  readonly ageMs: number;
+}
+
+/** By name. PostgreSQL only. */
+export async function listNodes(db: Kysely<Schema>): Promise<readonly ListedNode[]> {
+  return (await namedNodes(db, GONE_SHOWN_MS)).map(({ now, beats: _, ...node }) => ({
+    ...node,
+    ...(isPresent(node) ? {} : { publishes: 0, load: 0 }),
+    ageMs: Math.max(0, now - node.beatAt),
+  }));
+}
+
+/** Whether others count on it. */
+export function isPresent({ state }: Pick<Node, "state">): boolean {
+  return state === "up" || state === "draining";
+}
+
+export interface DeploymentNode extends ListedNode {
+  /** It is the one that lists them. */
+  readonly isThis: boolean;
+}
+
+/** How a node lists all of them; null while the store does not answer. `alone`: of a node that has the store for itself,
+ *  which nobody waits for signs of life of. */
+export function createNodeList(deps: {
+  readonly db: Kysely<Schema>;
+  readonly node: { readonly name: string; readonly version: string; readonly epoch: () => number };
+  readonly alone: (() => Pick<NodeStatus, "publishes" | "load">) | null;
+  /** Epoch ms. */
+  readonly clock: { now(): number };
+}): () => Promise<readonly DeploymentNode[] | null> {
+  const { db, node, alone, clock } = deps;
+  const startedAt = clock.now();
+  if (alone === null) {
+    return async () => {
+      const nodes = await listNodes(db).catch(() => null);
+      return nodes?.map((each) => ({ ...each, isThis: each.epoch === node.epoch() })) ?? null;
+    };
+  }
+  return async () => {
+    const times = { startedAt, beatAt: clock.now(), ageMs: 0 };
+    const addresses = { channel: null, http: null, rtmp: null };
+    return [{ ...node, epoch: node.epoch(), state: "up", ...addresses, ...alone(), ...times, isThis: true }];
+  };
+}

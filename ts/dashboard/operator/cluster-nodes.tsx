@@ -1,0 +1,61 @@
+// Every node on the store: whether it serves, what runs on it, and when it last gave a sign of life.
+import { Empty } from "../parts/states.tsx";
+import { StatusPill } from "../parts/status-pill.tsx";
+import { type Column, Table } from "../parts/table.tsx";
+import type { Tone } from "../parts/tone.ts";
+import type { Records } from "../shell/client.ts";
+import { Section } from "../shell/page.tsx";
+import { TimeText } from "../shell/time-text.tsx";
+
+type Node = Records["DeploymentClusterNode"];
+
+const STATES: Readonly<Record<Node["state"], readonly [Tone, words: string]>> = {
+  up: ["good", "Up"],
+  draining: ["attention", "Draining"],
+  stopped: ["quiet", "Stopped"],
+  lost: ["bad", "Lost"],
+};
+/** A sign of life comes every 2 s: from here on the node is late, ms. It is taken for dead after 10 s. */
+const LATE_MS = 5_000;
+
+export function ClusterNodes({ nodes }: { readonly nodes: readonly Node[] | null }) {
+  return (
+    <Section title="Nodes" lead="All that share the store. Those that stopped or were lost are shown for a day." plain>
+      {nodes === null ? (
+        <Empty title="The nodes are not known now" icon="warning">
+          The store does not answer. Each node goes on with what runs on it.
+        </Empty>
+      ) : (
+        <Table caption="Nodes" rows={nodes} keyOf={({ name }) => name} columns={COLUMNS} />
+      )}
+    </Section>
+  );
+}
+
+const isPresent = ({ state }: Node) => state === "up" || state === "draining";
+
+const COLUMNS: readonly Column<Node>[] = [
+  {
+    title: "Node",
+    isHead: true,
+    cell: ({ name, answered, http }) => (
+      <>
+        {name}
+        <small class="second">{[answered ? "this one" : "", http ?? ""].filter(Boolean).join(", ")}</small>
+      </>
+    ),
+  },
+  {
+    title: "State",
+    cell: (node) => {
+      const [tone, words] = STATES[node.state];
+      const isLate = isPresent(node) && node.last_sign_of_life_age_ms > LATE_MS;
+      return <StatusPill tone={isLate ? "attention" : tone}>{isLate ? "No sign of life" : words}</StatusPill>;
+    },
+  },
+  { title: "Version", cell: ({ version }) => version },
+  { title: "Publishes", isNumber: true, cell: ({ publishes }) => publishes.toLocaleString() },
+  { title: "Load", isNumber: true, cell: (node) => (isPresent(node) ? `${(node.load * 100).toFixed(0)} %` : "—") },
+  { title: "Last sign of life", cell: (node) => <TimeText at={node.last_sign_of_life_at} /> },
+  { title: "Started", cell: ({ started_at }) => <TimeText at={started_at} /> },
+];
