@@ -169,6 +169,7 @@ export function loadConfig(options: {
     for (const [key, value] of values) said.set(key, { value, source });
   }
   const value = <K extends SettingKey>(key: K) => said.get(key)?.value as SettingValue<K>;
+  const hostAndPort = (of: "node" | "metrics") => ({ host: value(`${of}.host`), port: value(`${of}.port`) });
   const config = build(value, faults);
   if (faults.length > 0) throw new ConfigInvalid(faults.join("\n"));
   return { config, origin: said, file: reads ? file : null };
@@ -254,7 +255,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       port: value("node.port"),
       address: value("node.address"),
     },
-    metrics: { host: value("metrics.host"), port: value("metrics.port") },
+    metrics: hostAndPort("metrics"),
     ingest: { hosts: value("ingest.hosts") },
     upstream: { allow: value("upstream.allow"), push: value("upstream.push") },
     webhook: {

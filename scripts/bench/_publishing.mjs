@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
+import { joinCluster } from "../../dist/cluster/membership.js";
 import { loadConfig } from "../../dist/config.js";
 import { createService } from "../../dist/service.js";
 import { openStore } from "../../dist/store/open.js";
@@ -26,14 +27,18 @@ export const SNAPSHOT = {
   transcoderError: null,
 };
 
-/** `snapshotOf`: what the media core counts of a publish; `clock`: epoch ms; `folder`: of a publishing that crashed; `databaseUrl`: null for the embedded store. */
+/** `snapshotOf`: what the media core counts of a publish; `updateS`: between two updates; `nodeName`: of a node among
+ *  several; `clock`: epoch ms; `folder`: of a publishing that crashed; `databaseUrl`: null for the embedded store. */
 export async function openPublishing(
-  { deadlineMs = DEADLINE_MS, snapshotOf = () => SNAPSHOT } = {},
+  { deadlineMs = DEADLINE_MS, updateS = UPDATE_S, snapshotOf = () => SNAPSHOT, nodeName = null } = {},
   folder = mkdtempSync(join(tmpdir(), "headgate-bench-")),
   clock = systemClock,
   databaseUrl = null,
 ) {
-  const { db, close } = await openStore({ dataDir: folder, databaseUrl });
+  const node = nodeName === null ? {} : { node: { name: nodeName } };
+  const { db, close } = await openStore({ dataDir: folder, databaseUrl, ...node });
+  const log = pino({ level: "silent" });
+  const cluster = nodeName === null ? null : await joinCluster({ db, name: nodeName, version: "bench", log });
   /** What each waiting request is told with. */
   const waiting = new Map();
   const told = (request, answer) => {
@@ -52,8 +57,8 @@ export async function openPublishing(
     env: { HEADGATE_DATA_DIR: folder, HEADGATE_DEV: "1", HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" },
   });
   const service = await createService(
-    { ...config, webhook: { deadlineMs, updateS: UPDATE_S, ca: certificate.cert } },
-    { db, clock, log: pino({ level: "silent" }), media: () => media },
+    { ...config, webhook: { deadlineMs, updateS, ca: certificate.cert } },
+    { db, clock, log, media: () => media, ...(cluster && { member: cluster }) },
   );
   const { publishing } = service;
   let requests = 0;
@@ -61,6 +66,8 @@ export async function openPublishing(
     db,
     service,
     publishing,
+    cluster,
+    log,
     folder,
     /** Adds an organisation with streams `<id>-0` … */
     async addOrganisation(id, webhook, streams) {
