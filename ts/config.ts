@@ -169,13 +169,13 @@ export function loadConfig(options: {
     for (const [key, value] of values) said.set(key, { value, source });
   }
   const value = <K extends SettingKey>(key: K) => said.get(key)?.value as SettingValue<K>;
-  const hostAndPort = (of: "node" | "metrics") => ({ host: value(`${of}.host`), port: value(`${of}.port`) });
   const config = build(value, faults);
   if (faults.length > 0) throw new ConfigInvalid(faults.join("\n"));
   return { config, origin: said, file: reads ? file : null };
 }
 
 function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults: string[]): Config {
+  const hostAndPort = (of: "node" | "metrics") => ({ host: value(`${of}.host`), port: value(`${of}.port`) });
   const caFile = value("webhook.ca");
   const apiKey = value("bootstrap.api_key");
   const httpTls = certificateOf("http", value, faults);
@@ -249,12 +249,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       apiBurst: value("limits.api_burst"),
     },
     drainS: value("drain_s"),
-    node: {
-      name: value("node.name"),
-      host: value("node.host"),
-      port: value("node.port"),
-      address: value("node.address"),
-    },
+    node: { ...hostAndPort("node"), name: value("node.name"), address: value("node.address") },
     metrics: hostAndPort("metrics"),
     ingest: { hosts: value("ingest.hosts") },
     upstream: { allow: value("upstream.allow"), push: value("upstream.push") },
