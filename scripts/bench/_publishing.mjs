@@ -28,9 +28,15 @@ export const SNAPSHOT = {
 };
 
 /** `snapshotOf`: what the media core counts of a publish; `updateS`: between two updates; `nodeName`: of a node among
- *  several; `clock`: epoch ms; `folder`: of a publishing that crashed; `databaseUrl`: null for the embedded store. */
+ *  several; `ca`: of the customer; `clock`: epoch ms; `folder`: of a publishing that crashed; `databaseUrl`: null for the embedded store. */
 export async function openPublishing(
-  { deadlineMs = DEADLINE_MS, updateS = UPDATE_S, snapshotOf = () => SNAPSHOT, nodeName = null } = {},
+  {
+    deadlineMs = DEADLINE_MS,
+    updateS = UPDATE_S,
+    snapshotOf = () => SNAPSHOT,
+    nodeName = null,
+    ca = certificate.cert,
+  } = {},
   folder = mkdtempSync(join(tmpdir(), "headgate-bench-")),
   clock = systemClock,
   databaseUrl = null,
@@ -57,7 +63,7 @@ export async function openPublishing(
     env: { HEADGATE_DATA_DIR: folder, HEADGATE_DEV: "1", HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" },
   });
   const service = await createService(
-    { ...config, webhook: { deadlineMs, updateS, ca: certificate.cert } },
+    { ...config, webhook: { deadlineMs, updateS, ca } },
     { db, clock, log, media: () => media, ...(cluster && { member: cluster }) },
   );
   const { publishing } = service;

@@ -103,6 +103,7 @@ const REFUSALS: Readonly<Record<string, Notice>> = {
   stopping: error("The service is restarting", LATER),
   store_unavailable: error("The service cannot take a new broadcast now", LATER),
   store_failed: error("The service cannot take a new broadcast now", LATER),
+  node_away: error("The service cannot take a new broadcast now", LATER),
   internal_error: error("Something went wrong at the service", LATER),
 };
 /** What the token service says of a token (T3), where that is more than "not valid". */

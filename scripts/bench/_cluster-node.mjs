@@ -1,0 +1,27 @@
+// One node of `_cluster-oracle.mjs`, in a process of its own that can be killed and paused: a whole gateway, a media core
+// that only counts. Publishes what it is told to, and ends it after a while.
+import { openPublishing } from "./_publishing.mjs";
+import { clock } from "./_webhook.mjs";
+
+/** A publish lasts up to so long, ms. */
+const LASTS_MS = 1_500;
+
+const [, , name, dataDir, databaseUrl, ca] = process.argv;
+const gateway = await openPublishing({ nodeName: name, ca }, dataDir, clock, databaseUrl);
+const { cluster, publishing } = gateway;
+await publishing.takeOver("gateway_restarted");
+cluster.start({
+  status: () => ({ channel: null, http: null, rtmp: null, publishes: publishing.running().length, load: 0 }),
+  async alive() {},
+  lost() {
+    for (const { clientId } of publishing.running()) gateway.end(clientId);
+  },
+  gone: () => publishing.takeOver("node_lost"),
+});
+process.on("message", async ({ key, stream }) => {
+  const { allowed, clientId = null } = await gateway.request(stream);
+  process.send({ key, allowed, clientId });
+  if (!allowed) return;
+  setTimeout(() => gateway.end(clientId, { bytesIn: 1_000, bytesOut: 0 }), Math.random() * LASTS_MS);
+});
+process.send({ ready: true });
