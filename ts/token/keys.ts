@@ -18,9 +18,10 @@ export interface TokenKeys {
   upkeep(now: number): Promise<void>;
   /** Takes over what another process changed. */
   reload(): Promise<void>;
-  /** Like `reload`, at most once a second, after the call in any case: for whoever met a key that is not known here, or
-   *  shows all. */
+  /** Like `reload`, at most once a second, after the call in any case: for whoever met a key that is not known here. */
   lookAgain(): Promise<void>;
+  /** Like `reload`, one at a time, after the call in any case: for whoever shows all. */
+  lookNow(): Promise<void>;
 }
 
 /** How often strangers can have the store read, ms. */
@@ -52,7 +53,8 @@ export async function loadTokenKeys(
     },
     find: (kid, wanted) => keys.find(kid, wanted),
     reload,
-    lookAgain: paced(reload),
+    lookAgain: paced(reload, LOOK_AGAIN_MS),
+    lookNow: paced(reload, 0),
     async upkeep(now) {
       await rotateTokenKeys(db, box, { alg, now, rotateDays, algorithm: "active" });
       await reload();
@@ -60,15 +62,17 @@ export async function loadTokenKeys(
   };
 }
 
-/** Runs `read` at most once in `LOOK_AGAIN_MS`: who asks meanwhile waits, together, for the next time. */
-function paced(read: () => Promise<void>): () => Promise<void> {
-  let pause: Promise<void> = Promise.resolve();
+/** Runs `read` at most once in `everyMs`, and one at a time: who asks meanwhile waits, together, for the next time. */
+function paced(read: () => Promise<void>, everyMs: number): () => Promise<void> {
+  let pause: Promise<unknown> = Promise.resolve();
   let next: Promise<void> | null = null;
   return () => {
     next ??= pause.then(() => {
       next = null;
-      pause = new Promise((resolve) => void setTimeout(resolve, LOOK_AGAIN_MS).unref());
-      return read();
+      const reading = read();
+      const waiting = everyMs === 0 ? null : new Promise((resolve) => void setTimeout(resolve, everyMs).unref());
+      pause = Promise.all([reading.catch(() => {}), waiting]);
+      return reading;
     });
     return next;
   };

@@ -12,6 +12,7 @@ import {
   SignJWT,
 } from "jose";
 import { BadToken, ServiceError, type TokenFault } from "../errors.ts";
+import { inTime } from "../in-time.ts";
 import { TOKEN_ALGORITHMS } from "./algorithms.ts";
 import type { TokenKeys } from "./keys.ts";
 import type { Revocations } from "./revocations.ts";
@@ -20,6 +21,8 @@ import type { Revocations } from "./revocations.ts";
 export const VALIDITY_DEFAULT_S = 604_800;
 /** How far our clock may be behind the issuer's, for `nbf` only (T4), seconds. */
 const NBF_LEEWAY_S = 30;
+/** How long those who ask for the keys wait for the store, ms. */
+const LOOK_LIMIT_MS = 500;
 /** The form of our keys' ids (RFC 7638, SHA-256): no other is looked for in the store. */
 const KID = /^[\w-]{43}$/;
 /** Longest token that is looked at, characters: a name and a URL of 2 KiB each fit, also when JSON makes six bytes of
@@ -116,7 +119,11 @@ export function createTokens(deps: {
     isOurs,
     async jwks() {
       // While the store does not answer, the known ones hold.
-      await keys.lookAgain().catch(() => {});
+      await inTime(
+        LOOK_LIMIT_MS,
+        keys.lookNow().catch(() => {}),
+        undefined,
+      );
       return { keys: keys.published };
     },
   };
