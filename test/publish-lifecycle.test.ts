@@ -209,6 +209,17 @@ describe("publish_done", () => {
 describe("update_publish", () => {
   const fast = { settings: { updateSeconds: 0.1 } };
 
+  test("that has no answer yet does not keep the name from the next publish", async () => {
+    await open({ settings: { updateSeconds: 0.1, deadlineMs: 20_000 } });
+    customer.answer(({ call }) => (call === "update_publish" ? "hang" : { status: 200 }));
+    const clientId = await stage.allowed(STREAM);
+    await customer.received("update_publish");
+    stage.end(clientId);
+    await stage.allowed(STREAM);
+    expect(customer.calls("publish_done")).toEqual([]); // it waits for the update's answer
+    customer.answer({ status: 200 });
+  });
+
   test("comes again and again with time and timestamp, never two at a time", async () => {
     await open(fast);
     let inFlight = 0;

@@ -249,7 +249,7 @@ export function createAdmission(deps: AdmissionDeps): {
 
   /** Ends the publish, if the store has it: then publish_done follows. */
   async function withdraw({ clientId, epoch }: Intent, reason: RecordedEndReason): Promise<void> {
-    await deps.ends.record({ clientId, epoch, reason, bytes: null });
+    await deps.ends.record({ clientId, epoch, reason, bytes: null }).done;
   }
 
   async function askCustomer(

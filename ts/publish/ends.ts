@@ -19,12 +19,18 @@ export interface Ended {
   readonly epoch: number;
 }
 
+export interface Recording {
+  /** After the first attempt: the store has it, or could not take it yet. */
+  readonly tried: Promise<void>;
+  /** When its event may go, too. */
+  readonly done: Promise<void>;
+}
+
 export interface Ends {
   /** Whether the end is being recorded: what was said of it first holds. */
   has(clientId: number): boolean;
-  /** Records it, now or as soon as the store takes it. The event waits for `lastUpdate`. Resolves after the first attempt;
-   *  never rejects. */
-  record(end: Ended, lastUpdate?: Promise<void>): Promise<void>;
+  /** Records it, now or as soon as the store takes it. The event waits for `lastUpdate`. Neither promise rejects. */
+  record(end: Ended, lastUpdate?: Promise<void>): Recording;
   /** Tries once more what the store could not take. Never rejects. */
   retry(): Promise<void>;
 }
@@ -63,16 +69,16 @@ export function createEnds(deps: {
 
   return {
     has: (clientId) => underWay.has(clientId),
-    async record(end, lastUpdate = Promise.resolve()) {
+    record(end, lastUpdate = Promise.resolve()) {
       const { clientId } = end;
       outbox.hold(clientId);
       underWay.add(clientId);
-      try {
-        await Promise.all([attempt(end), lastUpdate]);
-      } finally {
+      const tried = attempt(end);
+      const done = Promise.allSettled([tried, lastUpdate]).then(() => {
         underWay.delete(clientId);
         outbox.release(clientId);
-      }
+      });
+      return { tried, done };
     },
     retry,
   };

@@ -315,9 +315,9 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     asking.delete(clientId);
     if (stopped !== null) {
       // Accepted and ended at once: publish_done follows.
-      const recorded = ends.record({ clientId, reason: "kicked", bytes: null, epoch: intent.epoch });
-      names.end(intent.name, clientId, recorded);
-      await recorded;
+      const recording = ends.record({ clientId, reason: "kicked", bytes: null, epoch: intent.epoch });
+      names.end(intent.name, clientId, recording.tried);
+      await recording.done;
       const refusal = denied("stopped", stopped);
       const about = { clientId, organisation: intent.organisationId, stream: intent.streamId };
       tellDenied({ ...refusal, about }, intent.address, protocol);
@@ -363,14 +363,14 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const reason = reasonOf(event);
     const { epoch } = publish?.intent ?? deps.member;
     const bytes = { bytesIn, bytesOut };
-    const recorded = ends.record({ clientId, reason, bytes, epoch }, publish?.updates?.stop());
-    if (publish !== undefined) names.end(publish.intent.name, clientId, recorded);
+    const recording = ends.record({ clientId, reason, bytes, epoch }, publish?.updates?.stop());
+    if (publish !== undefined) names.end(publish.intent.name, clientId, recording.tried);
     for (const ended of publish?.ended ?? []) ended();
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
     const who = publish === undefined ? { clientId } : { ...identityOf(publish.intent), protocol: publish.protocol };
     log.info({ ...who, reason, seconds, bytesIn, bytesOut }, "publish ended");
     metrics.countEnd(reason, { bytesIn, bytesOut });
-    await recorded;
+    await recording.done;
   }
 
   /** The media core knows one way in which the customer ends a publish. */
