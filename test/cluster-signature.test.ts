@@ -1,0 +1,51 @@
+// Calls between nodes: only a node can make one, and nobody can repeat or change it.
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import { CallVerifier, signCall } from "../ts/cluster/signature.ts";
+
+const KEY = randomBytes(32);
+const NOW = 1_767_225_600_000;
+const CALL = {
+  method: "POST",
+  target: "/passed-on/session/7/kick?x=1",
+  body: Buffer.from("{}"),
+  client: "203.0.113.7",
+};
+
+test("a call of a node holds once", () => {
+  const verifier = new CallVerifier(KEY);
+  const signed = signCall(KEY, CALL, NOW);
+  expect(verifier.holds(signed, CALL, NOW + 1_000)).toBe(true);
+  expect(verifier.holds(signed, CALL, NOW + 1_000)).toBe(false);
+});
+
+test.each([
+  ["another method", { ...CALL, method: "DELETE" }],
+  ["another path", { ...CALL, target: "/passed-on/session/8/kick?x=1" }],
+  ["another query", { ...CALL, target: "/passed-on/session/7/kick?x=2" }],
+  ["another body", { ...CALL, body: Buffer.from("{} ") }],
+  ["another client", { ...CALL, client: "203.0.113.8" }],
+  ["what stood in the path in the method", { ...CALL, method: "POST\n/passed-on", target: "/session/7/kick?x=1" }],
+])("a call with %s does not", (_, changed) => {
+  expect(new CallVerifier(KEY).holds(signCall(KEY, CALL, NOW), changed, NOW)).toBe(false);
+});
+
+test.each([
+  ["another key", signCall(randomBytes(32), CALL, NOW)],
+  ["an old time", signCall(KEY, CALL, NOW - 31_000)],
+  ["a time to come", signCall(KEY, CALL, NOW + 31_000)],
+  ["a time that was changed", signCall(KEY, CALL, NOW).replace(/^\d+/, String(NOW + 1))],
+  ["half a signature", signCall(KEY, CALL, NOW).slice(0, -32)],
+  ["no form", "x"],
+  ["nothing", undefined],
+])("a call with %s does not either", (_, signed) => {
+  expect(new CallVerifier(KEY).holds(signed, CALL, NOW)).toBe(false);
+});
+
+test("what was seen is forgotten when it is too old to hold anyway", () => {
+  const verifier = new CallVerifier(KEY);
+  const signed = signCall(KEY, CALL, NOW);
+  expect(verifier.holds(signed, CALL, NOW)).toBe(true);
+  for (let at = NOW; at <= NOW + 120_000; at += 1_000) verifier.holds(signCall(KEY, CALL, at), CALL, at);
+  expect(verifier.holds(signed, CALL, NOW + 120_000)).toBe(false);
+});
