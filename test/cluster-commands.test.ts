@@ -12,7 +12,7 @@ let cluster: Cluster;
 let broadcasts: Broadcast[] = [];
 beforeAll(async () => {
   customer = await startCustomer();
-  cluster = await startCluster({ nodes: 2, customer, env: { HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" } });
+  cluster = await startCluster({ nodes: 2, customer });
 }, 180_000);
 afterEach(() => {
   for (const each of broadcasts) each.kill("SIGKILL");

@@ -20,7 +20,7 @@ beforeAll(async () => {
   cluster = await startCluster({
     nodes: 3,
     customer,
-    env: { HEADGATE_WEBHOOK_UPDATE_S: "5", HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" },
+    env: { HEADGATE_WEBHOOK_UPDATE_S: "5" },
   });
 }, 180_000);
 afterEach(() => {

@@ -14,7 +14,7 @@ let chromium: Chromium;
 let broadcasts: Broadcast[] = [];
 beforeAll(async () => {
   [customer, chromium] = await Promise.all([startCustomer(), startChromium()]);
-  const env = { HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", HEADGATE_DRAIN_S: "30" };
+  const env = { HEADGATE_DRAIN_S: "30" };
   cluster = await startCluster({ nodes: 2, customer, env });
 }, 180_000);
 afterEach(() => {

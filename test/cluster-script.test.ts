@@ -64,6 +64,7 @@ function publish(url: string): void {
 
 /** Publishes of each node, as the other nodes are told with its signs of life. */
 async function publishes(): Promise<readonly number[]> {
+  await new Promise((resolve) => setTimeout(resolve, 200)); // far below the rate that a key may ask at
   const { cluster: nodes } = (await call(ready.nodes[0]?.http ?? "", "GET", "/deployment")) as {
     cluster: readonly { readonly publishes: number }[];
   };
