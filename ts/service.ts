@@ -3,7 +3,6 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Logger } from "pino";
 import { type AppDeps, createApp } from "./app.ts";
-import { refuseWhile } from "./cluster/draining.ts";
 import { joinAlone, type Membership } from "./cluster/membership.ts";
 import { createNodeList } from "./cluster/node-list.ts";
 import { type Config, readVersion } from "./config.ts";
@@ -19,7 +18,6 @@ import { ownHosts } from "./own-addresses.ts";
 import { checkWebhookUrl, resolveBySystem } from "./publish/addresses/address-guard.ts";
 import type { Resolve } from "./publish/addresses/resolver.ts";
 import { withAdmissionSteps } from "./publish/admission-steps.ts";
-import { denied } from "./publish/denials.ts";
 import { createPublishing, type Publishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
 import { createDeployment } from "./publish/monitoring/deployment.ts";
@@ -79,7 +77,6 @@ export interface Service
 
 export async function createService(config: Config, deps: ServiceDeps): Promise<Service> {
   const { db, clock, log, media, storeProblem, resolve = resolveBySystem } = deps;
-  const { isDraining = () => false } = deps;
   const { dev } = config;
   const box = openSecretBox(config.dataDir);
   const { alg, issuer, rotateDays } = config.token;
@@ -93,11 +90,12 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const version = readVersion();
   const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
   const { elsewhere = null, others = null, rivals = null, plays = null } = deps.cluster ?? {};
-  const everyPublishing = withAdmissionSteps(createPublishing, {
+  const publishing = withAdmissionSteps(createPublishing, {
     db,
     member,
     rivals,
     ...(storeProblem && { storeProblem }),
+    ...(deps.isDraining && { isDraining: deps.isDraining }),
     media,
     streamUpstreams: streamUpstreams.of,
     clock,
@@ -119,8 +117,6 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       duplicate: config.publish.duplicate,
     },
   });
-  const refusal = denied("stopping", "This server takes no new publishes now; publish again");
-  const publishing = refuseWhile(isDraining, everyPublishing, { refusal, media, metrics, log });
   const sessions = createLiveSessions({ publishing, media, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);

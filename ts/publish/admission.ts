@@ -67,6 +67,8 @@ export interface AdmissionDeps {
   /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
   readonly storeProblem?: () => string | null;
   readonly member: Pick<Membership, "epoch">;
+  /** Whether this node takes no new publishes for now; by default it takes them. */
+  readonly isDraining?: () => boolean;
   /** Publishes of other nodes; null or absent where there are none. */
   readonly rivals?: Rivals | null;
   /** Records what the store could not take. */
@@ -123,6 +125,7 @@ export function createAdmission(deps: AdmissionDeps): {
     asking: (intent: Intent) => void,
     about: DenialContext,
   ): Promise<Admission> {
+    if (deps.isDraining?.()) return denied("stopping", "This server takes no new publishes now; publish again");
     const check = checkStreamName(request.name, request.arguments);
     if (check.outcome === "refused") return denied(check.cause, check.description);
     const configured = writeUpstreams(settings.upstreamPush, check.name, request.arguments);

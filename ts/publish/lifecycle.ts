@@ -2,7 +2,6 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Membership } from "../cluster/membership.ts";
-import type { Rivals } from "../cluster/rivals.ts";
 import { inTime } from "../in-time.ts";
 import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
 import type { Media } from "../media.ts";
@@ -13,7 +12,7 @@ import type { Schema } from "../store/schema.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
 import type { HoldsToken } from "../token/required-token.ts";
 import type { Resolve } from "./addresses/resolver.ts";
-import { type Admission, createAdmission, type PublishRequest } from "./admission.ts";
+import { type Admission, type AdmissionDeps, createAdmission, type PublishRequest } from "./admission.ts";
 import type { BitrateLimits } from "./bitrate-limit.ts";
 import { createClientIds } from "./client-ids.ts";
 import { type Denied, denied } from "./denials.ts";
@@ -47,14 +46,12 @@ const PERSIST_INTERVAL_MS = 10_000;
 /** How long `stop` waits for work under way, and then again for the outbox, ms. */
 const STOP_LIMIT_MS = 5_000;
 
-export interface PublishingDeps extends OtherNodes {
+export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDraining" | "rivals"> {
   readonly db: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
   readonly storeProblem?: () => string | null;
   /** Whose publishes these are. */
   readonly member: Membership;
-  /** As `AdmissionDeps`. */
-  readonly rivals?: Rivals | null;
   /** Asked at each use: the media core may start after this. */
   readonly media: () => Media;
   /** Where a stream is pushed to. */
