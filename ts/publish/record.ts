@@ -44,19 +44,18 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
     select cast(${clientId} as bigint), cast(${organisationId} as text), cast(${streamId} as text), cast(${name} as text),
       cast(${app} as text), cast(${custom} as text), cast(${address} as text), cast(${protocol} as text),
       cast(${webhook} as text), 'asking', cast(${now} as bigint), 0, 0, epoch
-    from node where ${ownEpoch(epoch)}
+    from node where epoch = ${epoch} and ${isPresent}
   `;
   const { numAffectedRows } = await step("intent", () => insert.execute(db), clientId);
   return numAffectedRows === 1n;
 }
 
-/** That the node of a publish is one that others count on. */
-const isOwn = sql<boolean>`exists (
-  select 1 from node where node.epoch = publish.epoch and node.state in ('up', 'draining')
-)`;
-
-/** That others have not taken the node for dead. */
-const ownEpoch = (epoch: number) => sql<boolean>`epoch = ${epoch} and state in ('up', 'draining')`;
+/** That a node is one that others count on. */
+const isPresent = sql<boolean>`node.state in ('up', 'draining')`;
+/** That the node of a row is. */
+const isOfPresentNode = (table: "publish" | "outbox") =>
+  sql<boolean>`exists (select 1 from node where node.epoch = ${sql.ref(`${table}.epoch`)} and ${isPresent})`;
+const isOwn = isOfPresentNode("publish");
 
 /** A publish that was denied, and what the broadcaster was told. */
 export interface Denial extends Pick<Denied, "cause" | "description"> {
@@ -87,7 +86,7 @@ export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number
     .where("client_id", "=", intent.clientId)
     .where("state", "=", "asking")
     .where((eb) => eb.exists(mayGoLive(eb, intent, now)))
-    .where(({ exists, selectFrom }) => exists(selectFrom("node").select("node.epoch").where(ownEpoch(intent.epoch))))
+    .where(isOwn)
     .where((eb) =>
       eb.not(
         eb.exists(
@@ -251,9 +250,7 @@ export async function orphans(db: Kysely<Schema>): Promise<readonly number[]> {
 export async function adoptEvents(db: Kysely<Schema>, epoch: number): Promise<void> {
   await sql`
     update outbox set epoch = ${epoch}
-    where delivered_at is null and given_up_at is null and not exists (
-      select 1 from node where node.epoch = outbox.epoch and node.state in ('up', 'draining')
-    )
+    where delivered_at is null and given_up_at is null and not ${isOfPresentNode("outbox")}
   `.execute(db);
 }
 
