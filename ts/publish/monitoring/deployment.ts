@@ -9,7 +9,7 @@ import { publicAddressesOf } from "../../own-addresses.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Publishing } from "../lifecycle.ts";
 import { liveNumbers } from "../live-numbers.ts";
-import { waitingEvents } from "../webhook/outbox.ts";
+import { type OutboxDepth, outboxDepth } from "../webhook/outbox.ts";
 
 export interface NodeStatus {
   /** Epoch ms. */
@@ -46,8 +46,8 @@ export interface CertificateStatus {
 
 export interface DeploymentStatus {
   readonly node: NodeStatus;
-  /** Events neither delivered nor given up; null while the store does not answer. */
-  readonly outbox: { readonly events: number; readonly oldestMs: number } | null;
+  /** null while the store does not answer. */
+  readonly outbox: OutboxDepth | null;
   readonly store: { readonly kind: "embedded" | "postgresql"; readonly problem: string | null };
   readonly certificates: readonly CertificateStatus[];
   readonly requestedBuffer: number;
@@ -73,22 +73,12 @@ export function createDeployment(deps: DeploymentDeps): () => Promise<Deployment
 
   return async () => ({
     node: nodeStatus(deps, startedAt),
-    outbox: await outboxStatus(),
+    outbox: await outboxDepth(db, clock.now()).catch(() => null),
     store: { kind: config.databaseUrl === null ? "embedded" : "postgresql", problem: storeProblem() },
     certificates: certificates(),
     requestedBuffer: RECEIVE_BUFFER_BYTES,
     limits: limitsOf(config),
   });
-
-  /** It is looked at most while the store does not answer. */
-  async function outboxStatus(): Promise<DeploymentStatus["outbox"]> {
-    try {
-      const { events, oldest } = await waitingEvents(db).executeTakeFirstOrThrow();
-      return { events: Number(events), oldestMs: oldest === null ? 0 : Math.max(0, clock.now() - Number(oldest)) };
-    } catch {
-      return null;
-    }
-  }
 
   function certificates(): readonly CertificateStatus[] {
     return inspectCertificates(config, clock.now()).map(({ files, own, faults, warnings }) => ({

@@ -24,6 +24,12 @@ const SLEEP_LIMIT_MS = 60_000;
 /** Pause after the store failed, ms. */
 const STORE_FAILED_PAUSE_MS = 5_000;
 
+/** Events neither delivered nor given up, and the age of the oldest. */
+export interface OutboxDepth {
+  readonly events: number;
+  readonly oldestMs: number;
+}
+
 export interface Outbox {
   /** Keeps the events of `clientId` back until `release`: an update is still in flight (W18). */
   hold(clientId: number): void;
@@ -32,8 +38,7 @@ export interface Outbox {
   wake(): void;
   /** Tries everything due once more for at most `limitMs`, then sleeps for good. What is left stays in the store. */
   stop(limitMs: number): Promise<void>;
-  /** Events neither delivered nor given up, and the age of the oldest, ms. */
-  depth(): Promise<{ readonly events: number; readonly oldestMs: number }>;
+  depth(): Promise<OutboxDepth>;
 }
 
 export interface OutboxDeps {
@@ -62,6 +67,12 @@ export function waitingEvents(db: Kysely<Schema>) {
   return db
     .selectFrom(oldest.as("waiting"))
     .select((eb) => [eb.fn.countAll().as("events"), eb.fn.min("created_at").as("oldest")]);
+}
+
+/** `now`: epoch ms. */
+export async function outboxDepth(db: Kysely<Schema>, now: number): Promise<OutboxDepth> {
+  const { events, oldest } = await waitingEvents(db).executeTakeFirstOrThrow();
+  return { events: Number(events), oldestMs: oldest === null ? 0 : Math.max(0, now - Number(oldest)) };
 }
 
 export function createOutbox(deps: OutboxDeps): Outbox {
@@ -99,10 +110,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       await inTime(limitMs, flush(), undefined);
       closed = true;
     },
-    async depth() {
-      const { events, oldest } = await waitingEvents(db).executeTakeFirstOrThrow();
-      return { events: Number(events), oldestMs: oldest === null ? 0 : Math.max(0, clock.now() - Number(oldest)) };
-    },
+    depth: () => outboxDepth(db, clock.now()),
   };
 
   async function flush(): Promise<void> {
