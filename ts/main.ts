@@ -69,8 +69,8 @@ export async function serve(
     const cluster =
       config.databaseUrl === null ? null : await joinCluster({ db, name: config.node.name, version, log });
     started.push(async () => cluster?.leave());
-    const key = openSecretBox(config.dataDir).keyFor("calls between nodes");
-    const there = cluster && openElsewhere({ db, member: cluster, key, log });
+    const key = cluster && openSecretBox(config.dataDir).keyFor("calls between nodes");
+    const there = cluster && key && openElsewhere({ db, member: cluster, key, log });
     started.push(async () => there?.close());
     const isDraining = cluster === null ? () => false : watchDraining(cluster, log);
     const clock = cluster ?? systemClock;
@@ -117,8 +117,8 @@ export async function serve(
         replace: (clientId) => running().end(clientId, "replaced", "Replaced by a new publish of the same name"),
       }),
     };
-    const calls = nodeApp({ serve: app.fetch, key, clock, log, questions });
-    const nodePort = cluster && (await listen(calls.fetch, { ...config.node, name: "node.port" }));
+    const calls = key && nodeApp({ serve: app.fetch, key, clock, log, questions });
+    const nodePort = calls && (await listen(calls.fetch, { ...config.node, name: "node.port" }));
     started.push(async () => nodePort?.stop());
     const { tls } = config.http;
     const certificate = tls && readCertificate(tls);
