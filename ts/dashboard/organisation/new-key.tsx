@@ -2,11 +2,12 @@
 import { useState } from "preact/hooks";
 import { CopyField } from "../parts/copy-field.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { DialogButtons } from "../parts/dialog-buttons.tsx";
 import { FormField } from "../parts/form-field.tsx";
 import { answerOf, api } from "../shell/client.ts";
 import { timeNow } from "../shell/clock.ts";
-import { wordsOfError } from "../shell/errors.ts";
 import type { Role } from "../shell/permissions.ts";
+import { useSubmission } from "../shell/submission.ts";
 import { RoleChoice } from "./role-choice.tsx";
 
 const DAY_MS = 86_400_000;
@@ -30,11 +31,7 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps) {
   const [tag, setTag] = useState("");
   const [days, setDays] = useState(0);
   const [error, setError] = useState<string | null>(null);
-  const [isBusy, setBusy] = useState(false);
-  const make = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
+  const { isBusy, onSubmit } = useSubmission(async () => {
     setError(null);
     const body = {
       role,
@@ -42,17 +39,12 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps) {
       scope_tag: tag.trim() || null,
       ...(days === 0 ? {} : { expires_at: new Date(timeNow() + days * DAY_MS).toISOString() }),
     };
-    try {
-      const { key } = await answerOf(api.POST("/organisation/key", { body }));
-      onMade(key, body.label);
-    } catch (refusal) {
-      setError(wordsOfError(refusal));
-      setBusy(false);
-    }
-  };
+    const { key } = await answerOf(api.POST("/organisation/key", { body }));
+    onMade(key, body.label);
+  }, setError);
   return (
     <Dialog title="Make a key" onClose={onClose}>
-      <form onSubmit={(event) => void make(event)}>
+      <form onSubmit={onSubmit}>
         <FormField label="Label" help="What it is for, so that you know later which one to revoke.">
           {(field) => (
             <input
@@ -93,14 +85,9 @@ export function NewKeyDialog({ onClose, onMade }: NewKeyDialogProps) {
           )}
         </FormField>
         <div role="alert">{error !== null && <p class="note bad">{error}</p>}</div>
-        <footer>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="primary" aria-disabled={isBusy}>
-            {isBusy ? "Making the key …" : "Make the key"}
-          </button>
-        </footer>
+        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Making the key …">
+          Make the key
+        </DialogButtons>
       </form>
     </Dialog>
   );

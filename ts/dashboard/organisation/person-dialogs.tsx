@@ -3,10 +3,11 @@
 import { useState } from "preact/hooks";
 import { CopyField } from "../parts/copy-field.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { DialogButtons } from "../parts/dialog-buttons.tsx";
 import { FormField } from "../parts/form-field.tsx";
 import { answerOf, api, type Records } from "../shell/client.ts";
-import { wordsOfError } from "../shell/errors.ts";
 import type { Role } from "../shell/permissions.ts";
+import { useSubmission } from "../shell/submission.ts";
 import { newPassword } from "./new-password.ts";
 import { RoleChoice } from "./role-choice.tsx";
 
@@ -22,27 +23,18 @@ export function AddPersonDialog({ onClose, onAdded }: AddPersonDialogProps) {
   const [role, setRole] = useState<Role>("user");
   const [password] = useState(newPassword);
   const [error, setError] = useState<string | null>(null);
-  const [isBusy, setBusy] = useState(false);
   const [added, setAdded] = useState<Person | null>(null);
-  const add = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
+  const { isBusy, onSubmit } = useSubmission(async () => {
     setError(null);
-    try {
-      const body = { email: email.trim(), password, role };
-      const person = await answerOf(api.POST("/organisation/user", { body }));
-      setAdded(person);
-      onAdded(person);
-    } catch (refusal) {
-      setError(wordsOfError(refusal));
-      setBusy(false);
-    }
-  };
+    const body = { email: email.trim(), password, role };
+    const person = await answerOf(api.POST("/organisation/user", { body }));
+    setAdded(person);
+    onAdded(person);
+  }, setError);
   if (added !== null) return <PasswordShown email={added.email} password={password} onClose={onClose} />;
   return (
     <Dialog title="Add a person" onClose={onClose}>
-      <form onSubmit={(event) => void add(event)}>
+      <form onSubmit={onSubmit}>
         <FormField
           label="E-mail address"
           error={error}
@@ -61,14 +53,9 @@ export function AddPersonDialog({ onClose, onAdded }: AddPersonDialogProps) {
           )}
         </FormField>
         <RoleChoice value={role} onChange={setRole} />
-        <footer>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="primary" aria-disabled={isBusy}>
-            {isBusy ? "Adding …" : "Add this person"}
-          </button>
-        </footer>
+        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Adding …">
+          Add this person
+        </DialogButtons>
       </form>
     </Dialog>
   );
@@ -77,35 +64,21 @@ export function AddPersonDialog({ onClose, onAdded }: AddPersonDialogProps) {
 export function PasswordDialog({ person, onClose }: { readonly person: Person; readonly onClose: () => void }) {
   const [password] = useState(newPassword);
   const [error, setError] = useState<string | null>(null);
-  const [isBusy, setBusy] = useState(false);
   const [isDone, setDone] = useState(false);
-  const change = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
-    try {
-      const path = { id: person.id };
-      await answerOf(api.PUT("/organisation/user/{id}", { params: { path }, body: { password } }));
-      setDone(true);
-    } catch (refusal) {
-      setError(wordsOfError(refusal));
-      setBusy(false);
-    }
-  };
+  const { isBusy, onSubmit } = useSubmission(async () => {
+    const path = { id: person.id };
+    await answerOf(api.PUT("/organisation/user/{id}", { params: { path }, body: { password } }));
+    setDone(true);
+  }, setError);
   if (isDone) return <PasswordShown email={person.email} password={password} onClose={onClose} />;
   return (
     <Dialog title={`A new password for ${person.email}?`} onClose={onClose}>
-      <form onSubmit={(event) => void change(event)}>
+      <form onSubmit={onSubmit}>
         <p>The former one does not hold any more, and they are signed out everywhere.</p>
         <div role="alert">{error !== null && <p class="note bad">{error}</p>}</div>
-        <footer>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="primary" aria-disabled={isBusy}>
-            {isBusy ? "Making it …" : "Make a new password"}
-          </button>
-        </footer>
+        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Making it …">
+          Make a new password
+        </DialogButtons>
       </form>
     </Dialog>
   );

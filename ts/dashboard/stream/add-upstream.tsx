@@ -1,10 +1,11 @@
 // Adds an upstream: for every broadcast of the stream, or for the running one alone.
 import { useState } from "preact/hooks";
 import { Dialog } from "../parts/dialog.tsx";
+import { DialogButtons } from "../parts/dialog-buttons.tsx";
 import { FormField } from "../parts/form-field.tsx";
 import { say } from "../parts/toasts.tsx";
 import { answerOf, api } from "../shell/client.ts";
-import { wordsOfError } from "../shell/errors.ts";
+import { useSubmission } from "../shell/submission.ts";
 
 interface AddUpstreamProps {
   readonly streamId: string;
@@ -19,28 +20,19 @@ export function AddUpstream({ streamId, clientId, onAdded, onClose }: AddUpstrea
   const [label, setLabel] = useState("");
   const [isOnce, setOnce] = useState(false);
   const [error, setError] = useState<string | null>(null);
-  const [isBusy, setBusy] = useState(false);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
+  const { isBusy, onSubmit } = useSubmission(async () => {
     setError(null);
     const body = { url: url.trim(), label: label.trim() === "" ? null : label.trim() };
-    try {
-      await (isOnce && clientId !== null
-        ? answerOf(api.POST("/session/{client_id}/upstream", { params: { path: { client_id: clientId } }, body }))
-        : answerOf(api.POST("/stream/{id}/upstream", { params: { path: { id: streamId } }, body })));
-      say("The upstream is added");
-      onAdded();
-      onClose();
-    } catch (failure) {
-      setError(wordsOfError(failure));
-      setBusy(false);
-    }
-  };
+    await (isOnce && clientId !== null
+      ? answerOf(api.POST("/session/{client_id}/upstream", { params: { path: { client_id: clientId } }, body }))
+      : answerOf(api.POST("/stream/{id}/upstream", { params: { path: { id: streamId } }, body })));
+    say("The upstream is added");
+    onAdded();
+    onClose();
+  }, setError);
   return (
     <Dialog title="Add upstream" onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)}>
+      <form onSubmit={onSubmit}>
         <FormField
           label="Address, with the stream key"
           help="As the other service gives it: server and stream key in one. The key is kept encrypted and never shown again."
@@ -90,14 +82,9 @@ export function AddUpstream({ streamId, clientId, onAdded, onClose }: AddUpstrea
             </label>
           </fieldset>
         )}
-        <footer>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="primary" aria-disabled={isBusy}>
-            {isBusy ? "Adding …" : "Add upstream"}
-          </button>
-        </footer>
+        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Adding …">
+          Add upstream
+        </DialogButtons>
       </form>
     </Dialog>
   );

@@ -1,6 +1,7 @@
 // The tags of a stream, and for whom may change them, a dialog for that.
 import { useState } from "preact/hooks";
 import { Dialog } from "../parts/dialog.tsx";
+import { DialogButtons } from "../parts/dialog-buttons.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { may } from "../shell/session.ts";
 import { type ShowStream, setTags } from "../streams/actions.ts";
@@ -48,14 +49,9 @@ function EditTags({ stream, show, onClose }: EditTagsProps) {
     <Dialog title="Tags" onClose={onClose}>
       <form onSubmit={(event) => void submit(event)}>
         <TagsField tags={tags} onChange={change} help="Enter or a comma ends a tag." />
-        <footer>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="primary" aria-disabled={isBusy}>
-            {isBusy ? "Saving …" : "Save tags"}
-          </button>
-        </footer>
+        <DialogButtons onClose={onClose} isBusy={isBusy} busy="Saving …">
+          Save tags
+        </DialogButtons>
       </form>
     </Dialog>
   );
