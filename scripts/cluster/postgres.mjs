@@ -79,7 +79,7 @@ async function answers(url, server) {
 }
 
 /** PostgreSQL refuses to run as root: then it runs as the user its package made. */
-function ownerIds() {
+export function ownerIds() {
   if (process.getuid?.() !== 0) return {};
   const [, , uid, gid] = (/^postgres:.*$/m.exec(readFileSync("/etc/passwd", "utf8"))?.[0] ?? "").split(":").map(Number);
   if (uid === undefined || gid === undefined) throw new Error("PostgreSQL's package has made no user postgres");
@@ -95,7 +95,7 @@ function requireEntry(folder) {
 }
 
 /** The newest installed version's. */
-function program(name) {
+export function program(name) {
   const version = Math.max(...readdirSync(INSTALLED).map(Number).filter(Number.isFinite));
   return join(INSTALLED, String(version), "bin", name);
 }

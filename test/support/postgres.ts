@@ -1,13 +1,12 @@
 // A PostgreSQL server for tests: a fresh cluster in a folder of its own, reached by a socket there.
 // Not fsync'd unless asked for: the kernel keeps what a killed process wrote, and only a power cut would lose it.
 import { execFileSync, spawn } from "node:child_process";
-import { chownSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { chownSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
+import { ownerIds, program } from "../../scripts/cluster/postgres.mjs";
 import { type Child, run, start, until } from "./child.ts";
-
-const INSTALLED = "/usr/lib/postgresql";
 
 export interface PostgresServer {
   /** Of the database that is always there. */
@@ -33,7 +32,8 @@ export async function startPostgres(
   primary: PostgresServer | null = null,
 ): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-postgres-"));
-  const owner = ownerOf(folder);
+  const owner = ownerIds();
+  if (owner.uid !== undefined && owner.gid !== undefined) chownSync(folder, owner.uid, owner.gid);
   const data = join(folder, "data");
   const options = { ...owner, cwd: folder };
   const make = (name: string, args: readonly string[]) =>
@@ -105,21 +105,6 @@ export function databasesAt(serverUrl: string, prefix: string): PostgresServer["
     url.pathname = `/${name}`;
     return url.href;
   };
-}
-
-/** PostgreSQL refuses to run as root: then it runs as the user its package made. */
-function ownerOf(folder: string): { readonly uid?: number; readonly gid?: number } {
-  if (process.getuid?.() !== 0) return {};
-  const [, , uid, gid] = (/^postgres:.*$/m.exec(readFileSync("/etc/passwd", "utf8"))?.[0] ?? "").split(":").map(Number);
-  if (uid === undefined || gid === undefined) throw new Error("PostgreSQL's package has made no user postgres");
-  chownSync(folder, uid, gid);
-  return { uid, gid };
-}
-
-/** The newest installed version's. */
-function program(name: string): string {
-  const version = Math.max(...readdirSync(INSTALLED).map(Number).filter(Number.isFinite));
-  return join(INSTALLED, String(version), "bin", name);
 }
 
 /** Runs one statement on the server of a URL. */

@@ -1,0 +1,4 @@
+/** User and group that PostgreSQL runs as; none where it may run as whoever starts it. */
+export function ownerIds(): { readonly uid?: number; readonly gid?: number };
+/** Path of one of PostgreSQL's programs, of the newest installed version. */
+export function program(name: string): string;
