@@ -84,7 +84,15 @@ describe("the measurements of running publishes", () => {
     running = [1, 2];
     const publishes = () =>
       running.map((clientId) => ({ clientId, intent: { organisationId: "o", streamId: `s${clientId}` } }));
-    measurements = createMeasurements({ publishing: { running: publishes as never }, media: () => media, clock, log });
+    const publishing = {
+      running: publishes as never,
+      find: ((id: number) => publishes().find(({ clientId }) => clientId === id)) as never,
+      ofStream: ((organisationId: string, streamId: string) =>
+        publishes().find(
+          ({ intent }) => intent.organisationId === organisationId && intent.streamId === streamId,
+        )) as never,
+    };
+    measurements = createMeasurements({ publishing, media: () => media, clock, log });
   });
   afterEach(() => measurements.stop());
 

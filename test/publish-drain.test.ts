@@ -68,7 +68,7 @@ test("a publish that is stopped while its customer is asked is told as denied, a
   await stage.close();
   stage = await openStage({ webhook: customer.url, ca: customer.ca });
   customer.answer(async ({ call }) => {
-    if (call === "publish") stage.service.sessions.kickStream("org1", `stream ${STREAM}`, "Stopped");
+    if (call === "publish") stage.service.sessions.kick("org1", { streamId: `stream ${STREAM}` }, "Stopped");
     return { status: 200 };
   });
   expect(await stage.request(STREAM)).toMatchObject({ told: "deny" });

@@ -74,7 +74,13 @@ test("a publish is told with its protocol, what it carried, and why it ended in 
 });
 
 test("a WHIP publish is told as one", async () => {
-  const request = { app: "live", name: Buffer.from(STREAM), arguments: null, address: "203.0.113.8" };
+  const request = {
+    app: "live",
+    name: Buffer.from(STREAM),
+    arguments: null,
+    address: "203.0.113.8",
+    session: "session",
+  };
   await stage.publishing.openWhip(request, () => "v=0\r\n");
   expect((await history()).body).toMatchObject([{ protocol: "whip", address: "203.0.113.8", video: null }]);
 });

@@ -95,7 +95,13 @@ describe("a running publish", () => {
   });
 
   test("has that among the problems of its diagnostics when it came by WHIP", async () => {
-    const request = { app: "live", name: Buffer.from(STREAM), arguments: null, address: "203.0.113.7" };
+    const request = {
+      app: "live",
+      name: Buffer.from(STREAM),
+      arguments: null,
+      address: "203.0.113.7",
+      session: "session",
+    };
     const opened = await stage.publishing.openWhip(request, () => "v=0\r\n");
     if (opened.outcome !== "opened") throw new Error(opened.cause);
     const diagnostics = { problems: ["Loss of 10 %"] } as unknown as WhipDiagnostics;
@@ -112,8 +118,8 @@ describe("a running publish", () => {
     const clientId = await stage.allowed(STREAM);
     expect(sessions.list("org2", ALL)).toEqual([]);
     expect(sessions.show("org2", clientId)).toBeUndefined();
-    expect(sessions.kick("org2", clientId, "")).toBe(false);
-    expect(sessions.kickStream("org2", STREAM_ID, "")).toBe(false);
+    expect(sessions.kick("org2", { clientId }, "")).toBe(false);
+    expect(sessions.kick("org2", { streamId: STREAM_ID }, "")).toBe(false);
     expect(await sessions.addUpstream("org2", clientId, { url: "rtmp://93.184.216.34/live/key", label: null })).toBe(
       false,
     );
@@ -124,13 +130,13 @@ describe("a running publish", () => {
 
   test("is kicked by its client id or by its stream", async () => {
     const clientId = await stage.allowed(STREAM);
-    expect(sessions.kick("org1", clientId, "Enough")).toBe(true);
-    expect(sessions.kickStream("org1", STREAM_ID, "Locked")).toBe(true);
+    expect(sessions.kick("org1", { clientId }, "Enough")).toBe(true);
+    expect(sessions.kick("org1", { streamId: STREAM_ID }, "Locked")).toBe(true);
     expect(told("end")).toEqual([
       { told: "end", clientId, reason: "kicked", description: "Enough" },
       { told: "end", clientId, reason: "kicked", description: "Locked" },
     ]);
-    expect(sessions.kick("org1", clientId + 1, "")).toBe(false);
+    expect(sessions.kick("org1", { clientId: clientId + 1 }, "")).toBe(false);
   });
 
   test("gets and loses upstreams", async () => {

@@ -45,7 +45,7 @@ test.each([
       const request = stage.ask(name);
       await pause((round / ROUNDS) * ADMISSION_MS);
       await db.transaction().execute((trx) => move(trx, stream, clock.ms));
-      sessions.kickStream("org1", stream.id, "Stopped");
+      sessions.kick("org1", { streamId: stream.id }, "Stopped");
       const answer = await stage.answered(request);
       const isOver = () => publishing.running().every(({ intent }) => intent.name !== name);
       if (answer.told === "allow") {

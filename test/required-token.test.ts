@@ -1,7 +1,8 @@
 // Organisations that let nobody publish without a web token (W22): by RTMP it is an argument, forwarded like any other.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { revokeStream } from "../ts/token/revocations.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
-import { openStage, STREAM, type Stage } from "./support/publishing.ts";
+import { addStream, openStage, STREAM, type Stage, until } from "./support/publishing.ts";
 
 let customer: Customer;
 let stage: Stage;
@@ -33,6 +34,33 @@ describe("an organisation that requires tokens", () => {
     // Forwarded like any other argument.
     if (told === "allow") expect(customer.requests[0]?.body).toMatch(/^x=1&token=a\.b\.c&call=publish&/);
     else expect(customer.requests).toHaveLength(0);
+  });
+
+  test("sees RTMP broadcasts end with the tokens that opened them, also one that was revoked while it was asked", async () => {
+    const OTHER = "Ab1Cd-other";
+    await addStream(stage.db, OTHER, "created");
+    const publish = async (name: string) => {
+      const to = { streamname: name, ingesturl: "rtmp://in.example/live", exp: null, nbf: null, org: "Ab1Cd" };
+      return { arguments: `token=${await stage.tokens.issue(to)}` };
+    };
+    const revoke = () => revokeStream(stage.db, STREAM, stage.clock.ms);
+    const ends = () => stage.media.told.filter(({ told }) => told === "end");
+
+    const clientId = await stage.allowed(STREAM, await publish(STREAM));
+    await stage.allowed(OTHER, await publish(OTHER));
+    await revoke();
+    await until(() => ends().length > 0);
+    expect(ends()).toEqual([{ told: "end", clientId, reason: "kicked", description: "Token revoked" }]);
+    stage.end(clientId, "kicked");
+
+    await until(() => stage.publishing.running().length === 1);
+    const token = await publish(STREAM);
+    customer.answer(async () => {
+      await revoke();
+      await stage.service.appDeps.revocations?.look();
+      return { status: 200 };
+    });
+    expect(await stage.request(STREAM, token)).toMatchObject({ told: "deny", description: "Token revoked" });
   });
 
   test("lets nobody in without one, or with one that does not hold", async () => {

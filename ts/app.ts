@@ -68,7 +68,6 @@ import type { Workbench } from "./publish/webhook/workbench.ts";
 import type { Whip } from "./publish/whip/whip-publishes.ts";
 import type { Schema } from "./store/schema.ts";
 import type { SecretBox } from "./store/secret-box.ts";
-import type { TokenBroadcasts } from "./token/broadcasts.ts";
 import type { Revocations } from "./token/revocations.ts";
 import type { Tokens } from "./token/tokens.ts";
 
@@ -81,7 +80,6 @@ export interface AppDeps {
   readonly log: Logger;
   readonly tokens: Tokens;
   readonly revocations?: Revocations;
-  readonly tokenBroadcasts?: TokenBroadcasts;
   readonly metrics: Metrics;
   readonly checkWebhookUrl: CheckWebhookUrl;
   readonly checkUpstreamUrl: CheckUpstreamUrl;

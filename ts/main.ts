@@ -151,7 +151,7 @@ export async function serve(
       async alive() {
         await publishing.keepPulledBytes();
         for (const clientId of await takeKeptEnds(db, cluster.epoch))
-          publishing.kick((of) => of.clientId === clientId, KEPT_END);
+          publishing.kick(({ intent }) => intent.clientId === clientId, KEPT_END);
       },
       lost: publishing.abandon,
       async gone() {

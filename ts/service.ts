@@ -28,7 +28,6 @@ import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
 import { createWhip } from "./publish/whip/whip-publishes.ts";
 import type { Store } from "./store/open.ts";
 import { openSecretBox } from "./store/secret-box.ts";
-import { createTokenBroadcasts } from "./token/broadcasts.ts";
 import { loadTokenKeys, type TokenKeys } from "./token/keys.ts";
 import { playToken } from "./token/play-token.ts";
 import { requiredToken } from "./token/required-token.ts";
@@ -101,7 +100,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     clock,
     log,
     customers,
-    holdsToken: requiredToken(tokens),
+    tokenOf: requiredToken(tokens),
+    isRevoked: revocations.isRevoked,
     holdsPlayToken: playToken(tokens),
     ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
     resolve,
@@ -117,6 +117,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       duplicate: config.publish.duplicate,
     },
   });
+  revocations.listen(publishing.endRevoked);
   const sessions = createLiveSessions({ publishing, media, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
@@ -157,11 +158,6 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     log,
     tokens,
     revocations,
-    tokenBroadcasts: createTokenBroadcasts({
-      revocations,
-      end: (clientId) => media().end(clientId, "kicked", "Token revoked"),
-      onEnded: publishing.onEnded,
-    }),
     metrics,
     secrets,
     customers,

@@ -36,13 +36,12 @@ export function createRecordedSessions(): RecordedSessions {
           .slice(0, quantity),
       show: find,
       players: () => [{ address: "192.0.2.7", since: 0, bytesOut: 20, droppedFrames: 1 }],
-      kick(organisationId, clientId, description) {
-        calls.push(`kick ${clientId} ${description}`);
-        return find(organisationId, clientId) !== undefined;
-      },
-      kickStream(organisationId, streamId, description) {
-        calls.push(`kickStream ${streamId} ${description}`);
-        return live.some((session) => session.organisationId === organisationId && session.streamId === streamId);
+      kick(organisationId, meant, description) {
+        const [id] = Object.values(meant);
+        calls.push(`kick ${id} ${description}`);
+        return live.some(
+          (each) => each.organisationId === organisationId && [each.clientId, each.streamId].includes(id),
+        );
       },
       async addUpstream(organisationId, clientId, { url, label }) {
         if (url.startsWith("http")) throw new InvalidValue("url", "must be rtmp or rtmps");

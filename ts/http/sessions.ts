@@ -146,7 +146,9 @@ export function sessionRoutes(
       const session = await find(caller, c.req.param("client_id"));
       const reason = body.reason ?? REASON;
       await record(caller, { action: "session.kick", subject: session.streamId, detail: detailOf(session) });
-      if (!sessions.kick(session.organisationId, session.clientId, reason)) throw new UnknownRecord("session");
+      if (!sessions.kick(session.organisationId, { clientId: session.clientId }, reason)) {
+        throw new UnknownRecord("session");
+      }
       return c.json(sessionRecord(session));
     },
   );

@@ -51,7 +51,7 @@ interface StreamDeps extends RouteDeps {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
   readonly config: Pick<Config, "http" | "ingest">;
-  readonly sessions: Pick<LiveSessions, "kickStream">;
+  readonly sessions: Pick<LiveSessions, "kick">;
   readonly ingestPorts: () => IngestPorts;
 }
 
@@ -180,7 +180,7 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const change = { action, subject: stream.id, detail: { from: stream.state } };
       const moved = await changed(db, caller, now, change, (trx) => move(trx, stream, now));
       // After the store knows: a publish that comes back meets the lock.
-      if (move !== unlockStream) sessions.kickStream(caller.organisation.id, stream.id, KICKED);
+      if (move !== unlockStream) sessions.kick(caller.organisation.id, { streamId: stream.id }, KICKED);
       return c.json(streamRecord(moved, ingestOf(c, deps)));
     });
   }

@@ -21,7 +21,7 @@ export function withAdmissionSteps(create: (deps: PublishingDeps) => Publishing,
         return step("settings", () => customers.of(organisationId));
       },
     },
-    holdsToken: (asked, name) => step("token", () => deps.holdsToken(asked, name)),
+    tokenOf: (asked, name) => step("token", () => deps.tokenOf(asked, name)),
     streamUpstreams: (streamId) => step("upstreams", () => deps.streamUpstreams(streamId)),
     metrics: {
       ...metrics,

@@ -10,14 +10,14 @@ import { withoutMapping } from "../network.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
-import type { HoldsToken } from "../token/required-token.ts";
+import type { TokenOf } from "../token/required-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import { type BitrateLimits, bitrateLimitOf } from "./bitrate-limit.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
 import { type DenialContext, type Denied, denied } from "./denials.ts";
 import type { Ends } from "./ends.ts";
-import type { NamesInUse } from "./names-in-use.ts";
+import type { AllowedPublish, Publishes } from "./publishes.ts";
 import { type Intent, isNameLive, type RecordedEndReason, recordIntent, recordLive } from "./record.ts";
 import { alsoReservedField, checkStreamName } from "./stream-name.ts";
 import { type StoredUpstream, writeUpstreams } from "./upstreams/deployment-upstreams.ts";
@@ -45,22 +45,7 @@ export interface PublishRequest {
   readonly claims?: TokenClaims | null;
 }
 
-export type Admission =
-  | {
-      readonly outcome: "allowed";
-      readonly clientId: number;
-      /** What the customer was told, and where; `webhook` is null when nobody was asked. */
-      readonly intent: Intent;
-      /** The operator's upstreams for this publish, and the stream's. */
-      readonly upstreams: readonly Upstream[];
-      /** What the customer calls those of the stream, by id. */
-      readonly upstreamLabels: ReadonlyMap<string, string | null>;
-      /** What a sender that can be told is told to stay below, kbit/s; 0 is no limit. */
-      readonly maxBitrateKbps: number;
-      /** Epoch ms. */
-      readonly acceptedAt: number;
-    }
-  | Denied;
+export type Admission = (AllowedPublish & { readonly outcome: "allowed" }) | Denied;
 
 export interface AdmissionDeps {
   readonly db: Kysely<Schema>;
@@ -74,11 +59,11 @@ export interface AdmissionDeps {
   /** Records what the store could not take. */
   readonly ends: Pick<Ends, "record" | "retry">;
   readonly ids: ClientIds;
-  readonly names: NamesInUse;
+  readonly publishes: Publishes;
   readonly webhook: Webhook;
   readonly customers: Pick<Customers, "of">;
-  /** Checks what an organisation may require. */
-  readonly holdsToken: HoldsToken;
+  /** The web token that an organisation may require. */
+  readonly tokenOf: TokenOf;
   readonly outbox: Outbox;
   readonly media: () => Media;
   /** Where a stream is pushed to. */
@@ -94,24 +79,23 @@ export interface AdmissionDeps {
 }
 
 /** Decides publish requests. `admit` never rejects. After `allowed` the caller starts the media under `clientId` at
- *  once; the name stays taken until `NamesInUse.end`. */
+ *  once; the name stays taken until `Publishes.freeName`. */
 export function createAdmission(deps: AdmissionDeps): {
-  /** `asking` is told of a publish before anybody is asked: from then on it may be stopped. */
-  admit(request: PublishRequest, asking: (intent: Intent) => void): Promise<Admission>;
+  admit(request: PublishRequest): Promise<Admission>;
   /** Resolves when nothing is left to be recorded of the denials so far. */
   settled(): Promise<void>;
 } {
-  const { db, names, clock, log, settings } = deps;
+  const { db, publishes, clock, log, settings } = deps;
   const denials = createDenialRecords({ db, clock, log });
 
   return {
     async settled() {
       await Promise.all([denials.settled(), deps.ends.retry()]);
     },
-    async admit(request, asking) {
+    async admit(request) {
       const about: DenialContext = {};
       try {
-        const admission = await decide(request, asking, about);
+        const admission = await decide(request, about);
         return admission.outcome === "denied" ? { ...admission, about } : admission;
       } catch (err) {
         log.error({ err, ...about }, "publish request could not be decided");
@@ -120,11 +104,7 @@ export function createAdmission(deps: AdmissionDeps): {
     },
   };
 
-  async function decide(
-    request: PublishRequest,
-    asking: (intent: Intent) => void,
-    about: DenialContext,
-  ): Promise<Admission> {
+  async function decide(request: PublishRequest, about: DenialContext): Promise<Admission> {
     if (deps.isDraining?.()) return denied("stopping", "This server takes no new publishes now; publish again");
     const check = checkStreamName(request.name, request.arguments);
     if (check.outcome === "refused") return denied(check.cause, check.description);
@@ -140,9 +120,10 @@ export function createAdmission(deps: AdmissionDeps): {
     const field = alsoReservedField(request.arguments, customer.settings);
     if (field !== null) return denied("reserved_field", `Custom arguments must not contain ${field}`);
 
+    let { claims = null } = request;
     if (customer.settings.require_token) {
-      const { claims = null, arguments: custom } = request;
-      if (!(await deps.holdsToken({ claims, arguments: custom }, check.name))) return denied("token_required");
+      claims = await deps.tokenOf({ claims, arguments: request.arguments }, check.name);
+      if (claims === null) return denied("token_required");
     }
 
     const limit = customer.settings.max_bitrate_kbps;
@@ -153,10 +134,11 @@ export function createAdmission(deps: AdmissionDeps): {
     const rival = (await deps.rivals?.find(check.name)) ?? null;
     if (rival !== null && !givesWay(rival.silentMs)) return denied("already_live");
     // From here to the reservation nothing is awaited: of two requests exactly one gets the name.
-    const running = names.live(check.name);
+    const running = publishes.live(check.name);
     if (running !== null && !givesWay(deps.media().snapshot(running)?.silentMs ?? null)) return denied("already_live");
-    if (!names.reserve(check.name)) return denied("already_live");
-    let allowed: number | null = null;
+    const reservation = publishes.reserve(check.name);
+    if (reservation === null) return denied("already_live");
+    let isAllowed = false;
     try {
       const intent: Intent = {
         arguments: request.arguments,
@@ -171,20 +153,21 @@ export function createAdmission(deps: AdmissionDeps): {
         epoch: deps.member.epoch,
       };
       about.clientId = intent.clientId;
-      asking(intent);
+      reservation.ask({ intent, claims });
       const accepted = await accept(intent, customer, about, rival);
       if (accepted.outcome === "denied") return accepted;
       const upstreams: readonly Upstream[] = [
         ...configured.map((url, at) => ({ id: `deployment-${at + 1}`, url, source: "deployment" as const })),
         ...accepted.upstreams.map(({ id, url }) => ({ id, url, source: "stream" as const })),
       ];
-      allowed = intent.clientId;
+      isAllowed = true;
+      const { clientId } = intent;
       const upstreamLabels = new Map(accepted.upstreams.map(({ id, label }) => [id, label]));
-      const acceptedAt = clock.now();
-      return { outcome: "allowed", clientId: allowed, intent, upstreams, upstreamLabels, maxBitrateKbps, acceptedAt };
+      const allowed = { clientId, intent, claims, upstreams, upstreamLabels, maxBitrateKbps, acceptedAt: clock.now() };
+      return { outcome: "allowed", ...allowed };
     } finally {
-      if (allowed === null) names.release(check.name);
-      else names.settle(check.name, allowed);
+      if (isAllowed) reservation.settle();
+      else reservation.release();
     }
   }
 
@@ -206,7 +189,7 @@ export function createAdmission(deps: AdmissionDeps): {
     try {
       await replaceRunning(intent.name);
       await rival?.replace();
-      await names.recorded(intent.name);
+      await publishes.recorded(intent.name);
       await deps.ends.retry();
       if (await recordLive(db, intent, clock.now())) {
         // Last, so that none is missed that is stored from now on: those go to the running publish.
@@ -275,10 +258,10 @@ export function createAdmission(deps: AdmissionDeps): {
   }
 
   async function replaceRunning(name: string): Promise<void> {
-    const running = names.live(name);
+    const running = publishes.live(name);
     if (running === null) return;
     deps.media().end(running, "replaced", "Replaced by a new publish of the same name");
-    await names.ended(name, REPLACEMENT_LIMIT_MS);
+    await publishes.ended(name, REPLACEMENT_LIMIT_MS);
   }
 }
 

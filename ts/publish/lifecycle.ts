@@ -10,26 +10,25 @@ import type { Customers } from "../organisation/customers.ts";
 import { disabledOf } from "../store/enabled.ts";
 import type { Schema } from "../store/schema.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
-import type { HoldsToken } from "../token/required-token.ts";
+import type { TokenOf } from "../token/required-token.ts";
+import type { TokenClaims } from "../token/tokens.ts";
 import type { Resolve } from "./addresses/resolver.ts";
-import { type Admission, type AdmissionDeps, createAdmission, type PublishRequest } from "./admission.ts";
+import { type AdmissionDeps, createAdmission, type PublishRequest } from "./admission.ts";
 import type { BitrateLimits } from "./bitrate-limit.ts";
 import { createClientIds } from "./client-ids.ts";
 import { type Denied, denied } from "./denials.ts";
 import { createEnds } from "./ends.ts";
 import { liveNumbers } from "./live-numbers.ts";
-import { NamesInUse } from "./names-in-use.ts";
 import { createPlayers, type OtherNodes } from "./players.ts";
-import { createPulledBytes } from "./pulled-bytes.ts";
 import {
-  adoptEvents,
-  type Intent,
-  identityOf,
-  orphans,
-  type RecordedEndReason,
-  recordBytes,
-  recordEnd,
-} from "./record.ts";
+  type AllowedPublish,
+  type AskedPublish,
+  createPublishes,
+  type Publishes,
+  type RunningPublish,
+} from "./publishes.ts";
+import { createPulledBytes } from "./pulled-bytes.ts";
+import { adoptEvents, identityOf, orphans, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { createTranscoderWarnings } from "./transcoder-error.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
@@ -45,6 +44,8 @@ import { createWorkbench, type Workbench } from "./webhook/workbench.ts";
 const PERSIST_INTERVAL_MS = 10_000;
 /** How long `stop` waits for work under way, and then again for the outbox, ms. */
 const STOP_LIMIT_MS = 5_000;
+/** What a broadcaster is told whose token was revoked. */
+const REVOKED = "Token revoked";
 
 export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDraining" | "rivals"> {
   readonly db: Kysely<Schema>;
@@ -61,8 +62,10 @@ export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDrain
   readonly log: Logger;
   /** Keys and switches of the organisations. */
   readonly customers: Pick<Customers, "of">;
-  /** Whether a publish brings the web token that its organisation may require. */
-  readonly holdsToken: HoldsToken;
+  /** The web token of a publish, which its organisation may require. */
+  readonly tokenOf: TokenOf;
+  /** Whether a web token holds no more. */
+  readonly isRevoked: (claims: TokenClaims) => boolean;
   /** Whether a player brings the token that the organisation may require. */
   readonly holdsPlayToken: HoldsPlayToken;
   /** Of the names that customers bring. */
@@ -87,22 +90,20 @@ export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDrain
   };
 }
 
-export interface Publishing {
+export interface Publishing extends Pick<Publishes, "running" | "find" | "ofSession" | "ofStream" | "onEnded"> {
   /** What the customer's developers look at. */
   readonly workbench: Workbench;
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
   /** Decides a WHIP publish request; when it is allowed, `open` makes the media and its answer at once. */
-  openWhip(request: Omit<PublishRequest, "protocol">, open: (allowed: Allowed) => string): Promise<OpenedWhip | Denied>;
-  /** Calls `ended` once when the publish has ended; at once when it runs no more. */
-  onEnded(clientId: number, ended: () => void): void;
-  /** Every publish that runs now, oldest first. */
-  running(): readonly RunningPublish[];
+  openWhip(request: WhipPublishRequest, open: (allowed: AllowedPublish) => string): Promise<OpenedWhip | Denied>;
   /** Ends every publish that is meant, also one that is being admitted: it never goes live. `description` is for the
    *  broadcaster. False when there is none. */
-  kick(isMeant: (intent: Intent) => boolean, description: string): boolean;
-  /** The broadcaster ends its WHIP publish; false when it does not run. */
-  endWhip(clientId: number): boolean;
+  kick(isMeant: (publish: AskedPublish) => boolean, description: string): boolean;
+  /** Every publish whose web token was revoked ends. Call it after a revocation. */
+  endRevoked(): void;
+  /** The broadcaster ends its WHIP session; false when there is none (any more). */
+  endWhip(session: string): boolean;
   /** Ends what nodes that are gone left open, and delivers what they owed. Call it before the first event, where it is
    *  what the process before this one left, and whenever a node is gone. */
   takeOver(reason: "gateway_restarted" | "node_lost"): Promise<void>;
@@ -117,7 +118,10 @@ export interface Publishing {
   stop(): Promise<void>;
 }
 
-export type Allowed = Extract<Admission, { outcome: "allowed" }>;
+export interface WhipPublishRequest extends Omit<PublishRequest, "protocol"> {
+  /** The id that its session will have. */
+  readonly session: string;
+}
 
 export interface OpenedWhip {
   readonly outcome: "opened";
@@ -125,21 +129,11 @@ export interface OpenedWhip {
   readonly answer: string;
 }
 
-/** A publish from its acceptance to its end. */
-export interface RunningPublish extends Allowed {
-  readonly protocol: PublishRequest["protocol"];
-}
-
-interface Running extends RunningPublish {
-  readonly updates: Updates | null;
-  /** Called when it has ended. */
-  readonly ended: (() => void)[];
-}
-
 export function createPublishing(deps: PublishingDeps): Publishing {
   const { db, clock, log, settings, customers, metrics } = deps;
   const { deadlineMs } = settings;
-  const names = new NamesInUse();
+  const publishes = createPublishes();
+  const { running, find, ofSession, ofStream, onEnded } = publishes;
   const deliveries = createDeliveryLog({ db, clock, log });
   const webhook = createWebhook({
     webhookCa: settings.webhookCa,
@@ -155,29 +149,25 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const outbox = createOutbox({ ...deps, webhook, deadlineMs });
   const ids = createClientIds(db);
   const ends = createEnds({ db, outbox, clock, log });
-  const { admit, settled } = createAdmission({ ...deps, ids, names, webhook, outbox, ends });
-  const running = new Map<number, Running>();
-  /** From before the customer is asked until the media core has it: those that are to be stopped, with what the
-   *  broadcaster is told. */
-  const asking = new Map<number, { readonly intent: Intent; stopped: string | null }>();
+  const { admit, settled } = createAdmission({ ...deps, ids, publishes, webhook, outbox, ends });
+  /** By client id. */
+  const updates = new Map<number, Updates>();
   metrics.watchPublishing({
     load: webhook.load,
     outbox: outbox.depth,
-    live: () => liveNumbers([...running.values()], deps.media),
+    live: () => liveNumbers(running(), deps.media),
   });
   /** Publishes that were told to end because too many updates had no answer (W16). */
   const unreachable = new Set<number>();
   const underWay = new Set<Promise<void>>();
   const warnOfTranscoders = createTranscoderWarnings(log);
   const persisting = setInterval(() => track(persist()), PERSIST_INTERVAL_MS);
-  const publishOf = (clientId: number) => running.get(clientId)?.intent ?? null;
+  const publishOf = (clientId: number) => find(clientId)?.intent ?? null;
   const pulledBytes = createPulledBytes(deps);
   const players = createPlayers({ pulledBytes, ...deps, ...settings, publishOf });
   const upstreams = createUpstreamEvents({ ...deps, publishOf });
   const refusedConnections = createRefusedConnections(deps);
   let stopping = false;
-  /** Called when the last publish has ended. */
-  let onEmpty: (() => void) | null = null;
 
   return {
     workbench: createWorkbench({ db, webhook, deliveries, customers, clock, deadlineMs }),
@@ -201,29 +191,27 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       }
     },
     async openWhip(request, open) {
-      const admission = stopping ? denied("stopping") : await admitted({ ...request, protocol: "whip" });
+      const admission = stopping ? denied("stopping") : await admit({ ...request, protocol: "whip" });
       if (admission.outcome === "denied") {
         tellDenied(admission, request.address, "whip");
         return admission;
       }
       const { clientId } = admission;
       let answer = "";
-      const refusal = await begin(admission, "whip", () => {
+      const refusal = await begin({ ...admission, protocol: "whip", session: request.session }, () => {
         answer = open(admission);
       });
       return refusal ?? { outcome: "opened", clientId, answer };
     },
-    onEnded(clientId, ended) {
-      const publish = running.get(clientId);
-      if (publish === undefined) ended();
-      else publish.ended.push(ended);
-    },
-    running: () => [...running.values()],
+    ...{ running, find, ofSession, ofStream, onEnded },
     kick,
-    endWhip(clientId) {
-      if (!running.has(clientId)) return false;
-      deps.media().end(clientId, "unpublished", "");
-      return true;
+    endRevoked() {
+      kick(isRevoked, REVOKED);
+    },
+    endWhip(session) {
+      const publish = publishes.closeSession(session);
+      if (publish !== undefined) deps.media().end(publish.clientId, "unpublished", "");
+      return publish !== undefined;
     },
     async takeOver(reason) {
       const end = { reason, bytes: null, epoch: deps.member.epoch, whose: "orphaned" } as const;
@@ -241,16 +229,12 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     keepPulledBytes: pulledBytes.record,
     async drain(limitMs) {
       stopping = true;
-      if (running.size === 0) return;
-      const empty = new Promise<void>((resolve) => {
-        onEmpty = resolve;
-      });
-      await inTime(limitMs, empty, undefined);
+      await inTime(limitMs, publishes.empty(), undefined);
     },
     async stop() {
       stopping = true;
       clearInterval(persisting);
-      const stopped = [...running.values()].map((publish) => publish.updates?.stop());
+      const stopped = [...updates.values()].map((each) => each.stop());
       await inTime(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay, settled()]), null);
       await outbox.stop(STOP_LIMIT_MS);
       await webhook.close();
@@ -258,12 +242,14 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     },
   };
 
-  function kick(isMeant: (intent: Intent) => boolean, description: string): boolean {
-    const meant = [...asking.values()].filter(({ intent }) => isMeant(intent));
-    for (const publish of meant) publish.stopped = description;
-    const live = [...running.values()].filter(({ intent }) => isMeant(intent));
-    for (const { clientId } of live) deps.media().end(clientId, "kicked", description);
-    return meant.length + live.length > 0;
+  function kick(isMeant: (publish: AskedPublish) => boolean, description: string): boolean {
+    const stopped = publishes.stop(isMeant, description);
+    for (const { clientId } of stopped.running) deps.media().end(clientId, "kicked", description);
+    return stopped.count > 0;
+  }
+
+  function isRevoked({ claims }: AskedPublish): boolean {
+    return claims !== null && deps.isRevoked(claims);
   }
 
   /** Remembers work so that `stop` can wait for it; whatever fails in it is logged, never thrown. */
@@ -274,46 +260,33 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     underWay.add(settled);
   }
 
-  async function admitted(request: PublishRequest): Promise<Admission> {
-    let told: number | null = null;
-    const admission = await admit(request, (intent) => {
-      told = intent.clientId;
-      asking.set(intent.clientId, { intent, stopped: null });
-    });
-    if (admission.outcome === "denied" && told !== null) asking.delete(told);
-    return admission;
-  }
-
   async function decide(event: PublishRequested): Promise<void> {
     const media = deps.media();
     if (stopping) {
       media.deny(event.request, { code: "denied", description: "Service is stopping" });
       return;
     }
-    const admission = await admitted({ ...event, protocol: "rtmp" });
+    const admission = await admit({ ...event, protocol: "rtmp" });
     if (admission.outcome === "denied") {
       tellDenied(admission, event.address, "rtmp");
       media.deny(event.request, admission);
       return;
     }
-    const refusal = await begin(admission, "rtmp", () => media.allow(event.request, admission));
+    const publish = { ...admission, protocol: "rtmp", session: null } as const;
+    const refusal = await begin(publish, () => media.allow(event.request, admission));
     if (refusal !== null) media.deny(event.request, refusal);
   }
 
   /** The publish is live from here on; a refusal when it was stopped meanwhile or the core would not have it, and then
    *  it has ended. */
-  async function begin(
-    admission: Allowed,
-    protocol: RunningPublish["protocol"],
-    start: () => void,
-  ): Promise<Denied | null> {
-    const { clientId, intent } = admission;
-    const { stopped = null } = asking.get(clientId) ?? {};
-    asking.delete(clientId);
+  async function begin(publish: RunningPublish, start: () => void): Promise<Denied | null> {
+    const { clientId, intent, protocol } = publish;
+    // A token may have been revoked after it was verified and before anybody was asked.
+    const stopped = publishes.answered(clientId) ?? (isRevoked(publish) ? REVOKED : null);
     if (stopped !== null) {
       // Accepted and ended at once: publish_done follows.
       const recording = ends.record({ clientId, reason: "kicked", bytes: null, epoch: intent.epoch });
-      names.end(intent.name, clientId, recording.tried);
+      publishes.freeName(publish, recording.tried);
       await recording.done;
       const refusal = denied("stopped", stopped);
       const about = { clientId, organisation: intent.organisationId, stream: intent.streamId };
@@ -322,7 +295,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     }
     // Known before the core is told: the end may come in the same turn (W12a).
     metrics.countStart(protocol);
-    running.set(clientId, { ...admission, protocol, updates: updatesOf(admission), ended: [] });
+    publishes.start(publish);
+    startUpdatesOf(publish);
     log.info({ ...identityOf(intent), protocol, address: intent.address }, "publish started");
     try {
       start();
@@ -339,8 +313,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     metrics.countDenial(cause);
   }
 
-  function updatesOf({ intent, acceptedAt }: Allowed): Updates | null {
-    if (intent.webhook === null) return null;
+  function startUpdatesOf({ intent, acceptedAt }: AllowedPublish): void {
+    if (intent.webhook === null) return;
     const publish = { ...intent, url: intent.webhook, acceptedAt };
     const { clientId } = intent;
     const end = (reason: "rejected_by_customer" | "customer_unreachable", description: string) => {
@@ -348,21 +322,20 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       deps.media().end(clientId, "rejected_by_customer", description);
     };
     const update = createUpdate(publish, { ...deps, end, webhook, customers, clock, log, deadlineMs });
-    return startUpdates(settings.updateSeconds * 1_000, update);
+    updates.set(clientId, startUpdates(settings.updateSeconds * 1_000, update));
   }
 
   async function end(event: PublishEnded): Promise<void> {
     if (ends.has(event.clientId)) return;
     const { clientId, bytesIn, bytesOut } = event;
-    const publish = running.get(clientId);
-    running.delete(clientId);
-    if (running.size === 0) onEmpty?.();
+    const publish = publishes.end(clientId);
+    const lastUpdate = updates.get(clientId)?.stop();
+    updates.delete(clientId);
     const reason = reasonOf(event);
     const { epoch } = publish?.intent ?? deps.member;
     const bytes = { bytesIn, bytesOut };
-    const recording = ends.record({ clientId, reason, bytes, epoch }, publish?.updates?.stop());
-    if (publish !== undefined) names.end(publish.intent.name, clientId, recording.tried);
-    for (const ended of publish?.ended ?? []) ended();
+    const recording = ends.record({ clientId, reason, bytes, epoch }, lastUpdate);
+    if (publish !== undefined) publishes.freeName(publish, recording.tried);
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
     const who = publish === undefined ? { clientId } : { ...identityOf(publish.intent), protocol: publish.protocol };
     log.info({ ...who, reason, seconds, bytesIn, bytesOut }, "publish ended");
@@ -377,8 +350,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   }
 
   async function persist(): Promise<void> {
-    const snapshots = [...running.keys()]
-      .map((clientId) => deps.media().snapshot(clientId))
+    const snapshots = running()
+      .map(({ clientId }) => deps.media().snapshot(clientId))
       .filter((snapshot) => snapshot !== null);
     warnOfTranscoders(snapshots);
     if (snapshots.length === 0) return;
@@ -388,10 +361,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
 
   /** An organisation that is disabled, or whose trial is over, goes off the air. */
   async function endDisabled(): Promise<void> {
-    const organisations = new Set([...running.values()].map(({ intent }) => intent.organisationId));
+    const organisations = new Set(running().map(({ intent }) => intent.organisationId));
     for (const id of await disabledOf(db, [...organisations], clock.now())) {
       log.warn({ organisation: id }, "organisation is not enabled any more: its publishes end");
-      kick((intent) => intent.organisationId === id, "Organisation is not enabled");
+      kick(({ intent }) => intent.organisationId === id, "Organisation is not enabled");
     }
   }
 }

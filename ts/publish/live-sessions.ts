@@ -6,7 +6,9 @@ import type { Media, PlayerStatus, PublishTracks, UpstreamStatus, WhipDiagnostic
 import { resolveBySystem } from "./addresses/address-guard.ts";
 import type { Resolve } from "./addresses/resolver.ts";
 import { lowestLimit } from "./bitrate-limit.ts";
-import type { Publishing, RunningPublish } from "./lifecycle.ts";
+import type { Publishing } from "./lifecycle.ts";
+import type { RunningPublish } from "./publishes.ts";
+import type { Intent } from "./record.ts";
 import { upstreamWithoutAac, withoutAac } from "./transcoder-error.ts";
 import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
 import { checkUpstreamUrl, maskedKey, maskedText } from "./upstreams/upstream-url.ts";
@@ -65,10 +67,12 @@ export interface LiveSessions {
   players(session: LiveSession): readonly PlayerStatus[];
   /** Undefined when no such publish runs, also for another organisation's. */
   show(organisationId: string, clientId: number): LiveSession | undefined;
-  /** Ends the publish with `description` for the broadcaster; false when it does not run. */
-  kick(organisationId: string, clientId: number, description: string): boolean;
-  /** Ends the publish of this stream; false when none runs. */
-  kickStream(organisationId: string, streamId: string, description: string): boolean;
+  /** Ends the publish, or that of a stream, with `description` for the broadcaster; false when none runs. */
+  kick(
+    organisationId: string,
+    meant: { readonly clientId: number } | { readonly streamId: string },
+    description: string,
+  ): boolean;
   /** Pushes the running publish to one more upstream until it ends or the upstream is removed. Resolves to false when
    *  it does not run. Rejects with `InvalidValue` for a URL that may not be used (W21). */
   addUpstream(
@@ -91,7 +95,7 @@ export interface LiveSessions {
 }
 
 export function createLiveSessions(deps: {
-  readonly publishing: Pick<Publishing, "running" | "kick">;
+  readonly publishing: Pick<Publishing, "running" | "find" | "ofStream" | "kick">;
   readonly media: () => Pick<
     Media,
     "snapshot" | "players" | "whipDiagnostics" | "addUpstream" | "removeUpstream" | "limitWhipBitrate"
@@ -124,10 +128,11 @@ export function createLiveSessions(deps: {
       return publish && show(publish);
     },
     players: ({ clientId }) => media().players(clientId),
-    kick: (organisationId, clientId, description) =>
-      publishing.kick((of) => of.organisationId === organisationId && of.clientId === clientId, description),
-    kickStream: (organisationId, streamId, description) =>
-      publishing.kick((of) => of.organisationId === organisationId && of.streamId === streamId, description),
+    kick(organisationId, meant, description) {
+      const isMeant = ({ clientId, streamId }: Intent) =>
+        "clientId" in meant ? clientId === meant.clientId : streamId === meant.streamId;
+      return publishing.kick(({ intent }) => intent.organisationId === organisationId && isMeant(intent), description);
+    },
     async addUpstream(organisationId, clientId, { url, label }) {
       if (find(organisationId, clientId) === undefined) return false;
       const refusal = await checkUpstreamUrl(url, { dev, owner: organisationId, resolve });
@@ -157,7 +162,7 @@ export function createLiveSessions(deps: {
       return media().limitWhipBitrate(clientId, limitOf(publish)) ? "told" : "not_running";
     },
     followStream(organisationId, streamId, change) {
-      const publish = findStream(organisationId, streamId);
+      const publish = publishing.ofStream(organisationId, streamId);
       if (publish === undefined) return;
       // One beyond what a publish may have is pushed to from the next publish on.
       if ("added" in change) {
@@ -167,7 +172,7 @@ export function createLiveSessions(deps: {
       } else media().removeUpstream(publish.clientId, change.removed);
     },
     upstreamsOf(organisationId, streamId) {
-      const publish = findStream(organisationId, streamId);
+      const publish = publishing.ofStream(organisationId, streamId);
       return publish === undefined ? [] : show(publish).upstreams;
     },
   };
@@ -187,13 +192,8 @@ export function createLiveSessions(deps: {
   }
 
   function find(organisationId: string, clientId: number): RunningPublish | undefined {
-    return publishing.running().find((publish) => publish.clientId === clientId && isOf(organisationId)(publish));
-  }
-
-  /** The newest: one that is being replaced may still be ending. */
-  function findStream(organisationId: string, streamId: string): RunningPublish | undefined {
-    const ofStream = publishing.running().filter(({ intent }) => intent.streamId === streamId);
-    return ofStream.filter(isOf(organisationId)).at(-1);
+    const publish = publishing.find(clientId);
+    return publish !== undefined && isOf(organisationId)(publish) ? publish : undefined;
   }
 
   function limitOf(publish: RunningPublish): number {

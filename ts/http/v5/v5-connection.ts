@@ -4,7 +4,6 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import { isObject, type Json, readJsonObject } from "../../publish/whip/amf0.ts";
 import type { Whip } from "../../publish/whip/whip-publishes.ts";
-import type { TokenBroadcasts } from "../../token/broadcasts.ts";
 import type { V5Access, V5Credential } from "./v5-access.ts";
 import { readBroadcastRequest } from "./v5-broadcast.ts";
 import { faultOf, faultOfOutcome, V5Fault } from "./v5-faults.ts";
@@ -23,7 +22,6 @@ export interface V5ConnectionDeps {
     "limit" | "invite" | "answer" | "state" | "onEnded" | "iceServers" | "sendMetadata" | "end"
   >;
   /** Told which token opened what, so that its revocation ends it (T7). */
-  readonly tokenBroadcasts?: Pick<TokenBroadcasts, "started">;
   readonly log: Logger;
   /** A broadcast of this organisation has begun by the deprecated way. */
   readonly noteUse: (organisation: string) => void;
@@ -142,7 +140,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     // One codec, one channel count: what WHIP takes in its query the old signalling does not know.
     const outcome = await whip.invite({ ...target, ...requested, address, requestHost, stereo: false });
     if (outcome.outcome !== "opened") throw faultOfOutcome(outcome);
-    const { session, clientId, organisation, answer: offer } = outcome;
+    const { session, organisation, answer: offer } = outcome;
     if (isClosed) {
       // Accepted and ended (W12a).
       whip.end(session);
@@ -153,7 +151,6 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     const begun: Broadcast = { session, pushes };
     broadcast = begun;
     hasEnded = false;
-    if (target.claims !== null) deps.tokenBroadcasts?.started(target.claims, clientId);
     return {
       reply: { peer_id: pushes.peerId },
       after() {

@@ -7,7 +7,6 @@ import type { WebSocket } from "ws";
 import { TooManyRequests } from "../../errors.ts";
 import type { Authorise } from "../../organisation/callers.ts";
 import type { Whip } from "../../publish/whip/whip-publishes.ts";
-import type { TokenBroadcasts } from "../../token/broadcasts.ts";
 import type { Tokens } from "../../token/tokens.ts";
 import type { Env } from "../openapi.ts";
 import type { ClientAddress } from "../request/request.ts";
@@ -32,7 +31,6 @@ export interface V5SocketDeps {
   readonly clock: { now(): number };
   readonly log: Logger;
   readonly tokens: Tokens;
-  readonly tokenBroadcasts?: TokenBroadcasts;
   readonly authorise: Authorise;
   readonly whip: Whip;
   readonly clientAddress: ClientAddress;

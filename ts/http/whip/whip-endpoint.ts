@@ -7,7 +7,6 @@ import { BadToken } from "../../errors.ts";
 import { summaryOf } from "../../publish/whip/sdp-summary.ts";
 import { audioBitrateWithin, CONNECT_INFO_LIMIT_BYTES, readConnectInfo } from "../../publish/whip/whip-parameters.ts";
 import type { Whip, WhipOutcome, WhipRequest } from "../../publish/whip/whip-publishes.ts";
-import type { TokenBroadcasts } from "../../token/broadcasts.ts";
 import { isSameIngestUrl } from "../../token/ingest-url.ts";
 import { opensStreamsOf, type TokenClaims, type Tokens } from "../../token/tokens.ts";
 import type { Env } from "../openapi.ts";
@@ -25,7 +24,6 @@ export interface WhipDeps {
   readonly log: Logger;
   readonly tokens: Tokens;
   /** Told which token opened what, so that its revocation ends it (T7). */
-  readonly tokenBroadcasts?: TokenBroadcasts;
   readonly whip: Whip;
   readonly version: string;
   readonly clientAddress: ClientAddress;
@@ -33,16 +31,7 @@ export interface WhipDeps {
   readonly placement?: (c: Context) => Promise<Response | undefined>;
 }
 
-export function whipRoutes({
-  config,
-  log,
-  tokens,
-  tokenBroadcasts,
-  whip,
-  version,
-  clientAddress,
-  placement,
-}: WhipDeps): Hono<Env> {
+export function whipRoutes({ config, log, tokens, whip, version, clientAddress, placement }: WhipDeps): Hono<Env> {
   const routes = new Hono<Env>();
   const session = `${WHIP_PATH}/:session`;
 
@@ -101,7 +90,6 @@ export function whipRoutes({
     const opened = opening(outcome);
     // Nobody is left to connect: the publish was accepted and ends (W12a), so that its name is free at once.
     if (hasLeft(c)) whip.end(opened.session);
-    if (claims !== null) tokenBroadcasts?.started(claims, opened.clientId);
     c.header("location", `${baseUrlOf(c, { http: config.http })}${WHIP_PATH}/${opened.session}`);
     c.header("etag", opened.etag);
     setLinks(c, opened.links);

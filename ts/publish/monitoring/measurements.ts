@@ -3,7 +3,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Media, PublishSnapshot } from "../../media.ts";
-import type { Publishing, RunningPublish } from "../lifecycle.ts";
+import type { Publishing } from "../lifecycle.ts";
+import type { RunningPublish } from "../publishes.ts";
 import { type History, NumberHistory, STEP_MS } from "./number-history.ts";
 import { type Numbers, numbersOf, type Reading, readingOf, UNKNOWN } from "./numbers.ts";
 
@@ -44,7 +45,7 @@ interface Memory {
 }
 
 export function createMeasurements(deps: {
-  readonly publishing: Pick<Publishing, "running">;
+  readonly publishing: Pick<Publishing, "running" | "find" | "ofStream">;
   readonly media: () => Pick<Media, "snapshot">;
   /** Epoch ms. */
   readonly clock: { now(): number };
@@ -61,14 +62,11 @@ export function createMeasurements(deps: {
         .filter(({ intent }) => intent.organisationId === organisationId)
         .map(measure),
     ofStream(organisationId, streamId) {
-      const isMeant = ({ intent }: RunningPublish) =>
-        intent.organisationId === organisationId && intent.streamId === streamId;
-      // One that is being replaced may still be ending.
-      const publish = publishing.running().filter(isMeant).at(-1);
+      const publish = publishing.ofStream(organisationId, streamId);
       return publish === undefined ? null : measure(publish);
     },
     numbersOf(clientId) {
-      const publish = publishing.running().find((of) => of.clientId === clientId);
+      const publish = publishing.find(clientId);
       return publish === undefined ? UNKNOWN : measure(publish).numbers;
     },
     historyOf: (clientId) => (memories.get(clientId)?.history ?? new NumberHistory()).read(),

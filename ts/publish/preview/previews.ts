@@ -3,7 +3,8 @@
 import type { Logger } from "pino";
 import { TooManyPreviews } from "../../errors.ts";
 import type { PreviewMedia } from "../../media/preview.ts";
-import type { Publishing, RunningPublish } from "../lifecycle.ts";
+import type { Publishing } from "../lifecycle.ts";
+import type { RunningPublish } from "../publishes.ts";
 
 /** Previews at once, of all organisations: each costs the gateway's one thread some ten writes a second. When all are taken,
  *  the organisation with the most gives one up for an organisation that has fewer. */
@@ -27,7 +28,7 @@ export interface Previews {
 }
 
 export function createPreviews(deps: {
-  readonly publishing: Pick<Publishing, "running">;
+  readonly publishing: Pick<Publishing, "ofStream">;
   readonly media: () => PreviewMedia;
   readonly log: Pick<Logger, "debug">;
 }): Previews {
@@ -37,9 +38,7 @@ export function createPreviews(deps: {
 
   return {
     open({ organisationId, streamId, mayGoOn }) {
-      const ofStream = publishing.running().filter(({ intent }) => intent.streamId === streamId);
-      // The newest: one that is being replaced may still be ending.
-      const publish = ofStream.filter(({ intent }) => intent.organisationId === organisationId).at(-1);
+      const publish = publishing.ofStream(organisationId, streamId);
       if (publish === undefined) return null;
       if (running.size >= PREVIEWS_LIMIT) makeRoom(organisationId);
       return bodyOf(publish, mayGoOn);

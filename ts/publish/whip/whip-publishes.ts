@@ -8,6 +8,7 @@ import { resolveUpstream } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import { type Denied, denied } from "../denials.ts";
 import type { Publishing } from "../lifecycle.ts";
+import type { RunningPublish } from "../publishes.ts";
 import { utf8 } from "../stream-name.ts";
 import { type Json, writeAmf0 } from "./amf0.ts";
 import { type IceServer, iceServerLinks, iceServersFor } from "./ice-servers.ts";
@@ -107,7 +108,7 @@ export interface Whip {
 
 export interface WhipDeps {
   readonly media: () => WhipMedia & Pick<Media, "snapshot">;
-  readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded">;
+  readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded" | "ofSession">;
   /** Asked at each use: the ports of RTMP are known once the media core has started. */
   readonly rules: () => StreamUrlRules;
   /** Of the host of a foreign stream_url. */
@@ -119,14 +120,6 @@ export interface WhipDeps {
   readonly clock: { now(): number };
   readonly ice: { readonly servers: readonly string[]; readonly turnSecret: string | null };
   readonly limits: WhipLimitSettings;
-}
-
-interface Session {
-  readonly clientId: number;
-  /** Ids. */
-  readonly organisation: string;
-  readonly stream: string;
-  etag: string;
 }
 
 type Opened = Exclude<WhipOutcome, SdpRefused>;
@@ -142,8 +135,9 @@ export function createWhip(deps: WhipDeps): Whip {
   const { media, publishing, dev, clock, resolve, sessionId = (random) => random } = deps;
   const isConnected = (clientId: number) => media().isWhipConnected(clientId);
   const limits = createWhipLimits({ settings: deps.limits, clock, isConnected });
-  /** By the id in the session's URL, which is a capability: never logged. */
-  const sessions = new Map<string, Session>();
+  /** Entity tags of their sessions. */
+  const etags = new WeakMap<RunningPublish, string>();
+  const find = publishing.ofSession;
 
   async function admit(
     request: WhipTarget,
@@ -168,7 +162,8 @@ export function createWhip(deps: WhipDeps): Whip {
       ownUpstream = foreignUrl(target, text, argumentsText);
     }
     const { address, claims } = request;
-    const asked = { app: APP, name, arguments: customArguments, address, claims };
+    const session = sessionId(randomUUID());
+    const asked = { app: APP, name, arguments: customArguments, address, claims, session };
     let [organisation, stream] = ["", ""];
     const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams, maxBitrateKbps }) => {
       [organisation, stream] = [intent.organisationId, intent.streamId];
@@ -187,14 +182,11 @@ export function createWhip(deps: WhipDeps): Whip {
     });
     if (opened.outcome === "denied") return opened;
     const { clientId, answer } = opened;
-    const session = sessionId(randomUUID());
     const etag = newTag();
-    sessions.set(session, { clientId, organisation, stream, etag });
+    const publish = find(session);
+    if (publish !== undefined) etags.set(publish, etag);
     place.opened(clientId);
-    publishing.onEnded(clientId, () => {
-      sessions.delete(session);
-      place.release();
-    });
+    publishing.onEnded(clientId, place.release);
     const links = iceServerLinks(deps.ice.servers, deps.ice.turnSecret, clientId, clock.now());
     return { outcome: "opened", session, clientId, organisation, stream, etag, answer, links };
   }
@@ -223,51 +215,47 @@ export function createWhip(deps: WhipDeps): Whip {
       return await open(target, offer, Math.min(startBitrateKbps ?? START_BITRATE_KBPS, START_BITRATE_KBPS));
     },
     answer(id, answer) {
-      const session = sessions.get(id);
-      if (session === undefined) return NOT_AWAITED;
-      return media().answerWhip(session.clientId, answer);
+      const publish = find(id);
+      return publish === undefined ? NOT_AWAITED : media().answerWhip(publish.clientId, answer);
     },
     state(id) {
-      const session = sessions.get(id);
-      if (session === undefined) return null;
-      if (!media().isWhipConnected(session.clientId)) return "connecting";
+      const publish = find(id);
+      if (publish === undefined) return null;
+      if (!isConnected(publish.clientId)) return "connecting";
       const own = media()
-        .snapshot(session.clientId)
+        .snapshot(publish.clientId)
         ?.upstreams.find(({ source }) => source === "own");
       return own === undefined || own.state === "sending" || own.lastError === null ? "connected" : "reconnecting";
     },
     onEnded(id, ended) {
-      const session = sessions.get(id);
-      if (session === undefined) ended();
-      else publishing.onEnded(session.clientId, ended);
+      const publish = find(id);
+      if (publish === undefined) ended();
+      else publishing.onEnded(publish.clientId, ended);
     },
     iceServers: (user) => iceServersFor(deps.ice.servers, deps.ice.turnSecret, user, clock.now()),
-    has: (session) => sessions.has(session),
-    find(id) {
-      const session = sessions.get(id);
-      if (session === undefined) return null;
-      const { clientId, organisation, stream } = session;
-      return { clientId, organisation, stream };
+    has: (session) => find(session) !== undefined,
+    find(session) {
+      const publish = find(session);
+      if (publish === undefined) return null;
+      const { clientId, organisationId, streamId } = publish.intent;
+      return { clientId, organisation: organisationId, stream: streamId };
     },
     refuseFragment: (fragment) => media().refuseFragment(fragment),
     patch(id, fragment, matches) {
-      const session = sessions.get(id);
-      if (session === undefined) return { outcome: "unknown" };
-      if (!matches(session.etag)) return { outcome: "precondition_failed" };
-      const patched = media().patchWhip(session.clientId, fragment);
+      const publish = find(id);
+      if (publish === undefined) return { outcome: "unknown" };
+      if (!matches(etags.get(publish) ?? "")) return { outcome: "precondition_failed" };
+      const patched = media().patchWhip(publish.clientId, fragment);
       if (patched.outcome !== "restarted") return patched;
-      session.etag = newTag();
-      return { ...patched, etag: session.etag };
+      const etag = newTag();
+      etags.set(publish, etag);
+      return { ...patched, etag };
     },
     sendMetadata(id, handler, payload) {
-      const session = sessions.get(id);
-      return session !== undefined && media().sendWhipData(session.clientId, writeAmf0(handler, payload));
+      const publish = find(id);
+      return publish !== undefined && media().sendWhipData(publish.clientId, writeAmf0(handler, payload));
     },
-    end(id) {
-      const session = sessions.get(id);
-      sessions.delete(id);
-      return session !== undefined && publishing.endWhip(session.clientId);
-    },
+    end: publishing.endWhip,
   };
 }
 
