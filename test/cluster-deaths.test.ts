@@ -83,7 +83,10 @@ test(
     for (let round = 0; round < ROUNDS; round += 1) {
       const names = await liveOn(0, STREAMS);
       node(0).process.kill("SIGSTOP");
+      const awayFrom = performance.now();
       await until("every end", () => names.every((name) => callsOf("publish_done", name).length > 0), DONE_LIMIT_MS);
+      const tookMs = performance.now() - awayFrom;
+      console.log(`round ${round + 1}: every end of ${names.length} ${(tookMs / 1_000).toFixed(1)} s after the pause`);
       const before = names.map((name) => callsOf("update_publish", name).length);
       const rows = () =>
         cluster.query("select client_id, bytes_in, bytes_out, ended_at from publish order by client_id");

@@ -123,9 +123,10 @@ export async function startNginx(sinkPort) {
 /**
  * Headgate with one media worker and `n` streams. It pushes every stream to `sinkPort`, or only where `push` is false what
  * the caller gives upstreams. `from`: another checkout that is built. `hear` gets each line of its log, from `logLevel` on.
+ * `env`: further settings.
  */
 export async function startHeadgate(sinkPort, n, options = {}) {
-  const { from = root, name = "headgate", push = true, logLevel = "warn", hear } = options;
+  const { from = root, name = "headgate", push = true, logLevel = "warn", hear, env = {} } = options;
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-"));
   const key = `bench-${"k".repeat(30)}`;
   const code = ["--input-type=module", "-e", SERVE, pathToFileURL(join(from, "dist", "cli", "main.js")).href];
@@ -151,24 +152,25 @@ export async function startHeadgate(sinkPort, n, options = {}) {
       HEADGATE_BOOTSTRAP_API_KEY: key,
       // Only a service in development pushes to this machine by its API.
       ...(push ? { HEADGATE_UPSTREAM_PUSH: `rtmp://127.0.0.1:${sinkPort}/live/{name}` } : { HEADGATE_DEV: "on" }),
+      ...env,
     },
   });
   if (hear !== undefined) createInterface(child.stderr).on("line", hear);
   const [line] = await once(createInterface(child.stdout), "line");
   const { http, rtmp } = JSON.parse(line);
-  const post = async (path, body) => {
+  const call = async (method, path, body) => {
     const headers = { "x-service-apikey": key, "content-type": "application/json" };
     for (;;) {
-      const answer = await fetch(`${http}${path}`, { method: "POST", headers, body: body && JSON.stringify(body) });
+      const answer = await fetch(`${http}${path}`, { method, headers, body: body && JSON.stringify(body) });
       if (answer.ok) return answer.json();
       // The API's own limit per key; nothing is measured yet.
-      if (answer.status !== 429) throw new Error(`POST ${path}: ${answer.status} ${await answer.text()}`);
+      if (answer.status !== 429) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
   };
   const streams = [];
   while (streams.length < n) {
-    const { id, ingest } = await post("/stream");
+    const { id, ingest } = await call("POST", "/stream");
     streams.push({ id, name: ingest.rtmp.streamname });
   }
   return {
@@ -179,8 +181,11 @@ export async function startHeadgate(sinkPort, n, options = {}) {
     streamUrl: new URL("/live", rtmp).href,
     streams,
     names: () => streams.map(({ name }) => name),
+    /** Of the management API; what it answers. */
+    call,
     /** One more upstream of a stream. */
-    pushTo: ({ id, name }, port) => post(`/stream/${id}/upstream`, { url: `rtmp://127.0.0.1:${port}/live/${name}` }),
+    pushTo: ({ id, name }, port) =>
+      call("POST", `/stream/${id}/upstream`, { url: `rtmp://127.0.0.1:${port}/live/${name}` }),
     stop: () => end(child, folder),
   };
 }

@@ -4,7 +4,7 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import type { Schema } from "../store/schema.ts";
-import { type RecordedEndReason, recordEnd } from "./record.ts";
+import { orphans, type RecordedEndReason, recordEnd } from "./record.ts";
 import type { Outbox } from "./webhook/outbox.ts";
 
 /** Between two attempts while the store fails, ms. */
@@ -33,6 +33,9 @@ export interface Ends {
   record(end: Ended, lastUpdate?: Promise<void>): Recording;
   /** Tries once more what the store could not take. Never rejects. */
   retry(): Promise<void>;
+  /** Ends what nodes that are gone left open, for the node of this epoch. One that cannot be ended does not keep the
+   *  others; rejects after the last of them. */
+  recordOrphans(reason: RecordedEndReason, epoch: number): Promise<void>;
 }
 
 export function createEnds(deps: {
@@ -81,5 +84,17 @@ export function createEnds(deps: {
       return { tried, done };
     },
     retry,
+    async recordOrphans(reason, epoch) {
+      const errors: unknown[] = [];
+      for (const clientId of await orphans(db)) {
+        try {
+          await recordEnd(db, clientId, { reason, bytes: null, epoch, whose: "orphaned" }, clock.now());
+          log.warn({ clientId, reason }, "publish ended");
+        } catch (err) {
+          errors.push(err);
+        }
+      }
+      if (errors.length > 0) throw errors[0];
+    },
   };
 }

@@ -28,7 +28,7 @@ import {
   type RunningPublish,
 } from "./publishes.ts";
 import { createPulledBytes } from "./pulled-bytes.ts";
-import { adoptEvents, identityOf, orphans, type RecordedEndReason, recordBytes, recordEnd } from "./record.ts";
+import { adoptEvents, identityOf, type RecordedEndReason, recordBytes } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
 import { createTranscoderWarnings } from "./transcoder-error.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
@@ -105,7 +105,8 @@ export interface Publishing extends Pick<Publishes, "running" | "find" | "ofSess
   /** The broadcaster ends its WHIP session; false when there is none (any more). */
   endWhip(session: string): boolean;
   /** Ends what nodes that are gone left open, and delivers what they owed. Call it before the first event, where it is
-   *  what the process before this one left, and whenever a node is gone. */
+   *  what the process before this one left, and whenever a node is gone. Rejects when some could not be ended: call it
+   *  again. */
   takeOver(reason: "gateway_restarted" | "node_lost"): Promise<void>;
   /** Others have taken this node for dead: whatever runs ends here, where it is not this node's any more. */
   abandon(): void;
@@ -214,13 +215,12 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       return publish !== undefined;
     },
     async takeOver(reason) {
-      const end = { reason, bytes: null, epoch: deps.member.epoch, whose: "orphaned" } as const;
-      for (const clientId of await orphans(db)) {
-        await recordEnd(db, clientId, end, clock.now());
-        log.warn({ clientId, reason }, "publish ended");
+      try {
+        await ends.recordOrphans(reason, deps.member.epoch);
+      } finally {
+        await adoptEvents(db, deps.member.epoch);
+        outbox.wake();
       }
-      await adoptEvents(db, deps.member.epoch);
-      outbox.wake();
       track(deliveries.prune());
     },
     abandon() {

@@ -16,8 +16,9 @@ const STATEMENT_LIMIT_MS = 10_000;
 const LOCK_LIMIT_MS = 5_000;
 /** How long we wait for any answer: a server that is gone sends none, ms. */
 const ANSWER_LIMIT_MS = 15_000;
-/** A transaction that says nothing this long has lost its owner; the server ends it, ms. */
-const IDLE_TRANSACTION_LIMIT_MS = 30_000;
+/** A transaction that says nothing this long has lost its owner: the server ends it, ms. Its rows are free again while
+ *  others still wait for their locks, so that a node that is paused in the middle of one keeps nobody from its publishes. */
+const IDLE_TRANSACTION_LIMIT_MS = 3_000;
 /** SQLSTATEs of a server that is not to be used any more: read_only_sql_transaction, admin_shutdown, crash_shutdown,
  *  cannot_connect_now. */
 const LEAVING = new Set(["25006", "57P01", "57P02", "57P03"]);
