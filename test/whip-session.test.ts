@@ -1,6 +1,6 @@
 // WHIP sessions: ended by their URL alone, forgotten with their publish, and told to nobody (P7, P10, W17).
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { STREAM } from "./support/publishing.ts";
+import { STREAM, until } from "./support/publishing.ts";
 import {
   expectProblem,
   NO_SESSION,
@@ -29,6 +29,20 @@ describe("a session", () => {
     expect({ status, body }).toStrictEqual({ status: 200, body: "" });
     expect(gateway.media.told.at(-1)).toStrictEqual({ told: "end", clientId, reason: "unpublished", description: "" });
     unknownSession(await gateway.call("DELETE", session));
+    expect(gateway.media.told.filter(({ told }) => told === "end")).toHaveLength(1);
+  });
+
+  test("that was ended leaves its name to the next at once, which waits for its last moment", async () => {
+    const first = await gateway.opened();
+    expect((await gateway.call("DELETE", first.session)).status).toBe(200);
+    const second = gateway.opened();
+    await new Promise((resolve) => setTimeout(resolve, 100)); // it is asked about meanwhile
+    gateway.end(first.clientId);
+    expect((await second).clientId).toBeGreaterThan(first.clientId);
+    const done = () =>
+      gateway.customer.calls("publish_done").map(({ body }) => new URLSearchParams(body).get("clientid"));
+    await until(() => done().length > 0);
+    expect(done()).toEqual([String(first.clientId)]);
     expect(gateway.media.told.filter(({ told }) => told === "end")).toHaveLength(1);
   });
 

@@ -114,6 +114,7 @@ export async function serve(
       ...answersToOthers(service),
       ...answersToRivals({
         silentMs: (clientId) => running().snapshot(clientId)?.silentMs ?? null,
+        isEnding: publishing.isEnding,
         replace: (clientId) => running().end(clientId, "replaced", "Replaced by a new publish of the same name"),
       }),
     };

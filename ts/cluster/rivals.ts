@@ -11,6 +11,8 @@ const LOOK_EVERY_MS = 50;
 export interface Rival {
   /** For how long nothing has come from its broadcaster, ms; null while its node does not answer. */
   readonly silentMs: number | null;
+  /** It was told to end, and will be gone in a moment. */
+  readonly isEnding: boolean;
   /** Ends it, and resolves when the store knows; or when that takes too long. */
   replace(): Promise<void>;
 }
@@ -27,14 +29,17 @@ export function createRivals(deps: {
 }): Rivals {
   const { owners, channel, log } = deps;
 
-  async function ask({ node, clientId }: Owned, path: "/silence" | "/replace"): Promise<number | null> {
+  async function ask(
+    { node, clientId }: Owned,
+    path: "/silence" | "/replace",
+  ): Promise<Pick<Rival, "silentMs" | "isEnding">> {
     try {
       const { body } = await channel.call(node, { method: "GET", target: `${path}?client=${clientId}` });
-      const { silent_ms: silentMs } = (await body.json()) as { readonly silent_ms: number | null };
-      return silentMs;
+      const answer = (await body.json()) as { readonly silent_ms: number | null; readonly ending?: boolean };
+      return { silentMs: answer.silent_ms, isEnding: answer.ending ?? false };
     } catch (err) {
       log.warn({ err, node: node.name, clientId }, "the node of a publish of the same name does not answer");
-      return null;
+      return { silentMs: null, isEnding: false };
     }
   }
 
@@ -43,7 +48,7 @@ export function createRivals(deps: {
       const owned = await owners.ofName(name);
       if (owned === null) return null;
       return {
-        silentMs: await ask(owned, "/silence"),
+        ...(await ask(owned, "/silence")),
         async replace() {
           await ask(owned, "/replace");
           await inTime(END_LIMIT_MS, ended(name), undefined);
@@ -61,11 +66,15 @@ export function createRivals(deps: {
 export function answersToRivals(deps: {
   /** null: it does not run. */
   readonly silentMs: (clientId: number) => number | null;
+  readonly isEnding: (clientId: number) => boolean;
   readonly replace: (clientId: number) => void;
 }): Readonly<Record<string, (asked: URLSearchParams) => unknown>> {
   const clientIn = (asked: URLSearchParams) => Number(asked.get("client"));
   return {
-    "/silence": (asked) => ({ silent_ms: deps.silentMs(clientIn(asked)) }),
+    "/silence": (asked) => {
+      const clientId = clientIn(asked);
+      return { silent_ms: deps.silentMs(clientId), ending: deps.isEnding(clientId) };
+    },
     "/replace": (asked) => {
       deps.replace(clientIn(asked));
       return { silent_ms: null };

@@ -132,10 +132,13 @@ export function createAdmission(deps: AdmissionDeps): {
     if ((deps.storeProblem?.() ?? null) !== null) return denied("store_unavailable");
 
     const rival = (await deps.rivals?.find(check.name)) ?? null;
-    if (rival !== null && !givesWay(rival.silentMs)) return denied("already_live");
+    if (rival !== null && !givesWay(rival)) return denied("already_live");
     // From here to the reservation nothing is awaited: of two requests exactly one gets the name.
     const running = publishes.live(check.name);
-    if (running !== null && !givesWay(deps.media().snapshot(running)?.silentMs ?? null)) return denied("already_live");
+    if (running !== null) {
+      const { silentMs = null } = deps.media().snapshot(running) ?? {};
+      if (!givesWay({ silentMs, isEnding: publishes.isEnding(running) })) return denied("already_live");
+    }
     const reservation = publishes.reserve(check.name);
     if (reservation === null) return denied("already_live");
     let isAllowed = false;
@@ -171,9 +174,9 @@ export function createAdmission(deps: AdmissionDeps): {
     }
   }
 
-  /** `silentMs`: of the publish that has the name; null when that is not known. */
-  function givesWay(silentMs: number | null): boolean {
-    if (settings.duplicate === "replace") return true;
+  /** The publish that has the name; `silentMs` is null when that is not known. */
+  function givesWay({ silentMs, isEnding }: Pick<Rival, "silentMs" | "isEnding">): boolean {
+    if (settings.duplicate === "replace" || isEnding) return true;
     return silentMs !== null && silentMs >= SILENT_FOR_REPLACEMENT_MS;
   }
 
@@ -260,7 +263,8 @@ export function createAdmission(deps: AdmissionDeps): {
   async function replaceRunning(name: string): Promise<void> {
     const running = publishes.live(name);
     if (running === null) return;
-    deps.media().end(running, "replaced", "Replaced by a new publish of the same name");
+    if (!publishes.isEnding(running))
+      deps.media().end(running, "replaced", "Replaced by a new publish of the same name");
     await publishes.ended(name, REPLACEMENT_LIMIT_MS);
   }
 }

@@ -90,7 +90,8 @@ export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDrain
   };
 }
 
-export interface Publishing extends Pick<Publishes, "running" | "find" | "ofSession" | "ofStream" | "onEnded"> {
+export interface Publishing
+  extends Pick<Publishes, "running" | "find" | "isEnding" | "ofSession" | "ofStream" | "onEnded"> {
   /** What the customer's developers look at. */
   readonly workbench: Workbench;
   /** Takes an event of the media core. Never throws; every request is answered. */
@@ -134,7 +135,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const { db, clock, log, settings, customers, metrics } = deps;
   const { deadlineMs } = settings;
   const publishes = createPublishes();
-  const { running, find, ofSession, ofStream, onEnded } = publishes;
+  const { running, find, isEnding, ofSession, ofStream, onEnded } = publishes;
   const deliveries = createDeliveryLog({ db, clock, log });
   const webhook = createWebhook({
     webhookCa: settings.webhookCa,
@@ -204,7 +205,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       });
       return refusal ?? { outcome: "opened", clientId, answer };
     },
-    ...{ running, find, ofSession, ofStream, onEnded },
+    ...{ running, find, isEnding, ofSession, ofStream, onEnded },
     kick,
     endRevoked() {
       kick(isRevoked, REVOKED);

@@ -43,6 +43,12 @@ export interface Reservation {
   settle(): void;
 }
 
+interface Live extends RunningPublish {
+  /** Called when it has ended. */
+  readonly ended: (() => void)[];
+  isEnding: boolean;
+}
+
 interface NameUse {
   /** Client id of the running publish, null while the first one is being decided. */
   live: number | null;
@@ -78,11 +84,13 @@ export interface Publishes {
   find(clientId: number): RunningPublish | undefined;
   /** Of a WHIP session. */
   ofSession(session: string): RunningPublish | undefined;
+  /** Whether it was told to end, and will be gone in a moment. */
+  isEnding(clientId: number): boolean;
   /** Of a stream; the newest, since one that is being replaced may still be ending. */
   ofStream(organisationId: string, streamId: string): RunningPublish | undefined;
-  /** Nobody finds it by its session any more, although the publish may take a moment to end. */
+  /** Its broadcaster ends it: nobody finds it by its session any more, although it may take a moment to end. */
   closeSession(session: string): RunningPublish | undefined;
-  /** Those that run and are meant, which the caller ends. One that is being asked about will not run: its broadcaster is
+  /** Those that run and are meant, which the caller tells to end. One that is being asked about will not run: its broadcaster is
    *  told `description`. `count`: of both. */
   stop(
     isMeant: (publish: AskedPublish) => boolean,
@@ -99,8 +107,8 @@ export function createPublishes(): Publishes {
   /** From the question until the media core has it. `stopped`: what the broadcaster is told of one that is not to run. */
   const asked = new Map<number, AskedPublish & { stopped: string | null }>();
   /** In the order of their start. */
-  const live = new Map<number, RunningPublish & { readonly ended: (() => void)[] }>();
-  const sessions = new Map<string, RunningPublish>();
+  const live = new Map<number, Live>();
+  const sessions = new Map<string, Live>();
   const whenEmpty: (() => void)[] = [];
   const running = () => [...live.values()];
 
@@ -134,7 +142,7 @@ export function createPublishes(): Publishes {
       return stopped;
     },
     start(publish) {
-      const started = { ...publish, ended: [] };
+      const started = { ...publish, ended: [], isEnding: false };
       live.set(publish.clientId, started);
       if (publish.session !== null) sessions.set(publish.session, started);
     },
@@ -169,6 +177,7 @@ export function createPublishes(): Publishes {
     },
     running,
     find: (clientId) => live.get(clientId),
+    isEnding: (clientId) => live.get(clientId)?.isEnding ?? false,
     ofSession: (session) => sessions.get(session),
     ofStream: (organisationId, streamId) =>
       running()
@@ -177,12 +186,14 @@ export function createPublishes(): Publishes {
     closeSession(session) {
       const publish = sessions.get(session);
       sessions.delete(session);
+      if (publish !== undefined) publish.isEnding = true;
       return publish;
     },
     stop(isMeant, description) {
       const waiting = [...asked.values()].filter(isMeant);
       for (const publish of waiting) publish.stopped = description;
       const meant = running().filter(isMeant);
+      for (const publish of meant) publish.isEnding = true;
       return { running: meant, count: waiting.length + meant.length };
     },
     onEnded(clientId, ended) {
