@@ -26,6 +26,7 @@ const steps = [
   ["ids of decisions", () => report(undefinedDecisions(trackedTexts()))],
   ["repeated code", () => report(repetitions(root))],
   ["lock files and hosts", () => report(foreignTexts())],
+  ["licences and sources", () => run(...node("scripts/licences.mjs", "--check"))],
   ["types", () => run(...node("node_modules/typescript/bin/tsc", "-p", "."))],
   ["types of the broadcast page", () => run(...node("node_modules/typescript/bin/tsc", "-p", "ts/broadcast"))],
   ["types of the dashboard", () => run(...node("node_modules/typescript/bin/tsc", "-p", "ts/dashboard"))],
