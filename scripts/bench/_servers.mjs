@@ -156,7 +156,11 @@ export async function startHeadgate(sinkPort, n, options = {}) {
     },
   });
   if (hear !== undefined) createInterface(child.stderr).on("line", hear);
-  const [line] = await once(createInterface(child.stdout), "line");
+  const ended = once(child, "exit").then(([code]) => {
+    throw new Error(`${name} did not start (${code})`);
+  });
+  const [line] = await Promise.race([once(createInterface(child.stdout), "line"), ended]);
+  ended.catch(() => {}); // from here on it is stopped on purpose
   const { http, rtmp } = JSON.parse(line);
   const call = async (method, path, body) => {
     const headers = { "x-service-apikey": key, "content-type": "application/json" };

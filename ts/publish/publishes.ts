@@ -112,6 +112,14 @@ export function createPublishes(): Publishes {
   const whenEmpty: (() => void)[] = [];
   const running = () => [...live.values()];
 
+  /** Forgets a name that nobody has or wants once the last end is recorded: until then the next one waits for it. */
+  function forgetUnused(name: string, use: NameUse): void {
+    const forget = () => {
+      if (names.get(name) === use && use.live === null && !use.pending) names.delete(name);
+    };
+    use.recorded.then(forget, forget);
+  }
+
   return {
     reserve(name) {
       const known = names.get(name);
@@ -128,7 +136,7 @@ export function createPublishes(): Publishes {
         release() {
           if (clientId !== null) asked.delete(clientId);
           use.pending = false;
-          if (use.live === null) names.delete(name); // an end that is still being recorded was waited for
+          forgetUnused(name, use);
         },
         settle() {
           names.set(name, { live: clientId, pending: false, ended: [], recorded: Promise.resolve() });
@@ -161,10 +169,7 @@ export function createPublishes(): Publishes {
       use.live = null;
       use.recorded = recorded;
       for (const ended of use.ended.splice(0)) ended();
-      const forget = () => {
-        if (names.get(name) === use && use.live === null && !use.pending) names.delete(name);
-      };
-      recorded.then(forget, forget);
+      forgetUnused(name, use);
     },
     async recorded(name) {
       await names.get(name)?.recorded.catch(() => {});

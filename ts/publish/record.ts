@@ -1,5 +1,5 @@
 // What the store remembers of a publish, from intent to end. Each function is one transaction; none talks to anybody.
-import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql } from "kysely";
+import { type Kysely, sql } from "kysely";
 import type { EndReason } from "../media/codes.ts";
 import type { Protocol } from "../media/protocols.ts";
 import type { PublishSnapshot } from "../media.ts";
@@ -80,67 +80,24 @@ export async function recordDenied(db: Kysely<Schema>, denials: readonly Denial[
 /** The answer was yes: publish and stream become live. False when the stream was locked or deleted meanwhile, its
  *  organisation may do nothing any more, the name is live elsewhere, or the others took this node for dead. */
 export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {
-  const publish = db
-    .updateTable("publish")
-    .set({ state: "live", accepted_at: now })
-    .where("client_id", "=", intent.clientId)
-    .where("state", "=", "asking")
-    .where((eb) => eb.exists(mayGoLive(eb, intent, now)))
-    .where(isOwn)
-    .where((eb) =>
-      eb.not(
-        eb.exists(
-          eb
-            .selectFrom("publish as other")
-            .select("other.client_id")
-            .where("other.name", "=", intent.name)
-            .where("other.state", "=", "live")
-            .where("other.epoch", "is not", null),
-        ),
-      ),
-    );
-  const stream = db
-    .updateTable("stream")
-    .set({ state: "live", updated_at: now })
-    .where("id", "=", intent.streamId)
-    .where("state", "not in", ["locked", "deleted"])
-    .where((eb) => eb.exists(isLive(eb, intent.clientId)));
-  const [publishes] = await step("live", () => together(db, [publish.compile(), stream.compile()]), intent.clientId);
+  // Written out: an admission builds no statement anew.
+  const { clientId, organisationId, streamId, name } = intent;
+  const publish = sql`
+    update publish set state = 'live', accepted_at = cast(${now} as bigint)
+    where client_id = ${clientId} and state = 'asking' and ${isOwn}
+      and exists (select 1 from stream where id = ${streamId} and state not in ('locked', 'deleted'))
+      and exists (select 1 from organisation where id = ${organisationId} and enabled = 1
+        and (plan = 'paid' or trial_ends_at is null or trial_ends_at > ${now}))
+      and not exists (select 1 from publish as other
+        where other.name = ${name} and other.state = 'live' and other.epoch is not null)
+  `.compile(db);
+  const stream = sql`
+    update stream set state = 'live', updated_at = cast(${now} as bigint)
+    where id = ${streamId} and state not in ('locked', 'deleted')
+      and exists (select 1 from publish where client_id = ${clientId} and state = 'live')
+  `.compile(db);
+  const [publishes] = await step("live", () => together(db, [publish, stream]), clientId);
   return publishes === 1;
-}
-
-/** A stream that is neither locked nor deleted, of an organisation that may do something. */
-function mayGoLive(eb: ExpressionBuilder<Schema, "publish">, { organisationId, streamId }: Intent, now: number) {
-  return eb
-    .selectFrom("stream")
-    .select("stream.id")
-    .where("stream.id", "=", streamId)
-    .where("stream.state", "not in", ["locked", "deleted"])
-    .where((of) => of.exists(isEnabledAt(of, organisationId, now)));
-}
-
-/** As `isEnabled` decides, in SQL. */
-function isEnabledAt(eb: ExpressionBuilder<Schema, "stream">, organisationId: string, now: number) {
-  return eb
-    .selectFrom("organisation")
-    .select("organisation.id")
-    .where("organisation.id", "=", organisationId)
-    .where("organisation.enabled", "=", 1)
-    .where((of) =>
-      of.or([
-        of("organisation.plan", "=", "paid"),
-        of("organisation.trial_ends_at", "is", null),
-        of("organisation.trial_ends_at", ">", now),
-      ]),
-    );
-}
-
-function isLive(eb: ExpressionBuilder<Schema, "stream">, clientId: number) {
-  return eb
-    .selectFrom("publish")
-    .select("publish.client_id")
-    .where("publish.client_id", "=", clientId)
-    .where("publish.state", "=", "live");
 }
 
 /** What is kept of a running publish. */
@@ -199,42 +156,18 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
       from publish
       where client_id = ${clientId} and state in ('asking', 'live') and webhook is not null and ${whose}
     `.compile(db),
-    db
-      .updateTable("publish")
-      .set({
-        state: "ended",
-        ended_at: now,
-        end_reason: end.reason,
-        bytes_in: bytes.bytesIn,
-        bytes_out: bytes.bytesOut,
-      })
-      .where("client_id", "=", clientId)
-      .where("state", "in", ["asking", "live"])
-      .where(whose)
-      .compile(),
-    endStream(db, row.stream_id, now),
+    sql`
+      update publish set state = 'ended', ended_at = cast(${now} as bigint), end_reason = cast(${end.reason} as text),
+        bytes_in = cast(${bytes.bytesIn} as bigint), bytes_out = cast(${bytes.bytesOut} as bigint)
+      where client_id = ${clientId} and state in ('asking', 'live') and ${whose}
+    `.compile(db),
+    // A stream ends with its last publish; a replaced publish ends while its successor is live.
+    sql`
+      update stream set state = 'ended', updated_at = cast(${now} as bigint)
+      where id = ${row.stream_id} and state = 'live'
+        and not exists (select 1 from publish where stream_id = ${row.stream_id} and state = 'live')
+    `.compile(db),
   ]);
-}
-
-/** A stream ends with its last publish; a replaced publish ends while its successor is live. */
-function endStream(db: Kysely<Schema>, streamId: string, now: number): CompiledQuery {
-  return db
-    .updateTable("stream")
-    .set({ state: "ended", updated_at: now })
-    .where("id", "=", streamId)
-    .where("state", "=", "live")
-    .where((eb) =>
-      eb.not(
-        eb.exists(
-          eb
-            .selectFrom("publish")
-            .select("publish.client_id")
-            .where("publish.stream_id", "=", streamId)
-            .where("publish.state", "=", "live"),
-        ),
-      ),
-    )
-    .compile();
 }
 
 /** Client ids of publishes whose node is gone (W17a): accepted ones and ones whose answer is unknown. */

@@ -1,0 +1,86 @@
+// Every publish of a node, from the question to its customer until its end is in the store: names, and who waits for what.
+import { beforeEach, expect, test } from "vitest";
+import { createPublishes, type Publishes, type RunningPublish } from "../ts/publish/publishes.ts";
+
+const NAME = "Ab1Cd-9XyZ0";
+
+let publishes: Publishes;
+beforeEach(() => {
+  publishes = createPublishes();
+});
+
+function publishOf(clientId: number, session: string | null = null): RunningPublish {
+  const intent = { clientId, name: NAME, organisationId: "org1", streamId: "stream1" };
+  return { clientId, intent, claims: null, protocol: "whip", session } as unknown as RunningPublish;
+}
+
+function started(clientId: number, session: string | null = null): RunningPublish {
+  const reservation = publishes.reserve(NAME);
+  const publish = publishOf(clientId, session);
+  reservation?.ask(publish);
+  reservation?.settle();
+  expect(publishes.answered(clientId)).toBeNull();
+  publishes.start(publish);
+  return publish;
+}
+
+test("a name is for one request at a time, and stays its publish's until it is freed", () => {
+  const first = publishes.reserve(NAME);
+  expect(publishes.reserve(NAME)).toBeNull();
+  first?.release();
+  started(1);
+  expect(publishes.live(NAME)).toBe(1);
+  publishes.end(1);
+  expect(publishes.live(NAME)).toBe(1);
+  publishes.freeName(publishOf(1), Promise.resolve());
+  expect(publishes.live(NAME)).toBeNull();
+});
+
+test("an end that is still being recorded is waited for, also after a request that was denied meanwhile", async () => {
+  publishes.end(started(1).clientId);
+  let recorded = () => {};
+  publishes.freeName(publishOf(1), new Promise<void>((resolve) => (recorded = resolve)));
+  publishes.reserve(NAME)?.release();
+  await Promise.resolve();
+  publishes.reserve(NAME);
+  let waits = true;
+  const waited = publishes.recorded(NAME).then(() => {
+    waits = false;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(waits).toBe(true);
+  recorded();
+  await waited;
+});
+
+test("one that is stopped while it is asked about is told so once it is allowed", () => {
+  const reservation = publishes.reserve(NAME);
+  reservation?.ask(publishOf(1));
+  expect(publishes.stop(({ intent }) => intent.streamId === "stream1", "Locked")).toEqual({ running: [], count: 1 });
+  reservation?.settle();
+  expect(publishes.answered(1)).toBe("Locked");
+  expect(publishes.answered(1)).toBeNull();
+});
+
+test("one is found by what it is known by, and not by a session that its broadcaster closed", () => {
+  started(1, "session1");
+  expect(publishes.find(1)?.clientId).toBe(1);
+  expect(publishes.ofStream("org1", "stream1")?.clientId).toBe(1);
+  expect(publishes.ofStream("org2", "stream1")).toBeUndefined();
+  expect(publishes.isEnding(1)).toBe(false);
+  expect(publishes.closeSession("session1")?.clientId).toBe(1);
+  expect(publishes.ofSession("session1")).toBeUndefined();
+  expect([publishes.isEnding(1), publishes.running().length]).toEqual([true, 1]);
+});
+
+test("its end is told once, at once when it is over, and the last one's to whoever waits for none", async () => {
+  started(1);
+  const told: string[] = [];
+  publishes.onEnded(1, () => told.push("ended"));
+  const empty = publishes.empty().then(() => told.push("empty"));
+  publishes.end(1);
+  publishes.end(1);
+  await empty;
+  publishes.onEnded(1, () => told.push("over"));
+  expect(told).toEqual(["ended", "empty", "over"]);
+});
