@@ -1,7 +1,8 @@
 // WHIP and names over several nodes: a session through the wrong node, a name that is taken on another node, and where
 // an offer goes that its node does not take.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { until } from "./support/child.ts";
+import { providePython } from "../scripts/python.mjs";
+import { start, until } from "./support/child.ts";
 import { type Broadcaster, type Chromium, startChromium } from "./support/chromium.ts";
 import { type Cluster, startCluster } from "./support/cluster.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
@@ -35,6 +36,14 @@ function send(node: Headgate, name: string): Broadcast {
   broadcasts.push(each);
   return each;
 }
+
+/** That took publishes of a name. */
+const nodesOf = async (name: string) =>
+  await cluster.query(
+    `select node.name from publish join node on node.epoch = publish.epoch where publish.name = '${name}'`,
+  );
+
+const readiness = async (node: Headgate) => await (await fetch(`${node.metrics}/readyz`)).text();
 
 async function isLive(name: string): Promise<boolean> {
   const sessions = (await b().call("GET", "/session")) as unknown as { streamname: string; bytes_in: number }[];
@@ -95,6 +104,23 @@ test("of two nodes that are asked for one name at the same moment, one gets it",
   expect(states.filter(({ state }) => state === "live")).toHaveLength(1);
   expect(callsOf("publish_done", name).length).toBe(callsOf("publish", name).length - 1);
 });
+
+test("aiortc follows the redirect of a draining node with the same offer, and its media arrives at the other", async () => {
+  const name = await a().newStream();
+  await b().command(["nodes", "drain", "a"]);
+  await until("it drains", async () => (await readiness(a())) === "not ready: draining\n");
+  const publisher = start(providePython(), ["test/fixtures/aiortc-whip.py", a().whip(name), "5", "160x90"]);
+  await until("it is live", () => isLive(name), 60_000).catch((error: Error) => {
+    throw new Error(`${error.message}: ${publisher.stderr()}`);
+  });
+  expect(publisher.stdout()).toMatch(new RegExp(`^${b().http}/`));
+  expect(await nodesOf(name)).toEqual([{ name: "b" }]);
+  expect([await publisher.exit, publisher.stderr()]).toEqual([0, expect.anything()]);
+  await until("its end", () => callsOf("publish_done", name).length === 1);
+  expect(callsOf("publish", name)).toHaveLength(1);
+  await b().command(["nodes", "undrain", "a"]);
+  await until("it takes publishes", async () => (await readiness(a())) === "ready\n");
+}, 180_000);
 
 test("an offer that a draining node does not take goes to another: by redirect, or passed on with its credentials", async () => {
   // Something runs there, so that it drains for a while.
