@@ -7,7 +7,7 @@ import { type Broadcaster, type Chromium, startChromium } from "./support/chromi
 import { type Cluster, startCluster } from "./support/cluster.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Broadcast, broadcast } from "./support/ffmpeg.ts";
-import type { Headgate } from "./support/headgate.ts";
+import { type Headgate, startHeadgate } from "./support/headgate.ts";
 
 let customer: Customer;
 let cluster: Cluster;
@@ -118,6 +118,29 @@ test("aiortc follows the redirect of a draining node with the same offer, and it
   expect([await publisher.exit, publisher.stderr()]).toEqual([0, expect.anything()]);
   await until("its end", () => callsOf("publish_done", name).length === 1);
   expect(callsOf("publish", name)).toHaveLength(1);
+  await b().command(["nodes", "undrain", "a"]);
+  await until("it takes publishes", async () => (await readiness(a())) === "ready\n");
+}, 180_000);
+
+test("a Headgate that pushes to a draining node is sent on to another, and ffmpeg is told why it is refused", async () => {
+  const name = await a().newStream();
+  await b().command(["nodes", "drain", "a"]);
+  await until("it drains", async () => (await readiness(a())) === "not ready: draining\n");
+  const refused = send(a(), name);
+  expect(await refused.exit).not.toBe(0);
+  expect(refused.stderr()).toContain("takes no new publishes");
+  const pushing = await startHeadgate({ env: { HEADGATE_UPSTREAM_PUSH: `${a().rtmp}/${name}?passcode=one` } });
+  try {
+    send(pushing, await pushing.newStream());
+    await until("it is live", () => isLive(name), 60_000);
+    expect(await nodesOf(name)).toEqual([{ name: "b" }]);
+    const [{ body } = { body: "" }, ...more] = callsOf("publish", name);
+    expect(more).toEqual([]);
+    const { app, passcode } = Object.fromEntries(new URLSearchParams(body));
+    expect({ app, passcode }).toEqual({ app: "live", passcode: "one" }); // nothing of the redirect
+  } finally {
+    await pushing.stop();
+  }
   await b().command(["nodes", "undrain", "a"]);
   await until("it takes publishes", async () => (await readiness(a())) === "ready\n");
 }, 180_000);

@@ -46,7 +46,7 @@ const PERSIST_INTERVAL_MS = 10_000;
 /** How long `stop` waits for work under way, and then again for the outbox, ms. */
 const STOP_LIMIT_MS = 5_000;
 
-export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDraining" | "rivals"> {
+export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDraining" | "rtmpElsewhere" | "rivals"> {
   readonly db: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
   readonly storeProblem?: () => string | null;
@@ -287,7 +287,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   async function decide(event: PublishRequested): Promise<void> {
     const media = deps.media();
     if (stopping) {
-      media.deny(event.request, { code: "denied", description: "Service is stopping" });
+      media.deny(event.request, { ...denied("stopping"), elsewhere: deps.rtmpElsewhere?.() ?? [] });
       return;
     }
     const admission = await admitted({ ...event, protocol: "rtmp" });
