@@ -3,9 +3,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { until } from "../support/child.ts";
+import { startHeadgate } from "../support/headgate.ts";
 import { type Form, forms, startRedirectingServer } from "../support/redirecting-server.ts";
 import { conditions } from "./conditions.ts";
-import { publishers } from "./publishers.ts";
+import { ffmpeg, type Publisher, publishers } from "./publishers.ts";
 import { report } from "./report.ts";
 import { source } from "./sources.ts";
 
@@ -16,10 +17,28 @@ const NOTHING = "goes nowhere";
 const AGAIN = "comes again to the same server";
 /** What is known of them; the others go nowhere. */
 const KNOWN: Readonly<Record<string, Partial<Record<Form, string>>>> = {
+  "Headgate push": { "302 to connect": "follows", "302 to publish": "follows" },
   "nginx-rtmp push": { "302 to connect": AGAIN, "302 to publish": AGAIN },
 };
 
-for (const publisher of publishers) {
+/** Headgate with that server as its upstream: what follows at all shows that the server is understood. */
+const headgate: Pick<Publisher, "name" | "codecs" | "publish"> = {
+  name: "Headgate push",
+  codecs: "avc",
+  async publish(url, media, offsetS, condition) {
+    const service = await startHeadgate({ env: { HEADGATE_UPSTREAM_PUSH: url } });
+    const feed = await ffmpeg.publish(`${service.rtmp}/${await service.newStream()}`, media, offsetS, condition);
+    return {
+      ...feed,
+      async stop() {
+        await feed.stop();
+        await service.stop();
+      },
+    };
+  },
+};
+
+for (const publisher of [...publishers, headgate]) {
   describe.concurrent(publisher.name, () => {
     for (const form of forms) {
       test(`${publisher.name}: ${form}`, { timeout: 180_000 }, async () => {
