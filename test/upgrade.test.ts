@@ -9,8 +9,9 @@ import { openPool, postgresDialect } from "../ts/store/postgres.ts";
 import { type PostgresServer, startPostgres } from "./support/postgres.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-/** The first version whose nodes may run beside others. */
-const FIRST_OF_SEVERAL = "0014-nodes";
+/** The last migration that nodes of an older version need not live with: the first version with several nodes. The second
+ *  step of a change, which takes away what the version before has stopped using, becomes the next one. */
+const LAST_ALONE = "0014-nodes";
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -92,7 +93,7 @@ async function complaintsOf(migrations: readonly Migration[], first: number): Pr
 }
 
 test("since nodes run beside each other, migrations take nothing away that a statement of before needs", async () => {
-  const first = MIGRATIONS.findIndex(({ name }) => name === FIRST_OF_SEVERAL) + 1;
+  const first = MIGRATIONS.findIndex(({ name }) => name === LAST_ALONE) + 1;
   expect(first).toBeGreaterThan(0);
   expect(await complaintsOf(MIGRATIONS, first)).toEqual([]);
 });
