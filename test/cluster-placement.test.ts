@@ -15,7 +15,7 @@ let chromium: Chromium;
 let broadcasts: Broadcast[] = [];
 beforeAll(async () => {
   [customer, chromium] = await Promise.all([startCustomer(), startChromium()]);
-  const env = { HEADGATE_DRAIN_S: "30" };
+  const env = { HEADGATE_DRAIN_S: "120" };
   cluster = await startCluster({ nodes: 2, customer, env });
 }, 180_000);
 afterEach(() => {
@@ -129,23 +129,19 @@ test("a Headgate that pushes to a draining node is sent on to another, and ffmpe
   const refused = send(a(), name);
   expect(await refused.exit).not.toBe(0);
   expect(refused.stderr()).toContain("takes no new publishes");
-  const pushing = await startHeadgate({ env: { HEADGATE_UPSTREAM_PUSH: `${a().rtmp}/${name}?passcode=one` } });
-  try {
-    send(pushing, await pushing.newStream());
+  await pushedTo(`${a().rtmp}/${name}?passcode=one`, async () => {
     await until("it is live", () => isLive(name), 60_000);
     expect(await nodesOf(name)).toEqual([{ name: "b" }]);
     const [{ body } = { body: "" }, ...more] = callsOf("publish", name);
     expect(more).toEqual([]);
     const { app, passcode } = Object.fromEntries(new URLSearchParams(body));
     expect({ app, passcode }).toEqual({ app: "live", passcode: "one" }); // nothing of the redirect
-  } finally {
-    await pushing.stop();
-  }
+  });
   await b().command(["nodes", "undrain", "a"]);
   await until("it takes publishes", async () => (await readiness(a())) === "ready\n");
 }, 180_000);
 
-test("an offer that a draining node does not take goes to another: by redirect, or passed on with its credentials", async () => {
+test("a node that stops sends offers to another, by redirect or passed on with credentials, and pushes of a Headgate", async () => {
   // Something runs there, so that it drains for a while.
   const kept = await a().newStream();
   send(a(), kept);
@@ -174,7 +170,23 @@ test("an offer that a draining node does not take goes to another: by redirect, 
   expect((await fetch(passed.headers.get("location") ?? "", { method: "DELETE" })).status).toBe(200);
   await page.stop();
   await page.page.close();
-}, 90_000);
+  const pushed = await b().newStream();
+  await pushedTo(`${a().rtmp}/${pushed}`, async () => {
+    await until("it is live", () => isLive(pushed), 60_000);
+    expect(await nodesOf(pushed)).toEqual([{ name: "b" }]);
+  });
+}, 180_000);
+
+/** While another Headgate, alone with its store, pushes to `url`. */
+async function pushedTo(url: string, meanwhile: () => Promise<void>): Promise<void> {
+  const pushing = await startHeadgate({ env: { HEADGATE_UPSTREAM_PUSH: url } });
+  try {
+    send(pushing, await pushing.newStream());
+    await meanwhile();
+  } finally {
+    await pushing.stop();
+  }
+}
 
 async function newToken(node: Headgate): Promise<{ readonly token: string; readonly name: string }> {
   const name = await node.newStream();

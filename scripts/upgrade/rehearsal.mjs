@@ -103,7 +103,8 @@ export async function rehearse({ before, after, nodes: count, streams, calmMs, t
 
   /** Asks every node that a load balancer would: for its own publishes and for those of others. */
   async function ask() {
-    const headers = { "x-service-apikey": apiKey };
+    // Connections of their own: a node may be closing one that has been idle.
+    const headers = { "x-service-apikey": apiKey, connection: "close" };
     while (!isOver) {
       const paths = ["/session", ...[...watched].map(({ clientId }) => `/session/${clientId}`)];
       for (const { node, takesRequests } of running) {
