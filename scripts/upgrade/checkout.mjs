@@ -1,5 +1,5 @@
 // A commit of this repository, built in a folder of its own below `.build`. Node packages are shared where the lock file is
-// the same, and what cargo has built of other crates is shared always.
+// the same.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,8 @@ export function checkoutOf(commit) {
   if (isSame && !existsSync(join(folder, "node_modules")))
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   const program = 'import("./scripts/build.mjs").then(({ build }) => build())';
-  const env = { ...process.env, CARGO_TARGET_DIR: process.env.CARGO_TARGET_DIR ?? join(root, "target") };
+  // Not shared: cargo calls the addon of every checkout the same, and would take one for the other.
+  const env = { ...process.env, CARGO_TARGET_DIR: join(folder, "target") };
   const built = spawnSync(process.execPath, ["--eval", program], { cwd: folder, env, stdio: ["ignore", 2, 2] });
   if (built.status !== 0) throw new BuildError(`${commit} does not build in ${folder}`);
   return folder;
