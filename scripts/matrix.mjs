@@ -1,5 +1,6 @@
 // `npm run matrix -- rtmp [FILTER]`, `-- push [FILTER]` or `-- whip [SECONDS]`: real programs under every condition, in the
 // long form. Prints a table and ends with 1 when a cell fails. HEADGATE_MATRIX_SECONDS sets the media's length per cell.
+// `npm run matrix -- redirects [FILTER]`: which of them go elsewhere when a server sends them there.
 // `npm run matrix -- arguments [COUNT] [SEED]`: custom arguments of an enemy against every form parser.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -10,8 +11,10 @@ import { matrix } from "./matrix/whip.mjs";
 import { prepareTests } from "./prepare.mjs";
 
 const [name, ...filter] = process.argv.slice(2);
-if (!["rtmp", "push", "whip", "arguments"].includes(name ?? "")) {
-  console.error("npm run matrix -- rtmp [FILTER] | push [FILTER] | whip [SECONDS] | arguments [COUNT] [SEED]");
+if (!["rtmp", "push", "redirects", "whip", "arguments"].includes(name ?? "")) {
+  console.error(
+    "npm run matrix -- rtmp [FILTER] | push [FILTER] | redirects [FILTER] | whip [SECONDS] | arguments [COUNT] [SEED]",
+  );
   process.exit(2);
 }
 prepareTests();

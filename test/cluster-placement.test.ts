@@ -1,12 +1,13 @@
 // WHIP and names over several nodes: a session through the wrong node, a name that is taken on another node, and where
 // an offer goes that its node does not take.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { until } from "./support/child.ts";
+import { providePython } from "../scripts/python.mjs";
+import { start, until } from "./support/child.ts";
 import { type Broadcaster, type Chromium, startChromium } from "./support/chromium.ts";
 import { type Cluster, startCluster } from "./support/cluster.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Broadcast, broadcast } from "./support/ffmpeg.ts";
-import type { Headgate } from "./support/headgate.ts";
+import { type Headgate, startHeadgate } from "./support/headgate.ts";
 
 let customer: Customer;
 let cluster: Cluster;
@@ -14,7 +15,7 @@ let chromium: Chromium;
 let broadcasts: Broadcast[] = [];
 beforeAll(async () => {
   [customer, chromium] = await Promise.all([startCustomer(), startChromium()]);
-  const env = { HEADGATE_DRAIN_S: "30" };
+  const env = { HEADGATE_DRAIN_S: "120" };
   cluster = await startCluster({ nodes: 2, customer, env });
 }, 180_000);
 afterEach(() => {
@@ -35,6 +36,14 @@ function send(node: Headgate, name: string): Broadcast {
   broadcasts.push(each);
   return each;
 }
+
+/** That took publishes of a name. */
+const nodesOf = async (name: string) =>
+  await cluster.query(
+    `select node.name from publish join node on node.epoch = publish.epoch where publish.name = '${name}'`,
+  );
+
+const readiness = async (node: Headgate) => await (await fetch(`${node.metrics}/readyz`)).text();
 
 async function isLive(name: string): Promise<boolean> {
   const sessions = (await b().call("GET", "/session")) as unknown as { streamname: string; bytes_in: number }[];
@@ -96,7 +105,43 @@ test("of two nodes that are asked for one name at the same moment, one gets it",
   expect(callsOf("publish_done", name).length).toBe(callsOf("publish", name).length - 1);
 });
 
-test("an offer that a draining node does not take goes to another: by redirect, or passed on with its credentials", async () => {
+test("aiortc follows the redirect of a draining node with the same offer, and its media arrives at the other", async () => {
+  const name = await a().newStream();
+  await b().command(["nodes", "drain", "a"]);
+  await until("it drains", async () => (await readiness(a())) === "not ready: draining\n");
+  const publisher = start(providePython(), ["test/fixtures/aiortc-whip.py", a().whip(name), "5", "160x90"]);
+  await until("it is live", () => isLive(name), 60_000).catch((error: Error) => {
+    throw new Error(`${error.message}: ${publisher.stderr()}`);
+  });
+  expect(publisher.stdout()).toMatch(new RegExp(`^${b().http}/`));
+  expect(await nodesOf(name)).toEqual([{ name: "b" }]);
+  expect([await publisher.exit, publisher.stderr()]).toEqual([0, expect.anything()]);
+  await until("its end", () => callsOf("publish_done", name).length === 1);
+  expect(callsOf("publish", name)).toHaveLength(1);
+  await b().command(["nodes", "undrain", "a"]);
+  await until("it takes publishes", async () => (await readiness(a())) === "ready\n");
+}, 180_000);
+
+test("a Headgate that pushes to a draining node is sent on to another, and ffmpeg is told why it is refused", async () => {
+  const name = await a().newStream();
+  await b().command(["nodes", "drain", "a"]);
+  await until("it drains", async () => (await readiness(a())) === "not ready: draining\n");
+  const refused = send(a(), name);
+  expect(await refused.exit).not.toBe(0);
+  expect(refused.stderr()).toContain("takes no new publishes");
+  await pushedTo(`${a().rtmp}/${name}?passcode=one`, async () => {
+    await until("it is live", () => isLive(name), 60_000);
+    expect(await nodesOf(name)).toEqual([{ name: "b" }]);
+    const [{ body } = { body: "" }, ...more] = callsOf("publish", name);
+    expect(more).toEqual([]);
+    const { app, passcode } = Object.fromEntries(new URLSearchParams(body));
+    expect({ app, passcode }).toEqual({ app: "live", passcode: "one" }); // nothing of the redirect
+  });
+  await b().command(["nodes", "undrain", "a"]);
+  await until("it takes publishes", async () => (await readiness(a())) === "ready\n");
+}, 180_000);
+
+test("a node that stops sends offers to another, by redirect or passed on with credentials, and pushes of a Headgate", async () => {
   // Something runs there, so that it drains for a while.
   const kept = await a().newStream();
   send(a(), kept);
@@ -125,7 +170,23 @@ test("an offer that a draining node does not take goes to another: by redirect, 
   expect((await fetch(passed.headers.get("location") ?? "", { method: "DELETE" })).status).toBe(200);
   await page.stop();
   await page.page.close();
-}, 90_000);
+  const pushed = await b().newStream();
+  await pushedTo(`${a().rtmp}/${pushed}`, async () => {
+    await until("it is live", () => isLive(pushed), 60_000);
+    expect(await nodesOf(pushed)).toEqual([{ name: "b" }]);
+  });
+}, 180_000);
+
+/** While another Headgate, alone with its store, pushes to `url`. */
+async function pushedTo(url: string, meanwhile: () => Promise<void>): Promise<void> {
+  const pushing = await startHeadgate({ env: { HEADGATE_UPSTREAM_PUSH: url } });
+  try {
+    send(pushing, await pushing.newStream());
+    await meanwhile();
+  } finally {
+    await pushing.stop();
+  }
+}
 
 async function newToken(node: Headgate): Promise<{ readonly token: string; readonly name: string }> {
   const name = await node.newStream();

@@ -116,6 +116,28 @@ test("the audit log goes after 400 days", async () => {
   expect(await db.selectFrom("audit").select("id").execute()).toHaveLength(1);
 });
 
+test("the row of a node goes a day after it died or was stopped, and never while others count on it", async () => {
+  const day = 24;
+  for (const [epoch, state, startedAgo, beatAgo] of [
+    [11, "lost", 30 * day, day + 1],
+    [12, "stopped", 30 * day, day + 1],
+    [13, "lost", 30 * day, day - 1], // ran for a month, died today
+    [14, "stopped", day - 1, day - 2],
+    [15, "up", 30 * day, 29 * day], // of an embedded store: gives no signs of life
+    [16, "draining", 30 * day, 29 * day],
+  ] as const) {
+    const hours = (ago: number) => now - ago * 3_600_000;
+    const told = { name: `node ${epoch}`, version: "0.1.0", status: "{}", beats: 7 };
+    await db
+      .insertInto("node")
+      .values({ ...told, epoch, state, started_at: hours(startedAgo), beat_at: hours(beatAgo) })
+      .execute();
+  }
+  await prune(db, DAYS, now);
+  const left = await db.selectFrom("node").select("epoch").where("epoch", ">", 10).orderBy("epoch").execute();
+  expect(left.map(({ epoch }) => Number(epoch))).toEqual([13, 14, 15, 16]);
+});
+
 test("0 keeps a kind for ever", async () => {
   await addPublish(1, "denied", 5_000);
   await prune(db, { publishes: 0, audit: 0, deliveries: 0, denied: 0 }, now);
@@ -141,6 +163,8 @@ async function addMany(): Promise<void> {
         select 'a' || n, 'org1', n, 'operator', 'x', 'x', '{}' from numbers`,
     sql`insert into kept_answer (id, organisation_id, sealed, begun_at) ${numbers}
         select 'k' || n, 'org1', 's', n from numbers`,
+    sql`insert into node (epoch, name, state, beats, beat_at, started_at, version, status) ${numbers}
+        select 100 + n, 'n', 'lost', 1, n, n, '0.1.0', '{}' from numbers`,
   ]) {
     await rows.execute(db);
   }

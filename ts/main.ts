@@ -145,7 +145,7 @@ export async function serve(
     cluster?.start({
       status: () => ({
         channel: nodePort && nodeAddressOf(config, nodePort),
-        ...{ http: addresses.http, rtmp: addresses.rtmp },
+        ...{ http: addresses.http, rtmp: addresses.rtmp, rtmps: addresses.rtmps },
         publishes: publishing.running().length,
         load: Math.max(0, ...running().workerLoads()),
       }),

@@ -14,6 +14,7 @@ import type { EndRequest, UpstreamSource, UpstreamState } from "./media/codes.ts
 import { type MediaEvent, readEvent } from "./media/events.ts";
 import { type PlayMedia, readPull } from "./media/plays.ts";
 import type { PreviewMedia, PreviewSource } from "./media/preview.ts";
+import { type Refusal, refuse } from "./media/refusal.ts";
 import { reasonOf } from "./reason.ts";
 
 /** How to start the media core. */
@@ -235,7 +236,7 @@ export interface Media extends WhipMedia, PlayMedia, PreviewMedia {
    *  A `PublishEnded` follows in any case, also when the broadcaster is gone. */
   allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly Upstream[] }): void;
   /** Refuses a publish or a play. */
-  deny(request: number, refusal: { readonly code: "denied" | "bad_name"; readonly description: string }): void;
+  deny(request: number, refusal: Refusal): void;
   /** Resolved addresses for a push; an empty list means "cannot be resolved, try later". */
   dial(push: number, addresses: readonly string[]): void;
   /** Ends a running publish; unknown client ids are ignored. */
@@ -321,7 +322,7 @@ export function startMedia(
     pull: (request, source) => core.pull(request, source),
     dialPull: (pull, source) => core.dialPull(pull, source),
     pulls: () => core.pulls().map(readPull),
-    deny: (request, { code, description }) => core.deny(request, code, description),
+    deny: (request, refusal) => refuse(core, request, refusal),
     dial: (push, addresses) => core.dial(push, [...addresses]),
     end: (clientId, reason, description) => core.end(clientId, reason, description),
     // The bridge has exactly these outcomes.

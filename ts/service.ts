@@ -95,6 +95,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     rivals,
     ...(storeProblem && { storeProblem }),
     ...(deps.isDraining && { isDraining: deps.isDraining }),
+    ...(elsewhere && { rtmpElsewhere: elsewhere.owners.rtmpWithRoom }),
     media,
     streamUpstreams: streamUpstreams.of,
     clock,

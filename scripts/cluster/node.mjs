@@ -10,8 +10,12 @@ import { root } from "../build.mjs";
 const STOP_LIMIT_MS = 20_000;
 const KEY_FILE = "headgate.key";
 
-/** Starts the node at a place, 1 and on, and resolves when it is ready; rejects when it ends before. */
-export async function startNode(place, { folder, databaseUrl, apiKey, password }) {
+/** Starts the node at a place, 1 and on, and resolves when it is ready; rejects when it ends before. `checkout`: what it
+ *  runs; `settings`: more of them, by their names in the environment. */
+export async function startNode(
+  place,
+  { folder, databaseUrl, apiKey, password, checkout = root, settings = {}, log = console.error },
+) {
   const name = `node-${place}`;
   const dataDir = join(folder, name);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -38,14 +42,15 @@ export async function startNode(place, { folder, databaseUrl, apiKey, password }
       ["HTTP", "RTMP", "MEDIA", "METRICS", "NODE"].map((port) => [`HEADGATE_${port}_HOST`, "127.0.0.1"]),
     ),
     ...Object.fromEntries(["HTTP", "RTMP", "MEDIA", "METRICS", "NODE"].map((port) => [`HEADGATE_${port}_PORT`, "0"])),
+    ...settings,
   };
-  const child = spawn(process.execPath, [join(root, "scripts", "headgate.mjs"), "serve"], {
+  const child = spawn(process.execPath, [join(checkout, "scripts", "headgate.mjs"), "serve"], {
     env,
-    cwd: root,
+    cwd: checkout,
     stdio: ["ignore", "pipe", "pipe"],
   });
   const exit = once(child, "exit").then(([code, signal]) => code ?? signal);
-  createInterface({ input: child.stderr }).on("line", (line) => console.error(`${name} | ${line}`));
+  createInterface({ input: child.stderr }).on("line", (line) => log(`${name} | ${line}`));
   const [line] = await Promise.race([
     once(createInterface({ input: child.stdout }), "line"),
     exit.then((code) => [code]),

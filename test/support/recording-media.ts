@@ -2,6 +2,7 @@
 import type { EndRequest } from "../../ts/media/codes.ts";
 import type { PullSource, PullStatus } from "../../ts/media/plays.ts";
 import type { PreviewSource } from "../../ts/media/preview.ts";
+import type { Refusal } from "../../ts/media/refusal.ts";
 import type {
   Media,
   ParsedOffer,
@@ -24,7 +25,13 @@ export type Told =
   | { readonly told: "allow_play"; readonly request: number; readonly counted: boolean }
   | ({ readonly told: "pull"; readonly request: number } & PullSource)
   | { readonly told: "dial_pull"; readonly pull: number; readonly source: PullSource | null }
-  | { readonly told: "deny"; readonly request: number; readonly code: string; readonly description: string }
+  | {
+      readonly told: "deny";
+      readonly request: number;
+      readonly code: string;
+      readonly description: string;
+      readonly elsewhere?: readonly string[];
+    }
   | ({ readonly told: "open_whip" } & WhipPublish)
   | ({ readonly told: "add_upstream"; readonly clientId: number } & Upstream)
   | { readonly told: "remove_upstream"; readonly clientId: number; readonly id: string }
@@ -91,8 +98,9 @@ export class RecordingMedia implements Media {
   pulls(): readonly PullStatus[] {
     return this.pulled;
   }
-  deny(request: number, refusal: { readonly code: "denied" | "bad_name"; readonly description: string }): void {
-    this.told.push({ told: "deny", request, code: refusal.code, description: refusal.description });
+  deny(request: number, { code, description, elsewhere = [] }: Refusal): void {
+    const sent = elsewhere.length > 0 ? { elsewhere } : {};
+    this.told.push({ told: "deny", request, code, description, ...sent });
   }
   dial(push: number, addresses: readonly string[]): void {
     this.told.push({ told: "dial", push, addresses });

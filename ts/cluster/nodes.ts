@@ -15,6 +15,8 @@ export interface NodeStatus {
   /** Where clients reach it: base URL of HTTP, and `rtmp://host:port`. */
   readonly http: string | null;
   readonly rtmp: string | null;
+  /** Absent from what a node of an older version says. */
+  readonly rtmps?: string | null;
   /** Publishes that run on it. */
   readonly publishes: number;
   /** The busiest of its media workers, 0 to 1. */

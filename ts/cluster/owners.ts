@@ -24,6 +24,8 @@ export interface Owners {
   others(): readonly Node[];
   /** The node with the fewest publishes that takes new ones; null when there is none besides this one. */
   withRoom(): Node | null;
+  /** RTMP and RTMPS of that one: `rtmp://host:port/app`. */
+  rtmpWithRoom(): readonly string[];
   /** `host:port` of RTMP on the other nodes. */
   rtmpHosts(): readonly string[];
 }
@@ -48,6 +50,11 @@ export function createOwners(db: Kysely<Schema>, member: Pick<ClusterMembership,
     return { clientId: Number(row.client_id), organisationId: row.organisation_id, streamId: row.stream_id, node };
   }
 
+  function withRoom(): Node | null {
+    const open = member.nodes().filter(({ epoch, state, http }) => epoch !== member.epoch && state === "up" && http);
+    return open.sort((a, b) => a.publishes - b.publishes)[0] ?? null;
+  }
+
   return {
     ofClient: (clientId) => found(live().where("client_id", "=", clientId)),
     ofStream: (streamId) => found(live().where("stream_id", "=", streamId)),
@@ -57,9 +64,10 @@ export function createOwners(db: Kysely<Schema>, member: Pick<ClusterMembership,
       return epoch === "" ? null : present(Number.parseInt(epoch, 36));
     },
     sessionId: (id) => `${id}.${member.epoch.toString(36)}`,
-    withRoom() {
-      const open = member.nodes().filter(({ epoch, state, http }) => epoch !== member.epoch && state === "up" && http);
-      return open.sort((a, b) => a.publishes - b.publishes)[0] ?? null;
+    withRoom,
+    rtmpWithRoom() {
+      const { rtmp = null, rtmps = null } = withRoom() ?? {};
+      return [rtmp, rtmps].filter((url) => url !== null);
     },
     rtmpHosts: () =>
       member

@@ -70,6 +70,11 @@ export declare class MediaCore {
   pulls(): Array<PullCounters>
   /** Answers a publish or play request: it is refused. `bad_name` or `denied`. */
   deny(request: number, code: string, description: string): void
+  /**
+   * Answers a publish request: it is refused here. Who is known to follow is sent to one of these tcUrls, once; the
+   * others are told the description.
+   */
+  redirect(request: number, tcUrls: Array<string>, description: string): void
   /** Answers address_wanted; no address means "not now". What is not an address is left out. */
   dial(push: number, addresses: Array<string>): void
   /** Ends a running publish. */

@@ -54,6 +54,8 @@ export interface AdmissionDeps {
   readonly member: Pick<Membership, "epoch">;
   /** Whether this node takes no new publishes for now; by default it takes them. */
   readonly isDraining?: () => boolean;
+  /** Where another node takes publishes by RTMP(S); without it there are none. */
+  readonly rtmpElsewhere?: () => readonly string[];
   /** Publishes of other nodes; null or absent where there are none. */
   readonly rivals?: Rivals | null;
   /** Records what the store could not take. */
@@ -105,7 +107,10 @@ export function createAdmission(deps: AdmissionDeps): {
   };
 
   async function decide(request: PublishRequest, about: DenialContext): Promise<Admission> {
-    if (deps.isDraining?.()) return denied("stopping", "This server takes no new publishes now; publish again");
+    if (deps.isDraining?.()) {
+      const refusal = denied("stopping", "This server takes no new publishes now; publish again");
+      return { ...refusal, elsewhere: deps.rtmpElsewhere?.() ?? [] };
+    }
     const check = checkStreamName(request.name, request.arguments);
     if (check.outcome === "refused") return denied(check.cause, check.description);
     const configured = writeUpstreams(settings.upstreamPush, check.name, request.arguments);

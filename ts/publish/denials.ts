@@ -22,6 +22,8 @@ export interface Denied {
   readonly code: "denied" | "bad_name";
   /** For the broadcaster; at most 200 characters, never a secret. */
   readonly description: string;
+  /** Other servers that take the publish (`rtmp://host:port/app`); none unless given. */
+  readonly elsewhere?: readonly string[];
   /** For the operator's log: what was known of the request by then. */
   readonly about?: DenialContext;
 }

@@ -47,7 +47,7 @@ const STOP_LIMIT_MS = 5_000;
 /** What a broadcaster is told whose token was revoked. */
 const REVOKED = "Token revoked";
 
-export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDraining" | "rivals"> {
+export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDraining" | "rtmpElsewhere" | "rivals"> {
   readonly db: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
   readonly storeProblem?: () => string | null;
@@ -264,7 +264,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   async function decide(event: PublishRequested): Promise<void> {
     const media = deps.media();
     if (stopping) {
-      media.deny(event.request, { code: "denied", description: "Service is stopping" });
+      media.deny(event.request, { ...denied("stopping"), elsewhere: deps.rtmpElsewhere?.() ?? [] });
       return;
     }
     const admission = await admit({ ...event, protocol: "rtmp" });

@@ -1,5 +1,5 @@
-// What is old goes: publishes, what denied ones tell of people, deliveries, the audit log. In portions by index, with pauses,
-// so that whoever wants to publish never waits for it.
+// What is old goes: publishes, what denied ones tell of people, deliveries, the audit log, nodes. In portions by index, with
+// pauses, so that whoever wants to publish never waits for it.
 import { type CompiledQuery, type Kysely, sql } from "kysely";
 import type { Logger } from "pino";
 import { inPortions, PORTION, untaken } from "./portions.ts";
@@ -21,6 +21,8 @@ export interface RetentionDays {
 
 /** How long answers to requests with an Idempotency-Key are given again, days (M17). */
 export const KEPT_ANSWER_DAYS = 1;
+/** How long the row of a start that died or was stopped is kept, days: as long as people are shown it. */
+const GONE_NODE_DAYS = 1;
 
 /** One kind: the statement that takes a portion of what is older than `before`, epoch ms. */
 interface Kind {
@@ -30,7 +32,7 @@ interface Kind {
   portion(db: Kysely<Schema>, before: number): CompiledQuery;
 }
 
-/** Every statement with the index it walks (migration 0008). */
+/** Every statement with the index it walks (migration 0008, but for the last two). */
 export const KINDS: readonly Kind[] = [
   { name: "details of denied publishes", days: "denied", portion: deniedDetails },
   { name: "publishes", days: "publishes", portion: publishes },
@@ -39,7 +41,21 @@ export const KINDS: readonly Kind[] = [
   { name: "given up events", days: "deliveries", portion: (db, before) => events(db, "given_up_at", before) },
   { name: "audit entries", days: "audit", portion: audit },
   { name: "kept answers", days: KEPT_ANSWER_DAYS, portion: keptAnswers },
+  { name: "nodes that are gone", days: GONE_NODE_DAYS, portion: goneNodes },
 ];
+
+/** What a node left has been taken over long before. By its start, which no sign of life changes. */
+function goneNodes(db: Kysely<Schema>, before: number): CompiledQuery {
+  const old = db
+    .selectFrom("node")
+    .select("epoch")
+    .where("started_at", "<", before)
+    .where("state", "in", ["stopped", "lost"])
+    .where("beat_at", "<", before)
+    .orderBy("started_at")
+    .limit(PORTION);
+  return db.deleteFrom("node").where("epoch", "in", untaken(db, old)).compile();
+}
 
 function keptAnswers(db: Kysely<Schema>, before: number): CompiledQuery {
   const old = db

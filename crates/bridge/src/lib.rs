@@ -251,6 +251,16 @@ impl MediaCore {
         Ok(())
     }
 
+    /// Answers a publish request: it is refused here. Who is known to follow is sent to one of these tcUrls, once; the
+    /// others are told the description.
+    #[napi(catch_unwind)]
+    pub fn redirect(&self, request: f64, tc_urls: Vec<String>, description: String) -> Result<()> {
+        if let Some(ingest) = &self.ingest {
+            ingest.redirect(whole(request)?, tc_urls, description);
+        }
+        Ok(())
+    }
+
     /// Answers address_wanted; no address means "not now". What is not an address is left out.
     #[napi(catch_unwind)]
     pub fn dial(&self, push: f64, addresses: Vec<String>) -> Result<()> {

@@ -189,6 +189,13 @@ impl Ingest {
         self.shared.tell(self.shared.worker_of(request), message);
     }
 
+    /// Answers [`crate::PublishRequested`]: it is refused here. Who is known to follow is sent to one of these tcUrls
+    /// (`rtmp://host:port/app`), once; the others are told the description.
+    pub fn redirect(&self, request: u64, tc_urls: Vec<String>, description: String) {
+        let message = Message::Redirect { request, tc_urls, description };
+        self.shared.tell(self.shared.worker_of(request), message);
+    }
+
     /// Answers [`crate::AddressWanted`]; no address means "not now".
     pub fn dial(&self, push: u64, addresses: Vec<IpAddr>) {
         self.shared.tell(self.shared.worker_of(push), Message::Dial { push, addresses });

@@ -55,6 +55,13 @@ impl Value {
         if let Self::Number(number) = self { Some(*number) } else { None }
     }
 
+    /// One more property of an object.
+    pub(crate) fn push(&mut self, key: &str, value: Self) {
+        if let Self::Object(properties) = self {
+            properties.push((key.as_bytes().to_vec(), value));
+        }
+    }
+
     /// A property of an object or ECMA array; keys compare without case, as peers spell `tcUrl` in two ways.
     pub(crate) fn property(&self, key: &str) -> Option<&Self> {
         let (Self::Object(properties) | Self::EcmaArray(properties)) = self else { return None };

@@ -21,9 +21,9 @@ const OUR_VIDEO: [(&str, u8); 4] =
 const OUR_AUDIO: [(&str, u8); 2] =
     [("mp4a", CAN_ENCODE | CAN_FORWARD), ("Opus", CAN_DECODE | CAN_FORWARD)];
 
-/// CapsExMask: Multitrack (2), of which the first track is carried on, and ModEx (4). Not Reconnect (1): we neither ask
-/// for nor follow one. Not TimestampNanoOffset (8): RTMP carries no nanoseconds on.
-const OUR_CAPS_EX: u8 = 2 | 4;
+/// CapsExMask: Reconnect (1), which we ask publishers for; Multitrack (2), of which the first track is carried on; and
+/// ModEx (4). Not TimestampNanoOffset (8): RTMP carries no nanoseconds on.
+const OUR_CAPS_EX: u8 = 1 | 2 | 4;
 
 /// What a peer's connect object says it can take: E-RTMP v1's list and v2's maps.
 pub(crate) fn read_four_cc_list(object: &Value) -> Vec<String> {

@@ -2,6 +2,7 @@
 
 mod commands;
 mod event;
+mod redirect;
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -10,6 +11,7 @@ use bytes::Bytes;
 
 use commands::publish_started;
 pub use event::{Refusal, ServerEvent};
+use redirect::Redirection;
 
 use crate::message::{MediaKind, STREAM_BEGIN, STREAM_EOF, status};
 use crate::unread::Unread;
@@ -59,7 +61,8 @@ enum State {
 /// 5. when there is unread input (again), takes its next turn without waiting for the socket; else waits for the socket
 ///    or [`poll_timeout`](Self::poll_timeout), at which it calls [`handle_timeout`](Self::handle_timeout).
 ///
-/// [`ServerEvent::PublishRequested`] is to be answered by [`allow`](Self::allow) or [`deny`](Self::deny); the session
+/// [`ServerEvent::PublishRequested`] is to be answered by [`allow`](Self::allow), [`deny`](Self::deny) or
+/// [`redirect`](Self::redirect); the session
 /// waits for that without a limit of its own, reads nothing meanwhile, and has unread input afterwards if the peer did
 /// not wait. [`ServerEvent::PlayRequested`] is to be answered by [`accept_play`](Self::accept_play) or
 /// [`refuse_play`](Self::refuse_play), before which media for the player is dropped.
@@ -78,6 +81,7 @@ pub struct ServerSession {
     stream: u32,
     sent_fc_publish: bool,
     four_cc_list: Vec<String>,
+    redirection: Redirection,
     /// What came behind `publish` before it was decided, as relays do not wait for the answer; and what a turn's
     /// allowance did not suffice for.
     unread: Unread,
@@ -99,6 +103,7 @@ impl ServerSession {
             stream: MEDIA_STREAM,
             sent_fc_publish: false,
             four_cc_list: Vec::new(),
+            redirection: Redirection::default(),
             unread: Unread::default(),
             events: VecDeque::new(),
         }

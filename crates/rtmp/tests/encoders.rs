@@ -12,6 +12,8 @@ mod messages;
 mod plays;
 #[path = "encoders/rates.rs"]
 mod rates;
+#[path = "encoders/redirects.rs"]
+mod redirects;
 #[path = "support/encoder.rs"]
 mod support;
 #[path = "encoders/timestamps.rs"]

@@ -48,6 +48,15 @@ impl UpstreamUrl {
         Some(Self { host: host.to_owned(), port, is_tls, credentials, app: app.to_owned(), name })
     }
 
+    /// The stream `name` at a tcUrl, whose arguments are the connection's and not the stream's.
+    pub(crate) fn at(tc_url: &str, name: &str) -> Option<Self> {
+        let (base, arguments) =
+            tc_url.split_once('?').map_or((tc_url, None), |(b, a)| (b, Some(a)));
+        let url = Self::parse(&format!("{base}/{name}"))?;
+        let Some(arguments) = arguments else { return Some(url) };
+        Some(Self { app: format!("{}?{arguments}", url.app), ..url })
+    }
+
     /// The `tcUrl` of the connect command.
     #[must_use]
     pub fn tc_url(&self) -> String {
@@ -133,6 +142,18 @@ mod tests {
         assert_eq!((url.app.as_str(), url.name.as_str()), ("live/eu", "cam?a=b/c%2F?d"));
         assert_eq!(url.tc_url(), "rtmp://[::1]:1940/live/eu");
         assert_eq!(UpstreamUrl::parse("rtmp://h/live/x").map(|url| url.port), Some(1935));
+    }
+
+    #[test]
+    fn arguments_of_a_tc_url_stay_with_the_connection() {
+        let url = UpstreamUrl::at("rtmp://h:1940/live?moved", "cam?a=b/c").expect("valid");
+        assert_eq!((url.app.as_str(), url.name.as_str()), ("live?moved", "cam?a=b/c"));
+        assert_eq!(url.tc_url(), "rtmp://h:1940/live?moved");
+        assert_eq!(
+            UpstreamUrl::at("rtmp://h/live", "cam"),
+            UpstreamUrl::parse("rtmp://h/live/cam")
+        );
+        assert_eq!(UpstreamUrl::at("rtmp://h?moved", "cam"), None);
     }
 
     #[test]

@@ -195,6 +195,20 @@ impl RtmpServer {
         effects.push(Effect::ReadSocket);
     }
 
+    /// The publish is refused here; who follows is told where to go.
+    pub(crate) fn redirect(
+        &mut self,
+        tc_urls: &[String],
+        description: &str,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.session.redirect(tc_urls, description);
+        self.role = Role::Over;
+        self.handle_events(now, effects);
+        effects.push(Effect::ReadSocket);
+    }
+
     /// Ends a running publish as the table of endings says; the stream is ended by the caller.
     pub(crate) fn end_publish(
         &mut self,

@@ -45,6 +45,8 @@ pub(crate) enum Message {
     DialPull { pull: u64, source: Option<PullSource> },
     /// The gateway denied a publish or play request.
     Deny { request: u64, denial: Denial, description: String },
+    /// The gateway refused a publish request here, and knows where another server takes it.
+    Redirect { request: u64, tc_urls: Vec<String>, description: String },
     /// The gateway's answer to a push that asked for addresses.
     Dial { push: u64, addresses: Vec<IpAddr> },
     /// A WHIP publish was allowed and its offer answered.
@@ -82,6 +84,7 @@ impl Message {
             | Self::Pull { .. }
             | Self::DialPull { .. }
             | Self::Deny { .. }
+            | Self::Redirect { .. }
             | Self::Dial { .. }
             | Self::Order { .. }
             | Self::End { .. }

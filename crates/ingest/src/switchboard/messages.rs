@@ -29,6 +29,9 @@ impl Switchboard {
             Message::Deny { request, denial, description } => {
                 self.deny(request, denial, &description);
             }
+            Message::Redirect { request, tc_urls, description } => {
+                self.redirect(request, &tc_urls, &description);
+            }
             Message::Dial { push, addresses } => {
                 if let Some(key) = self.take_question(push) {
                     self.turn_push(key, |push, now, effects| {
@@ -71,6 +74,15 @@ impl Switchboard {
         self.turn(key, |session, now, effects| {
             if let Session::Server(server) = session {
                 server.deny(denial, description, now, effects);
+            }
+        });
+    }
+
+    fn redirect(&mut self, request: u64, tc_urls: &[String], description: &str) {
+        let Some(key) = self.take_question(request) else { return };
+        self.turn(key, |session, now, effects| {
+            if let Session::Server(server) = session {
+                server.redirect(tc_urls, description, now, effects);
             }
         });
     }

@@ -1,6 +1,7 @@
 //! The commands of encoders and players, answered as they expect it: an order-free state machine, as none of them keep to
 //! one order.
 
+use super::redirect::Redirection;
 use super::{ServerEvent, ServerSession, State};
 use crate::Target;
 use crate::amf0::Value;
@@ -76,6 +77,7 @@ impl ServerSession {
             return;
         }
         self.four_cc_list = read_four_cc_list(&command.object);
+        self.redirection = Redirection::read(&command.object);
         let encoding = command.object.property("objectEncoding").and_then(Value::as_number);
         let mut properties = vec![
             (b"fmsVer".to_vec(), Value::string("FMS/3,0,1,123")),
@@ -130,6 +132,11 @@ impl ServerSession {
 
     pub(super) fn send_status(&mut self, information: Value) {
         self.send(self.stream, "onStatus", 0.0, &[Value::Null, information]);
+    }
+
+    /// Of the connection, not of a stream.
+    pub(super) fn send_connection_status(&mut self, information: Value) {
+        self.send(0, "onStatus", 0.0, &[Value::Null, information]);
     }
 
     /// A `_result`; transaction 0 asks for none (RTMP 7.2.1).

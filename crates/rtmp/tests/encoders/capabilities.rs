@@ -6,8 +6,8 @@ use crate::support::{Encoder, Reply, null, number, object, reply, string, undefi
 const OPUS: f64 = 5.0;
 const AAC: f64 = 6.0;
 const VIDEO: f64 = 4.0;
-/// Multitrack 2 and ModEx 4; neither Reconnect 1 nor TimestampNanoOffset 8 (E-RTMP, CapsExMask).
-const CAPS_EX: f64 = 6.0;
+/// Reconnect 1, Multitrack 2 and ModEx 4, but not TimestampNanoOffset 8 (E-RTMP, CapsExMask).
+const CAPS_EX: f64 = 7.0;
 
 fn strings(texts: &[&str]) -> Vec<u8> {
     let count = u32::try_from(texts.len()).expect("few").to_be_bytes();

@@ -208,6 +208,12 @@ impl Encoder {
         self.replies()
     }
 
+    pub(crate) fn redirect(&mut self, tc_urls: &[&str], description: &str) -> Vec<Reply> {
+        let tc_urls: Vec<String> = tc_urls.iter().map(|&url| url.to_owned()).collect();
+        self.session.redirect(&tc_urls, description);
+        self.replies()
+    }
+
     pub(crate) fn accept_play(&mut self) -> Vec<Reply> {
         self.session.accept_play();
         self.replies()

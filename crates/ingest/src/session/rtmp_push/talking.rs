@@ -137,7 +137,7 @@ impl RtmpPush {
             }
             ClientEvent::Redirected { url } => {
                 let name = &self.record.upstream.url.name;
-                Some(match UpstreamUrl::parse(&format!("{url}/{name}")) {
+                Some(match UpstreamUrl::at(&url, name) {
                     Some(url) => {
                         let next = Next::Follow(Box::new(url));
                         Failure { next, ..Failure::lost("redirected") }
