@@ -12,6 +12,7 @@ import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import type { HoldsToken } from "../token/required-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
+import { newTrace, type Trace } from "../tracing/trace.ts";
 import { type BitrateLimits, bitrateLimitOf } from "./bitrate-limit.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
@@ -43,6 +44,10 @@ export interface PublishRequest {
   readonly address: string;
   /** Of the web token that came beside it; absent or null when there was none. */
   readonly claims?: TokenClaims | null;
+  /** What it belongs to; without, a trace begins with it. */
+  readonly trace?: Trace;
+  /** What a WHIP client offered, SDP. */
+  readonly offered?: string;
 }
 
 export type Admission =
@@ -109,9 +114,10 @@ export function createAdmission(deps: AdmissionDeps): {
       await Promise.all([denials.settled(), deps.ends.retry()]);
     },
     async admit(request, asking) {
-      const about: DenialContext = {};
+      const trace = request.trace ?? newTrace();
+      const about: DenialContext = { trace_id: trace.traceId };
       try {
-        const admission = await decide(request, asking, about);
+        const admission = await decide({ ...request, trace }, asking, about);
         return admission.outcome === "denied" ? { ...admission, about } : admission;
       } catch (err) {
         log.error({ err, ...about }, "publish request could not be decided");
@@ -121,10 +127,11 @@ export function createAdmission(deps: AdmissionDeps): {
   };
 
   async function decide(
-    request: PublishRequest,
+    request: PublishRequest & Pick<Intent, "trace">,
     asking: (intent: Intent) => void,
     about: DenialContext,
   ): Promise<Admission> {
+    const requestedAt = clock.now();
     if (deps.isDraining?.()) return denied("stopping", "This server takes no new publishes now; publish again");
     const check = checkStreamName(request.name, request.arguments);
     if (check.outcome === "refused") return denied(check.cause, check.description);
@@ -169,6 +176,8 @@ export function createAdmission(deps: AdmissionDeps): {
         streamId: found.id,
         webhook: found.webhook,
         epoch: deps.member.epoch,
+        trace: request.trace,
+        requestedAt,
       };
       about.clientId = intent.clientId;
       asking(intent);
@@ -270,6 +279,7 @@ export function createAdmission(deps: AdmissionDeps): {
       deadlineMs: settings.deadlineMs,
       retryConnection: true,
       begun,
+      trace: intent.trace,
       event: { call: "publish", clientId: intent.clientId, name: intent.name, attempt: 1 },
     });
   }

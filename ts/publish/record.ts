@@ -6,6 +6,7 @@ import type { PublishSnapshot } from "../media.ts";
 import { step } from "../step-times.ts";
 import type { Schema } from "../store/schema.ts";
 import { together } from "../store/together.ts";
+import { type Trace, traceText } from "../tracing/trace.ts";
 import { addUsage } from "./daily-bytes.ts";
 import type { Denied } from "./denials.ts";
 import { doneBody, type WebhookSubject } from "./webhook/body.ts";
@@ -23,6 +24,10 @@ export interface Intent extends WebhookSubject {
   readonly webhook: string | null;
   /** Of the node whose publish it is. */
   readonly epoch: number;
+  /** What the calls about it belong to. */
+  readonly trace: Trace;
+  /** When the broadcaster asked, epoch ms. */
+  readonly requestedAt: number;
 }
 
 /** Ends that media does not know: the gateway died, or others took its node for dead, the stream was locked or deleted while the customer was asked, or too
@@ -40,10 +45,10 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
   const custom = intent.arguments === null ? null : Buffer.from(intent.arguments).toString("latin1");
   const insert = sql`
     insert into publish (client_id, organisation_id, stream_id, name, app, arguments, address, protocol, webhook, state,
-      asked_at, bytes_in, bytes_out, epoch)
+      asked_at, bytes_in, bytes_out, trace, epoch)
     select cast(${clientId} as bigint), cast(${organisationId} as text), cast(${streamId} as text), cast(${name} as text),
       cast(${app} as text), cast(${custom} as text), cast(${address} as text), cast(${protocol} as text),
-      cast(${webhook} as text), 'asking', cast(${now} as bigint), 0, 0, epoch
+      cast(${webhook} as text), 'asking', cast(${now} as bigint), 0, 0, cast(${traceText(intent.trace)} as text), epoch
     from node where epoch = ${epoch} and ${isPresent}
   `;
   const { numAffectedRows } = await step("intent", () => insert.execute(db), clientId);
@@ -192,10 +197,10 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
   await together(db, [
     addUsage(db, { clientId, ...bytes, whose }, now),
     sql`
-      insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, epoch)
+      insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, trace, epoch)
       select cast(${newWebhookId()} as text), organisation_id, client_id, webhook,
         cast(${Buffer.from(body).toString("latin1")} as text), cast(${now} as bigint), cast(${now} as bigint),
-        cast(${end.epoch} as bigint)
+        trace, cast(${end.epoch} as bigint)
       from publish
       where client_id = ${clientId} and state in ('asking', 'live') and webhook is not null and ${whose}
     `.compile(db),
@@ -265,8 +270,10 @@ export const identityOf = ({
   clientId,
   organisationId,
   streamId,
-}: Pick<Intent, "clientId" | "organisationId" | "streamId">) => ({
+  trace,
+}: Pick<Intent, "clientId" | "organisationId" | "streamId"> & Partial<Pick<Intent, "trace">>) => ({
   clientId,
   organisation: organisationId,
   stream: streamId,
+  ...(trace && { trace_id: trace.traceId }),
 });
