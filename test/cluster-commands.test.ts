@@ -57,6 +57,7 @@ describe("through a node that does not have it", () => {
     const { client_id: id, stream } = await live();
     expect(await b().call("GET", `/session/${id}`)).toMatchObject({ client_id: id, protocol: "rtmp" });
     expect(await b().call("GET", `/session/${id}/history`)).toMatchObject({ step_ms: 5_000 });
+    expect(await b().call("GET", `/session/${id}/timeline`)).toMatchObject({ state: "live", is_watched: true });
     const url = "rtmp://127.0.0.1:1/live/key";
     const added = (await b().call("POST", `/session/${id}/upstream`, { url })) as unknown as Session;
     expect(added.upstreams).toMatchObject([{ url: "rtmp://127.0.0.1:1/live" }]);
