@@ -23,7 +23,13 @@ const FOLDERS = {
   http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster"], ["request"]],
   store: [[""], ["tables", "postgres"]],
   webcaster: [["v5"], [""], ["pure"]],
-  dashboard: [[""], ["organisation", "webhook", "streams", "stream", "operator"], ["shell"], ["parts"]],
+  dashboard: [
+    [""],
+    ["organisation", "webhook", "streams", "stream", "operator"],
+    ["stream/timeline"],
+    ["shell"],
+    ["parts"],
+  ],
 };
 /** What runs in browsers, and what each may import beside itself: nothing of the gateway, which imports nothing of these. */
 const IN_BROWSERS = { webcaster: [], broadcast: ["webcaster"], dashboard: ["client"] };
