@@ -97,7 +97,7 @@ test("by the page's own ffmpeg command one is live: the preview moves, graphs fi
   await page.getByText("Not live").waitFor();
   const row = page.getByRole("table", { name: "History" }).locator("tbody tr").first();
   await until("its end", async () => /Ended.*It was ended by a person/s.test(await row.innerText()));
-  await row.getByRole("button", { name: "What happened" }).click();
+  await row.getByRole("button", { name: "Timeline" }).click();
   const moments = page.getByRole("dialog", { name: "What happened" }).getByRole("listitem");
   await until("its first video", async () => /The first video came after/.test((await moments.allInnerTexts()).join()));
   expect(await moments.first().innerText()).toMatch(/\+0\.000 s\s+A broadcaster at .* asked to publish by RTMP\./);

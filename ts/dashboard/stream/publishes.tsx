@@ -75,7 +75,7 @@ export function Publishes({ streamId, changes }: PublishesProps) {
 }
 
 function columns(explain: (clientId: number) => void): readonly Column<Publish>[] {
-  const shown: readonly Column<Publish>[] = [
+  return [
     { title: "When", isHead: true, cell: ({ asked_at }) => <TimeText at={asked_at} /> },
     {
       title: "State",
@@ -88,27 +88,29 @@ function columns(explain: (clientId: number) => void): readonly Column<Publish>[
     { title: "Came by", cell: Source },
     { title: "Media", cell: Media },
     { title: "In / out", isNumber: true, cell: Bytes },
-    {
-      title: "Timeline",
-      cell: ({ client_id }) => (
-        <button type="button" class="quiet" onClick={() => explain(client_id)}>
-          What happened<span class="unseen"> in the publish {client_id}</span>
-        </button>
-      ),
-    },
+    { title: "More", cell: (publish) => <More publish={publish} explain={explain} /> },
   ];
-  if (!may("view_deliveries")) return shown;
-  return [
-    ...shown,
-    {
-      title: "Webhook",
-      cell: ({ client_id }) => (
-        <a href={filteredAddress("/dashboard/deliveries", { clientid: String(client_id) })}>
+}
+
+interface MoreProps {
+  readonly publish: Publish;
+  readonly explain: (clientId: number) => void;
+}
+
+/** Its timeline, and what the webhook was sent. */
+function More({ publish: { client_id }, explain }: MoreProps) {
+  return (
+    <>
+      <button type="button" class="quiet small" onClick={() => explain(client_id)}>
+        Timeline<span class="unseen"> of the publish {client_id}</span>
+      </button>
+      {may("view_deliveries") && (
+        <a class="second" href={filteredAddress("/dashboard/deliveries", { clientid: String(client_id) })}>
           Deliveries<span class="unseen"> of the publish {client_id}</span>
         </a>
-      ),
-    },
-  ];
+      )}
+    </>
+  );
 }
 
 function Outcome({ denial, end_words, accepted_at, ended_at, dropped_frames }: Publish) {

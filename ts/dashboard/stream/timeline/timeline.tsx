@@ -42,8 +42,20 @@ export function Timeline({ clientId, onClose }: TimelineProps) {
               ))}
             </ol>
             {!is_watched && state === "ended" && <p class="soft">Nothing is kept of its media.</p>}
-            <CopyField label="Client id" value={String(clientId)} />
-            {trace_id !== null && <CopyField label="Trace id" value={trace_id} />}
+            <dl class="facts addresses">
+              <dt>Client id</dt>
+              <dd>
+                <CopyField label="Client id" value={String(clientId)} />
+              </dd>
+              {trace_id !== null && (
+                <>
+                  <dt>Trace id</dt>
+                  <dd>
+                    <CopyField label="Trace id" value={trace_id} />
+                  </dd>
+                </>
+              )}
+            </dl>
           </div>
         )}
       </LoadedView>
