@@ -204,6 +204,21 @@ test("rejected and unanswered updates are told, and an end that is not delivered
   expect(await told(clientId)).toEqual(expect.arrayContaining(["update_rejected", "update_unanswered"]));
 });
 
+test("an end that was given up is told as such, and counted", async () => {
+  const clientId = await stage.allowed(STREAM);
+  customer.answer({ status: 404 });
+  stage.end(clientId);
+  const event = () => stage.db.selectFrom("outbox").select("last_status").executeTakeFirst();
+  await until(async () => Number((await event())?.last_status) === 404);
+  stage.clock.ms += 2 * 3_600_000;
+  const givenUp = await until(async () => {
+    await stage.publishing.takeOver("gateway_restarted"); // looks for what is due
+    return (await ask(clientId)).body.moments.find(({ figures }) => figures.is_given_up === true);
+  });
+  expect(givenUp?.text).toBe("publish_done is not delivered after 2 attempts (404); it was given up.");
+  expect(await stage.metrics.registry.metrics()).toMatch(/^headgate_outbox_given_up_total 1$/m);
+});
+
 test("nobody else is told: another organisation, a key of another tag, and of ids that are none", async () => {
   const clientId = await published();
   const other = { id: "org2", hash: "Zz9Yy", name: "Other", plan: "paid", enabled: 1, webhook: null } as const;

@@ -97,6 +97,9 @@ describe("of an RTMP publish", () => {
     await stage.publishing.takeOver("gateway_restarted");
     await customer.received("publish_done");
     expect(traceOf("publish_done")).toBe(traceOf("publish"));
+    const [line] = linesOf(stage.log()).filter(({ msg }) => msg === "publish ended");
+    const about = { organisation: "org1", protocol: "rtmp", reason: "gateway_restarted", bytesIn: 0, bytesOut: 0 };
+    expect(line).toMatchObject({ ...about, trace_id: traceOf("publish") });
   });
 
   test("a test of the webhook is in the trace of the request that asks for it", async () => {

@@ -229,9 +229,9 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     },
     async takeOver(reason) {
       const end = { reason, bytes: null, epoch: deps.member.epoch, whose: "orphaned" } as const;
-      for (const clientId of await orphans(db)) {
+      for (const { clientId, about } of await orphans(db)) {
         await recordEnd(db, clientId, end, clock.now());
-        log.warn({ clientId, reason }, "publish ended");
+        log.warn({ ...about, reason }, "publish ended");
       }
       await adoptEvents(db, deps.member.epoch);
       outbox.wake();

@@ -1,12 +1,12 @@
 // What the store remembers of a publish, from intent to end. Each function is one transaction; none talks to anybody.
-import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql } from "kysely";
+import { type CompiledQuery, type ExpressionBuilder, type Kysely, type Selectable, sql } from "kysely";
 import type { EndReason } from "../media/codes.ts";
 import type { Protocol } from "../media/protocols.ts";
 import type { PublishSnapshot } from "../media.ts";
 import { step } from "../step-times.ts";
-import type { Schema } from "../store/schema.ts";
+import type { PublishTable, Schema } from "../store/schema.ts";
 import { together } from "../store/together.ts";
-import { type Trace, traceText } from "../tracing/trace.ts";
+import { type Trace, traceFrom, traceText } from "../tracing/trace.ts";
 import { addUsage } from "./daily-bytes.ts";
 import type { Denied } from "./denials.ts";
 import { doneBody, type WebhookSubject } from "./webhook/body.ts";
@@ -242,13 +242,28 @@ function endStream(db: Kysely<Schema>, streamId: string, now: number): CompiledQ
     .compile();
 }
 
-/** Client ids of publishes whose node is gone (W17a): accepted ones and ones whose answer is unknown. */
-export async function orphans(db: Kysely<Schema>): Promise<readonly number[]> {
-  const { rows } = await sql<{ client_id: number }>`
-    select client_id from publish where state in ('asking', 'live') and not ${isOwn}
+/** A publish whose node is gone, as the log tells of it: identity, and the counters that were kept. */
+interface Orphan {
+  readonly clientId: number;
+  readonly about: object;
+}
+
+/** Publishes whose node is gone (W17a): accepted ones and ones whose answer is unknown. */
+export async function orphans(db: Kysely<Schema>): Promise<readonly Orphan[]> {
+  const { rows } = await sql<Selectable<PublishTable>>`
+    select * from publish where state in ('asking', 'live') and not ${isOwn}
     order by client_id
   `.execute(db);
-  return rows.map((row) => Number(row.client_id));
+  return rows.map((row) => {
+    const trace = traceFrom(row.trace);
+    const clientId = Number(row.client_id);
+    const identity = { clientId, organisationId: row.organisation_id, streamId: row.stream_id };
+    const counters = { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
+    return {
+      clientId,
+      about: { ...identityOf({ ...identity, ...(trace && { trace }) }), protocol: row.protocol, ...counters },
+    };
+  });
 }
 
 /** Makes a node deliver the events of those that are gone. */
