@@ -33,7 +33,7 @@ const clientIdOf = (body: string) => new URLSearchParams(body).get("clientid") ?
 test("a WHIP publish is explained from its offer to the delivered end", async () => {
   const name = await headgate.newStream();
   const client = whipClients.find((each) => each.name === "FFmpeg 8");
-  await client?.publish(headgate.whip(name), 3, "320x180");
+  await client?.publish(headgate.whip(name), 6, "320x180");
   const clientId = clientIdOf((await customer.received("publish_done")).body);
   const text = await until("it is delivered", async () => {
     const told = await explain(clientId);
