@@ -26,6 +26,7 @@ const stores = [
   "token-{rotation,revocation,vectors}",
   "publish-{lifecycle,admission,sessions,stopped,history,withdrawn}",
   "stream-lists",
+  "timeline",
   "events",
   "events-readers",
   "deployment",

@@ -19,11 +19,17 @@ const LAYERS = [
 ];
 /** Folders of a room, the upper ones first, "" for what stands at its top: each may import those beside and below it. */
 const FOLDERS = {
-  publish: [["whip", "monitoring"], ["", "upstreams", "preview"], ["webhook"], ["addresses"]],
+  publish: [["whip", "monitoring", "timeline"], ["", "upstreams", "preview"], ["webhook"], ["addresses"]],
   http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster"], ["request"]],
   store: [[""], ["tables", "postgres"]],
   webcaster: [["v5"], [""], ["pure"]],
-  dashboard: [[""], ["organisation", "webhook", "streams", "stream", "operator"], ["shell"], ["parts"]],
+  dashboard: [
+    [""],
+    ["organisation", "webhook", "streams", "stream", "operator"],
+    ["stream/timeline"],
+    ["shell"],
+    ["parts"],
+  ],
 };
 /** What runs in browsers, and what each may import beside itself: nothing of the gateway, which imports nothing of these. */
 const IN_BROWSERS = { webcaster: [], broadcast: ["webcaster"], dashboard: ["client"] };
@@ -47,6 +53,7 @@ const FREE = new Set([
   "in-time",
   "reason",
   "step-times",
+  "tracing",
   "network",
   "own-addresses",
   "listen",

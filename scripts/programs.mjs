@@ -69,6 +69,7 @@ export const toTest = [
   { name: "chromium", package: "chromium", use: "publishes by WHIP", isThere: onPath("chromium") },
   { name: "PostgreSQL", package: "postgresql", use: "the other store", isThere: hasPostgres },
   { name: "HAProxy", package: "haproxy", use: "balances nodes", isThere: file("/usr/sbin/haproxy") },
+  { name: "promtool", package: "prometheus", use: "tests the alert rules", isThere: onPath("promtool") },
   { name: "openssl", package: "openssl", use: "test certificates", isThere: onPath("openssl") },
   { name: "php", package: "php-cli", use: "reads webhook bodies", isThere: onPath("php") },
   {

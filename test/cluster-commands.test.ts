@@ -53,10 +53,24 @@ async function asked(method: string, path: string, body?: object) {
 }
 
 describe("through a node that does not have it", () => {
+  test("a request stays in its trace", async () => {
+    const { client_id: id } = await live();
+    const trace_id = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const headers = { "x-service-apikey": b().apiKey, traceparent: `00-${trace_id}-00f067aa0ba902b7-01` };
+    expect((await fetch(`${b().http}/session/${id}`, { headers })).status).toBe(200);
+    const answered = (node: Headgate) =>
+      node.process
+        .stderr()
+        .split("\n")
+        .filter((line) => line.includes(trace_id) && line.includes("request answered"));
+    await until("both have told it", () => answered(a()).length === 1 && answered(b()).length === 1);
+  });
+
   test("a publish is shown, measured, and gets upstreams for as long as it runs", async () => {
     const { client_id: id, stream } = await live();
     expect(await b().call("GET", `/session/${id}`)).toMatchObject({ client_id: id, protocol: "rtmp" });
     expect(await b().call("GET", `/session/${id}/history`)).toMatchObject({ step_ms: 5_000 });
+    expect(await b().call("GET", `/session/${id}/timeline`)).toMatchObject({ state: "live", is_watched: true });
     const url = "rtmp://127.0.0.1:1/live/key";
     const added = (await b().call("POST", `/session/${id}/upstream`, { url })) as unknown as Session;
     expect(added.upstreams).toMatchObject([{ url: "rtmp://127.0.0.1:1/live" }]);

@@ -97,6 +97,12 @@ test("by the page's own ffmpeg command one is live: the preview moves, graphs fi
   await page.getByText("Not live").waitFor();
   const row = page.getByRole("table", { name: "History" }).locator("tbody tr").first();
   await until("its end", async () => /Ended.*It was ended by a person/s.test(await row.innerText()));
+  await row.getByRole("button", { name: "Timeline" }).click();
+  const moments = page.getByRole("dialog", { name: "What happened" }).getByRole("listitem");
+  await until("its first video", async () => /The first video came after/.test((await moments.allInnerTexts()).join()));
+  expect(await moments.first().innerText()).toMatch(/\+0\.000 s\s+A broadcaster at .* asked to publish by RTMP\./);
+  expect((await moments.allInnerTexts()).join()).toMatch(/Ended after .*: it was ended by a person/);
+  await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
   expect(await dash.faults()).toEqual([]);
   await dashboard.customer.received("publish_done");
   expect(dashboard.customer.calls("publish_done").at(-1)?.body).toContain(name);

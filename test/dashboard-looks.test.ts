@@ -4,6 +4,7 @@ import axe from "axe-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Dashboard, type DashboardPage, startDashboard } from "./support/dashboard.ts";
+import { broadcast } from "./support/ffmpeg.ts";
 
 const PHONE = { width: 360, height: 740 };
 const DESKTOP = { width: 1_280, height: 860 };
@@ -118,6 +119,24 @@ test("dialogs, news, a delivery, the palette and the phone's menu pass", async (
   await page.getByRole("link", { name: "Settings" }).click();
   await dash.shows("Settings");
   expect(await page.getByRole("link", { name: "Settings" }).isVisible()).toBe(false);
+  expect(found).toEqual([]);
+  expect(await dash.faults()).toEqual([]);
+  await page.context().close();
+}, 90_000);
+
+test("what happened in a broadcast passes", async () => {
+  const { headgate, customer } = dashboard;
+  const { id, ingest } = (await headgate.call("POST", "/stream")) as {
+    readonly id: string;
+    readonly ingest: { readonly rtmp: { readonly streamname: string } };
+  };
+  const name = ingest.rtmp.streamname;
+  await broadcast(`${headgate.rtmp}/${name}`, { seconds: 2 }).exit;
+  await until("its end", () => customer.calls("publish_done").some(({ body }) => body.includes(name)));
+  const { page, ...dash } = await openForAxe(`/dashboard/streams/${id}`, "readonly");
+  await page.getByRole("button", { name: "Timeline" }).click();
+  await page.getByText("The first video came after").waitFor();
+  await judge({ page }, "what happened");
   expect(found).toEqual([]);
   expect(await dash.faults()).toEqual([]);
   await page.context().close();

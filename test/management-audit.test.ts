@@ -1,6 +1,7 @@
 // The audit log and the usage of an organisation: what changed and who did it; how much flowed, to the byte.
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { recordBytes, recordEnd, recordIntent, recordLive } from "../ts/publish/record.ts";
+import { newTrace } from "../ts/tracing/trace.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
 let gateway: Gateway;
@@ -163,6 +164,8 @@ async function publish(stream: { id: string; name: string }, clientId: number, o
     protocol: "rtmp",
     arguments: null,
     epoch: await epoch(),
+    trace: newTrace(),
+    requestedAt: gateway.clock.ms,
   } as const;
   expect(await recordIntent(gateway.db, intent, gateway.clock.ms)).toBe(true);
   expect(await recordLive(gateway.db, intent, gateway.clock.ms)).toBe(true);

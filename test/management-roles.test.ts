@@ -20,6 +20,7 @@ const READONLY = [
   "GET /session",
   "GET /session/{client_id}",
   "GET /session/{client_id}/history",
+  "GET /session/{client_id}/timeline",
   "GET /me",
   "PUT /me/password",
 ];

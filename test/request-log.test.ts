@@ -9,7 +9,8 @@ function lineOf(log: string, headers: Headers): Record<string, unknown> {
   const answers = log.split("\n").filter((line) => line.includes('"msg":"request answered"'));
   const lines = answers.filter((line) => line.includes(headers.get("x-request-id") ?? "no id"));
   expect(lines).toHaveLength(1);
-  const { requestId: _, time, msg, pid, hostname, level, tookMs, ...rest } = JSON.parse(lines[0] ?? "{}");
+  const { requestId: _, trace_id, time, msg, pid, hostname, level, tookMs, ...rest } = JSON.parse(lines[0] ?? "{}");
+  expect(trace_id).toMatch(/^[0-9a-f]{32}$/);
   expect([level, msg, typeof tookMs]).toEqual([30, "request answered", "number"]);
   return rest;
 }

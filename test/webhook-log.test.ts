@@ -42,6 +42,7 @@ test("a first call tells DNS, connection, TLS and first byte, the next one on th
     level: 20,
     clientId: 7,
     organisation: "org1",
+    trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
     call: "publish",
     webhookId: "msg_1",
     host,

@@ -196,7 +196,7 @@ describe("endpoint and session", () => {
       expect(Object.fromEntries(headers)).toStrictEqual({
         "accept-patch": "application/trickle-ice-sdpfrag",
         "accept-post": "application/sdp",
-        "access-control-allow-headers": "Authorization, Content-Type, If-Match, ETag",
+        "access-control-allow-headers": "Authorization, Content-Type, If-Match, ETag, traceparent, tracestate",
         "access-control-allow-methods": "POST, PATCH, DELETE, GET, OPTIONS",
         "access-control-allow-origin": "*",
         "access-control-expose-headers": EXPOSED,

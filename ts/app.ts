@@ -26,6 +26,7 @@ import { loginRoutes } from "./http/login.ts";
 import { deploymentRoutes } from "./http/monitoring/deployment-routes.ts";
 import { eventRoutes } from "./http/monitoring/event-routes.ts";
 import type { Events } from "./http/monitoring/events.ts";
+import { timelineRoutes } from "./http/monitoring/timeline-routes.ts";
 import type { Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { broadcastRoutes } from "./http/pages/broadcast.ts";
@@ -64,6 +65,7 @@ import type { LiveSessions } from "./publish/live-sessions.ts";
 import type { DeploymentStatus } from "./publish/monitoring/deployment.ts";
 import type { Measurements } from "./publish/monitoring/measurements.ts";
 import type { Previews } from "./publish/preview/previews.ts";
+import type { Timelines } from "./publish/timeline/timelines.ts";
 import type { Workbench } from "./publish/webhook/workbench.ts";
 import type { Whip } from "./publish/whip/whip-publishes.ts";
 import type { Schema } from "./store/schema.ts";
@@ -89,6 +91,7 @@ export interface AppDeps {
   readonly previews: Previews;
   readonly measurements: Measurements;
   readonly events: Events;
+  readonly timelines: Timelines;
   readonly deployment: () => Promise<DeploymentStatus>;
   /** Every node; null while the store does not answer. */
   readonly nodes: () => Promise<readonly DeploymentNode[] | null>;
@@ -130,6 +133,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", streamRoutes({ ...deps, ...access }));
   app.route("/", publishRoutes({ ...deps, ...access }));
   app.route("/", sessionRoutes({ ...deps, ...access }));
+  app.route("/", timelineRoutes({ ...deps, ...access }));
   app.route("/", previewRoutes({ ...deps, ...access }));
   app.route("/", eventRoutes({ ...deps, ...access }));
   app.route("/", userRoutes({ ...deps, ...access }));

@@ -1,6 +1,6 @@
 // Starts the service of a configuration, port by port, and stops it gracefully.
 import type { Logger } from "pino";
-import { keepCertificate, readCertificate } from "./certificate.ts";
+import { inspectCertificates, keepCertificate, readCertificate } from "./certificate.ts";
 import { clock as systemClock } from "./clock.ts";
 import { watchCluster } from "./cluster/cluster-metrics.ts";
 import { watchDraining } from "./cluster/draining.ts";
@@ -18,6 +18,7 @@ import { listen } from "./listen/http-port.ts";
 import { createLog } from "./log.ts";
 import { warnOfSmallBuffer } from "./media/ports.ts";
 import type { Media } from "./media.ts";
+import { watchNode } from "./metrics/node-metrics.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
 import { type Addresses, addressesOf, nodeAddressOf } from "./own-addresses.ts";
 import { reasonOf } from "./reason.ts";
@@ -95,6 +96,14 @@ export async function serve(
     media = await openMedia(config, publishing.handle, (err) => log.error({ err }, "media event failed"));
     started.push(() => running().stop());
     metrics.watchMedia(media);
+    watchNode(metrics.registry, {
+      ...{ clock, storeProblem: storeHealth.problem, folder: config.dataDir, workerLoads: media.workerLoads },
+      certificates: () =>
+        inspectCertificates(config, clock.now()).map(({ files, own }) => ({
+          section: files.section,
+          endsAt: own === null ? null : Date.parse(own.validTo),
+        })),
+    });
     warnOfSmallBuffer(media.smallReceiveBuffer, log);
     if (config.rtmp.tls !== null) {
       const unwatch = keepCertificate(config.rtmp.tls, (renewed) => running().setCertificate(renewed), log);

@@ -51,6 +51,8 @@ export interface Metrics {
   /** What the players of a pull got, which has ended. */
   countPullEnd(bytesOut: number): void;
   countUpstreamLost(): void;
+  /** An event that its customer will never get. */
+  countGivenUp(): void;
   /** Reads the media core's counters at each scrape. Call once, when it has started. */
   watchMedia(media: MediaCounts): void;
   /** `running`: how many previews run. */
@@ -73,6 +75,7 @@ export type PublishingMetrics = Pick<
   | "countEnd"
   | "countPullEnd"
   | "countUpstreamLost"
+  | "countGivenUp"
   | "watchPublishing"
 >;
 
@@ -135,6 +138,11 @@ export function createMetrics(): Metrics {
     help: "Times an upstream stopped taking a publish, or did not begin to",
     registers,
   });
+  const givenUp = new Counter({
+    name: "headgate_outbox_given_up_total",
+    help: "publish_done events that were given up, after 72 hours or a lasting refusal",
+    registers,
+  });
   /** Of the publishes that have ended. */
   const ended = { bytesIn: 0, bytesOut: 0 };
   return {
@@ -161,6 +169,7 @@ export function createMetrics(): Metrics {
       ended.bytesOut += bytesOut;
     },
     countUpstreamLost: () => losses.inc(),
+    countGivenUp: () => givenUp.inc(),
     watchMedia(media) {
       const counter = (name: string, help: string, read: () => number) =>
         new Counter({

@@ -10,6 +10,7 @@ import type { Cluster } from "./http/cluster/elsewhere.ts";
 import { createEvents } from "./http/monitoring/events.ts";
 import type { Env } from "./http/openapi.ts";
 import type { Media } from "./media.ts";
+import { watchTroubles } from "./metrics/node-metrics.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createCustomers } from "./organisation/customers.ts";
 import { createStreamUpstreams } from "./organisation/upstreams.ts";
@@ -24,6 +25,8 @@ import { createDeployment } from "./publish/monitoring/deployment.ts";
 import { createMeasurements } from "./publish/monitoring/measurements.ts";
 import { NO_OTHER_NODES, type OtherNodes } from "./publish/players.ts";
 import { createPreviews, type Previews } from "./publish/preview/previews.ts";
+import { createTimelineRecorder } from "./publish/timeline/recorder.ts";
+import { createTimelines } from "./publish/timeline/timelines.ts";
 import { checkUpstreamUrl } from "./publish/upstreams/upstream-url.ts";
 import { createWhip } from "./publish/whip/whip-publishes.ts";
 import type { Store } from "./store/open.ts";
@@ -70,6 +73,8 @@ export interface Service
   readonly previews: Pick<Previews, "stop">;
   /** Of this node, now. */
   readonly epoch: () => number;
+  /** Writes what the store does not have yet of timelines. */
+  flushTimelines(): Promise<void>;
   /** Finishes what is under way. Call after `Media.stop` and before the store is closed. */
   stop(): Promise<void>;
 }
@@ -89,7 +94,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const version = readVersion();
   const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
   const { elsewhere = null, others = null, rivals = null, plays = null } = deps.cluster ?? {};
-  const publishing = withAdmissionSteps(createPublishing, {
+  const recorder = createTimelineRecorder({ db, media, clock, log });
+  const decided = withAdmissionSteps(createPublishing, {
     db,
     member,
     rivals,
@@ -107,6 +113,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     ...(deps.otherNodes ?? plays ?? NO_OTHER_NODES),
     resolve,
     metrics,
+    figuresOf: recorder.figuresOf,
     settings: {
       deadlineMs: config.webhook.deadlineMs,
       updateSeconds: config.webhook.updateS,
@@ -118,11 +125,13 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       duplicate: config.publish.duplicate,
     },
   });
+  const publishing = recorder.watching(decided);
   revocations.listen(publishing.endRevoked);
   const sessions = createLiveSessions({ publishing, media, dev, resolve });
   const previews = createPreviews({ publishing, media, log });
   metrics.watchPreviews(previews.running);
-  const measurements = createMeasurements({ publishing, media, clock, log });
+  watchTroubles(metrics.registry, recorder.troubles);
+  const measurements = createMeasurements({ publishing, media, clock, log, seen: recorder.seen });
   const events = createEvents({ db, measurements, sessions, others, clock, log });
   const deployment = createDeployment({
     ...{ db, config, publishing, media, version, clock },
@@ -169,6 +178,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     sessions,
     previews,
     measurements,
+    timelines: createTimelines({ db, recorder, workbench: publishing.workbench, clock }),
     events,
     deployment,
     nodes,
@@ -193,10 +203,12 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     metrics,
     previews,
     epoch: () => member.epoch,
+    flushTimelines: recorder.flush,
     async stop() {
       events.stop();
       measurements.stop();
       await publishing.stop();
+      await recorder.stop();
       revocations.stop();
     },
   };

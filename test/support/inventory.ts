@@ -52,6 +52,14 @@ export async function fill(gateway: Gateway, { organisation, keys }: Member, tag
       ...{ outcome: "answered", status: 200, reason: null, latency_ms: 1, first_at: 0, last_at: 0 },
     })
     .execute();
+  await gateway.db
+    .insertInto("publish")
+    .values({
+      ...{ client_id: owned.clientId, organisation_id: organisation.id, stream_id: id, name: stream.name, app: "live" },
+      ...{ address: "203.0.113.9", state: "ended", asked_at: 0, accepted_at: 0, ended_at: 0, end_reason: "silent" },
+      ...{ bytes_in: 0, bytes_out: 0 },
+    })
+    .execute();
   gateway.live.live.push(sessionOf(organisation.id, owned));
   return owned;
 }

@@ -35,8 +35,14 @@ export const serviceFlags = {
 export const askingFlags = { ...serviceFlags, config: storeFlags.config, json: storeFlags.json } as const;
 
 /** The service said no, or nothing. */
-class ServiceAnswered extends ServiceError {
+export class ServiceAnswered extends ServiceError {
   readonly code = "service_answered";
+  /** Of HTTP; null for no answer. */
+  readonly status: number | null;
+  constructor(message: string, status: number | null, options?: ErrorOptions) {
+    super(message, options);
+    this.status = status;
+  }
 }
 
 /** The JSON of an answer. The key is HEADGATE_API_KEY or in HEADGATE_API_KEY_FILE. Throws `ConfigInvalid` when it is not
@@ -77,7 +83,7 @@ async function answerOf(response: Response): Promise<unknown> {
   if (response.ok) return answer;
   const { message, code, userinfo } = answer.error ?? { message: "no answer of headgate", code: 0, userinfo: {} };
   const more = Object.keys(userinfo).length === 0 ? "" : ` ${JSON.stringify(userinfo)}`;
-  throw new ServiceAnswered(`${response.status}: ${message} (code ${code})${more}`);
+  throw new ServiceAnswered(`${response.status}: ${message} (code ${code})${more}`, response.status);
 }
 
 /** What to tell a person whose request had no answer. */
@@ -113,7 +119,7 @@ function noAnswer(url: string, error: unknown): ServiceError {
   // A port of HTTPS hangs up on plain HTTP.
   const isCut = ["UND_ERR_SOCKET", "ECONNRESET"].includes(code) && url.startsWith("http:");
   const advice = isCut ? "is it https:// there? (--url)" : "is headgate running there? (--url)";
-  return new ServiceAnswered(`no answer from ${url}: ${advice}`, { cause });
+  return new ServiceAnswered(`no answer from ${url}: ${advice}`, null, { cause });
 }
 
 /** What Node's errors of TLS tell. */

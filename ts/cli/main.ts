@@ -10,6 +10,7 @@ import { runBackup } from "./backup.ts";
 import { runConfig } from "./config.ts";
 import { runDoctor } from "./doctor.ts";
 import { exitCodeOf } from "./exit-code.ts";
+import { runExplain } from "./explain.ts";
 import { type GivenFlags, isSwitch, settingFlags } from "./flags.ts";
 import { runKeys, runToken } from "./keys.ts";
 import { runNodes } from "./nodes.ts";
@@ -93,6 +94,12 @@ function verbs(): Readonly<Record<string, Verb>> {
       flags: askingFlags,
       help: "Running publishes (asks the service, with HEADGATE_API_KEY)",
       run: runSessions,
+    },
+    explain: {
+      words: "CLIENT_ID",
+      flags: askingFlags,
+      help: "What happened to one publish, now or weeks ago (asks the service, with HEADGATE_API_KEY)",
+      run: runExplain,
     },
     upstreams: {
       words: "ls CLIENT_ID | add CLIENT_ID URL | rm CLIENT_ID ID",

@@ -263,6 +263,28 @@ export interface components {
         skew_ms: (number | null)[];
       };
     };
+    SessionTimeline: {
+      /** clientid of the webhook */
+      client_id: number;
+      /** Id of the stream */
+      stream: string;
+      state: "asking" | "denied" | "live" | "ended";
+      protocol: "rtmp" | "whip" | null;
+      /** As in the webhook's traceparent and in the log */
+      trace_id: (string | null);
+      /** false: it is older than timelines, or never carried media; then its media is not told of */
+      is_watched: boolean;
+      moments: {
+        at: string;
+        /** Since the first moment */
+        offset_ms: number;
+        /** A stable code; new ones may come */
+        what: string;
+        text: string;
+        /** What the text is made of; names belong to the code */
+        figures: Record<string, (string | number | boolean | null)>;
+      }[];
+    };
     User: {
       id: string;
       email: string;
@@ -1058,6 +1080,25 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["Session"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/session/{client_id}/timeline": {
+    get: {
+      parameters: {
+        path: {
+          /** As GET /session gives it */
+          client_id: number;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["SessionTimeline"] } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };

@@ -8,6 +8,7 @@ import type { Authorise, Caller } from "../organisation/callers.ts";
 import type { KeptAnswers } from "../organisation/kept-answers.ts";
 import { type Action, ROUTES, type RouteName } from "../organisation/roles.ts";
 import { ROLES } from "../store/schema.ts";
+import type { Trace } from "../tracing/trace.ts";
 import { codesInWords } from "./error-codes.ts";
 import { loggedCaller, type notedForLog, noteForLog } from "./request/caller.ts";
 import { answeredOnce, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_LIMIT } from "./request/once.ts";
@@ -20,6 +21,7 @@ export { z };
 export type Env = {
   Variables: {
     requestId: string;
+    trace: Trace;
     apiKey: string | null;
     noted?: ReturnType<typeof notedForLog>;
     /** What the request would end, on a node that does not answer. */

@@ -109,7 +109,7 @@ export function webhookRoutes(
       errors: [404],
     },
     async (c, { organisation }, { body }) => {
-      const called = await workbench.test(organisation.id, argumentsOf(body.arguments ?? null));
+      const called = await workbench.test(organisation.id, argumentsOf(body.arguments ?? null), c.get("trace"));
       return c.json(callRecord(called));
     },
   );
@@ -182,7 +182,7 @@ export function webhookRoutes(
       const id = c.req.param("id");
       // What was sent cannot be taken back: it is in the log before.
       const note = () => recordChange(db, caller, clock.now(), { action: "delivery.replay", subject: id });
-      return c.json(callRecord(await workbench.replay(caller.organisation.id, id, note)));
+      return c.json(callRecord(await workbench.replay(caller.organisation.id, id, note, c.get("trace"))));
     },
   );
 

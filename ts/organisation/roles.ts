@@ -79,6 +79,7 @@ export const ROUTES = {
   "GET /session": "view",
   "GET /session/{client_id}": "view",
   "GET /session/{client_id}/history": "view",
+  "GET /session/{client_id}/timeline": "view",
   "POST /session/{client_id}/kick": "control_stream",
   "PUT /session/{client_id}/bitrate": "control_stream",
   "POST /session/{client_id}/upstream": "change_upstreams",

@@ -12,6 +12,7 @@ import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
 import type { TokenOf } from "../token/required-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
+import { newTrace, type Trace } from "../tracing/trace.ts";
 import { type BitrateLimits, bitrateLimitOf } from "./bitrate-limit.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
@@ -43,6 +44,10 @@ export interface PublishRequest {
   readonly address: string;
   /** Of the web token that came beside it; absent or null when there was none. */
   readonly claims?: TokenClaims | null;
+  /** What it belongs to; without, a trace begins with it. */
+  readonly trace?: Trace;
+  /** What a WHIP client offered, SDP. */
+  readonly offered?: string;
 }
 
 export type Admission = (AllowedPublish & { readonly outcome: "allowed" }) | Denied;
@@ -95,9 +100,10 @@ export function createAdmission(deps: AdmissionDeps): {
       await Promise.all([denials.settled(), deps.ends.retry()]);
     },
     async admit(request) {
-      const about: DenialContext = {};
+      const trace = request.trace ?? newTrace();
+      const about: DenialContext = { trace_id: trace.traceId };
       try {
-        const admission = await decide(request, about);
+        const admission = await decide({ ...request, trace }, about);
         return admission.outcome === "denied" ? { ...admission, about } : admission;
       } catch (err) {
         log.error({ err, ...about }, "publish request could not be decided");
@@ -106,7 +112,8 @@ export function createAdmission(deps: AdmissionDeps): {
     },
   };
 
-  async function decide(request: PublishRequest, about: DenialContext): Promise<Admission> {
+  async function decide(request: PublishRequest & Pick<Intent, "trace">, about: DenialContext): Promise<Admission> {
+    const requestedAt = clock.now();
     if (deps.isDraining?.()) {
       const refusal = denied("stopping", "This server takes no new publishes now; publish again");
       return { ...refusal, elsewhere: deps.rtmpElsewhere?.() ?? [] };
@@ -159,6 +166,8 @@ export function createAdmission(deps: AdmissionDeps): {
         streamId: found.id,
         webhook: found.webhook,
         epoch: deps.member.epoch,
+        trace: request.trace,
+        requestedAt,
       };
       about.clientId = intent.clientId;
       reservation.ask({ intent, claims });
@@ -261,6 +270,7 @@ export function createAdmission(deps: AdmissionDeps): {
       deadlineMs: settings.deadlineMs,
       retryConnection: true,
       begun,
+      trace: intent.trace,
       event: { call: "publish", clientId: intent.clientId, name: intent.name, attempt: 1 },
     });
   }

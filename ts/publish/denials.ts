@@ -29,6 +29,8 @@ export interface Denied {
 }
 
 export interface DenialContext {
+  /** As the log names it everywhere: 32 hexadecimal digits. */
+  trace_id?: string;
   organisation?: string;
   /** Id: names are secrets. */
   stream?: string;

@@ -86,10 +86,10 @@ export function createEnds(deps: {
     retry,
     async recordOrphans(reason, epoch) {
       const errors: unknown[] = [];
-      for (const clientId of await orphans(db)) {
+      for (const { clientId, about } of await orphans(db)) {
         try {
           await recordEnd(db, clientId, { reason, bytes: null, epoch, whose: "orphaned" }, clock.now());
-          log.warn({ clientId, reason }, "publish ended");
+          log.warn({ ...about, reason }, "publish ended");
         } catch (err) {
           errors.push(err);
         }

@@ -71,6 +71,8 @@ export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDrain
   /** Of the names that customers bring. */
   readonly resolve: Resolve;
   readonly metrics: PublishingMetrics;
+  /** What else the log tells of a publish that has ended. */
+  readonly figuresOf?: (clientId: number) => object;
   readonly settings: {
     /** Total deadline of one webhook call (W11), ms. */
     readonly deadlineMs: number;
@@ -290,8 +292,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       publishes.freeName(publish, recording.tried);
       await recording.done;
       const refusal = denied("stopped", stopped);
-      const about = { clientId, organisation: intent.organisationId, stream: intent.streamId };
-      tellDenied({ ...refusal, about }, intent.address, protocol);
+      tellDenied({ ...refusal, about: identityOf(intent) }, intent.address, protocol);
       return refusal;
     }
     // Known before the core is told: the end may come in the same turn (W12a).
@@ -339,7 +340,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     if (publish !== undefined) publishes.freeName(publish, recording.tried);
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
     const who = publish === undefined ? { clientId } : { ...identityOf(publish.intent), protocol: publish.protocol };
-    log.info({ ...who, reason, seconds, bytesIn, bytesOut }, "publish ended");
+    log.info({ ...who, reason, seconds, bytesIn, bytesOut, ...deps.figuresOf?.(clientId) }, "publish ended");
     metrics.countEnd(reason, { bytesIn, bytesOut });
     await recording.done;
   }

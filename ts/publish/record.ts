@@ -1,11 +1,12 @@
 // What the store remembers of a publish, from intent to end. Each function is one transaction; none talks to anybody.
-import { type Kysely, sql } from "kysely";
+import { type Kysely, type Selectable, sql } from "kysely";
 import type { EndReason } from "../media/codes.ts";
 import type { Protocol } from "../media/protocols.ts";
 import type { PublishSnapshot } from "../media.ts";
 import { step } from "../step-times.ts";
-import type { Schema } from "../store/schema.ts";
+import type { PublishTable, Schema } from "../store/schema.ts";
 import { together } from "../store/together.ts";
+import { type Trace, traceFrom, traceText } from "../tracing/trace.ts";
 import { addUsage } from "./daily-bytes.ts";
 import type { Denied } from "./denials.ts";
 import { doneBody, type WebhookSubject } from "./webhook/body.ts";
@@ -23,6 +24,10 @@ export interface Intent extends WebhookSubject {
   readonly webhook: string | null;
   /** Of the node whose publish it is. */
   readonly epoch: number;
+  /** What the calls about it belong to. */
+  readonly trace: Trace;
+  /** When the broadcaster asked, epoch ms. */
+  readonly requestedAt: number;
 }
 
 /** Ends that media does not know: the gateway died, or others took its node for dead, the stream was locked or deleted while the customer was asked, or too
@@ -40,10 +45,10 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
   const custom = intent.arguments === null ? null : Buffer.from(intent.arguments).toString("latin1");
   const insert = sql`
     insert into publish (client_id, organisation_id, stream_id, name, app, arguments, address, protocol, webhook, state,
-      asked_at, bytes_in, bytes_out, epoch)
+      asked_at, bytes_in, bytes_out, trace, epoch)
     select cast(${clientId} as bigint), cast(${organisationId} as text), cast(${streamId} as text), cast(${name} as text),
       cast(${app} as text), cast(${custom} as text), cast(${address} as text), cast(${protocol} as text),
-      cast(${webhook} as text), 'asking', cast(${now} as bigint), 0, 0, epoch
+      cast(${webhook} as text), 'asking', cast(${now} as bigint), 0, 0, cast(${traceText(intent.trace)} as text), epoch
     from node where epoch = ${epoch} and ${isPresent}
   `;
   const { numAffectedRows } = await step("intent", () => insert.execute(db), clientId);
@@ -149,10 +154,10 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
   await together(db, [
     addUsage(db, { clientId, ...bytes, whose }, now),
     sql`
-      insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, epoch)
+      insert into outbox (id, organisation_id, client_id, url, body, next_attempt_at, created_at, trace, epoch)
       select cast(${newWebhookId()} as text), organisation_id, client_id, webhook,
         cast(${Buffer.from(body).toString("latin1")} as text), cast(${now} as bigint), cast(${now} as bigint),
-        cast(${end.epoch} as bigint)
+        trace, cast(${end.epoch} as bigint)
       from publish
       where client_id = ${clientId} and state in ('asking', 'live') and webhook is not null and ${whose}
     `.compile(db),
@@ -170,13 +175,28 @@ export async function recordEnd(db: Kysely<Schema>, clientId: number, end: End, 
   ]);
 }
 
-/** Client ids of publishes whose node is gone (W17a): accepted ones and ones whose answer is unknown. */
-export async function orphans(db: Kysely<Schema>): Promise<readonly number[]> {
-  const { rows } = await sql<{ client_id: number }>`
-    select client_id from publish where state in ('asking', 'live') and not ${isOwn}
+/** A publish whose node is gone, as the log tells of it: identity, and the counters that were kept. */
+interface Orphan {
+  readonly clientId: number;
+  readonly about: object;
+}
+
+/** Publishes whose node is gone (W17a): accepted ones and ones whose answer is unknown. */
+export async function orphans(db: Kysely<Schema>): Promise<readonly Orphan[]> {
+  const { rows } = await sql<Selectable<PublishTable>>`
+    select * from publish where state in ('asking', 'live') and not ${isOwn}
     order by client_id
   `.execute(db);
-  return rows.map((row) => Number(row.client_id));
+  return rows.map((row) => {
+    const trace = traceFrom(row.trace);
+    const clientId = Number(row.client_id);
+    const identity = { clientId, organisationId: row.organisation_id, streamId: row.stream_id };
+    const counters = { bytesIn: Number(row.bytes_in), bytesOut: Number(row.bytes_out) };
+    return {
+      clientId,
+      about: { ...identityOf({ ...identity, ...(trace && { trace }) }), protocol: row.protocol, ...counters },
+    };
+  });
 }
 
 /** Makes a node deliver the events of those that are gone. */
@@ -198,8 +218,10 @@ export const identityOf = ({
   clientId,
   organisationId,
   streamId,
-}: Pick<Intent, "clientId" | "organisationId" | "streamId">) => ({
+  trace,
+}: Pick<Intent, "clientId" | "organisationId" | "streamId"> & Partial<Pick<Intent, "trace">>) => ({
   clientId,
   organisation: organisationId,
   stream: streamId,
+  ...(trace && { trace_id: trace.traceId }),
 });

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { Membership } from "../cluster/membership.ts";
 import type { Media } from "../media.ts";
 import type { Customers } from "../organisation/customers.ts";
+import type { Trace } from "../tracing/trace.ts";
 import type { WebhookAnswer } from "./webhook/answer.ts";
 import { updateBody, type WebhookSubject } from "./webhook/body.ts";
 import type { Webhook } from "./webhook/call.ts";
@@ -44,6 +45,7 @@ export interface UpdatedPublish extends WebhookSubject {
   readonly url: string;
   /** Epoch ms. */
   readonly acceptedAt: number;
+  readonly trace: Trace;
 }
 
 /** What `startUpdates` calls for one publish: asks the customer, and ends the publish when that is the answer. */
@@ -63,6 +65,7 @@ export function createUpdate(
 ): () => Promise<"continue" | "stop"> {
   const { clock, log } = deps;
   const { clientId, organisationId, url } = publish;
+  const trace_id = publish.trace.traceId;
   const extras = updateExtras(publish.acceptedAt);
   let rejections = 0;
   let unreachable = 0;
@@ -71,7 +74,7 @@ export function createUpdate(
     try {
       return await update();
     } catch (err) {
-      log.error({ err, clientId }, "update_publish could not be sent");
+      log.error({ err, clientId, trace_id }, "update_publish could not be sent");
       return "continue";
     }
   };
@@ -95,6 +98,7 @@ export function createUpdate(
       keys,
       deadlineMs: deps.deadlineMs,
       retryConnection: false,
+      trace: publish.trace,
       event: { call: "update_publish", clientId, name: publish.name, attempt: 1 },
     });
     return handleAnswer(answer, settings);
@@ -107,7 +111,7 @@ export function createUpdate(
     if (answer.outcome === "unreachable") {
       unreachable += 1;
       log.warn(
-        { clientId, cause: answer.cause, detail: answer.detail, inARow: unreachable },
+        { clientId, trace_id, cause: answer.cause, detail: answer.detail, inARow: unreachable },
         "update_publish had no answer",
       );
       const limit = settings.update_max_unreachable;
@@ -121,7 +125,7 @@ export function createUpdate(
       return "continue";
     }
     rejections += 1;
-    log.warn({ clientId, status: answer.status, inARow: rejections }, "update_publish was rejected");
+    log.warn({ clientId, trace_id, status: answer.status, inARow: rejections }, "update_publish was rejected");
     if (answer.status !== 403 && rejections < settings.update_reject_after) return "continue";
     const reason = settings.reason_to_broadcaster ? answer.reason : null;
     deps.end("rejected_by_customer", reason ?? "Publish ended by the customer");

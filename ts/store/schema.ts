@@ -86,6 +86,8 @@ export interface PublishTable {
   dropped_frames: number | null;
   /** Of the node whose publish it is; null in rows from before 0014. */
   epoch: number | null;
+  /** The trace that it belongs to, a JSON object of W3C headers; null in rows from before 0016. */
+  trace: string | null;
 }
 
 /** Events that must arrive at the customer; written in the transaction that ends the publish. */
@@ -106,6 +108,15 @@ export interface OutboxTable {
   last_status: number | null;
   /** Of the node that delivers it; null in rows from before 0014. */
   epoch: number | null;
+  /** As the publish has it. */
+  trace: string | null;
+}
+
+/** What happened to a publish while it ran, beside its row. It goes with that row. */
+export interface PublishTimelineTable {
+  client_id: number;
+  /** JSON object as publish/timeline/kept-timelines.ts writes it. */
+  kept: string;
 }
 
 /** The end of a publish that its node is to bring about. */
@@ -294,6 +305,7 @@ export interface Schema {
   stream: StreamTable;
   stream_upstream: StreamUpstreamTable;
   publish: PublishTable;
+  publish_timeline: PublishTimelineTable;
   outbox: OutboxTable;
   sequence: SequenceTable;
   token_key: TokenKeyTable;

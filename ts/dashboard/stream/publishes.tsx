@@ -1,6 +1,6 @@
 // What was published to the stream before: how long, how much, why it ended, and why one was denied.
 import type { ReadonlySignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Empty } from "../parts/states.tsx";
 import { StatusPill, type Tone } from "../parts/status-pill.tsx";
 import { type Column, MoreRows, Table } from "../parts/table.tsx";
@@ -14,6 +14,7 @@ import { may } from "../shell/session.ts";
 import { TimeText } from "../shell/time-text.tsx";
 import type { Publish } from "../streams/records.ts";
 import { audioWords, videoWords } from "./now.tsx";
+import { Timeline } from "./timeline/timeline.tsx";
 
 /** Of one page. */
 const QUANTITY = 20;
@@ -46,6 +47,7 @@ export function Publishes({ streamId, changes }: PublishesProps) {
     if (change > 1) void pages.reload();
   }, [change]);
   const { rows: value, error, reload } = pages;
+  const [explained, setExplained] = useState<number | null>(null);
   return (
     <Section title="History" lead="Every broadcast to this stream, and every one that was denied." plain>
       <LoadedView of={{ value, error, reload }} words="Loading the history …">
@@ -56,18 +58,24 @@ export function Publishes({ streamId, changes }: PublishesProps) {
             </Empty>
           ) : (
             <>
-              <Table caption="History" columns={columns()} rows={rows} keyOf={({ client_id }) => client_id} />
+              <Table
+                caption="History"
+                columns={columns(setExplained)}
+                rows={rows}
+                keyOf={({ client_id }) => client_id}
+              />
               {pages.hasMore && <MoreRows isLoading={pages.isLoading} onMore={() => void pages.more()} />}
             </>
           )
         }
       </LoadedView>
+      {explained !== null && <Timeline clientId={explained} onClose={() => setExplained(null)} />}
     </Section>
   );
 }
 
-function columns(): readonly Column<Publish>[] {
-  const shown: readonly Column<Publish>[] = [
+function columns(explain: (clientId: number) => void): readonly Column<Publish>[] {
+  return [
     { title: "When", isHead: true, cell: ({ asked_at }) => <TimeText at={asked_at} /> },
     {
       title: "State",
@@ -80,19 +88,29 @@ function columns(): readonly Column<Publish>[] {
     { title: "Came by", cell: Source },
     { title: "Media", cell: Media },
     { title: "In / out", isNumber: true, cell: Bytes },
+    { title: "More", cell: (publish) => <More publish={publish} explain={explain} /> },
   ];
-  if (!may("view_deliveries")) return shown;
-  return [
-    ...shown,
-    {
-      title: "Webhook",
-      cell: ({ client_id }) => (
-        <a href={filteredAddress("/dashboard/deliveries", { clientid: String(client_id) })}>
+}
+
+interface MoreProps {
+  readonly publish: Publish;
+  readonly explain: (clientId: number) => void;
+}
+
+/** Its timeline, and what the webhook was sent. */
+function More({ publish: { client_id }, explain }: MoreProps) {
+  return (
+    <>
+      <button type="button" class="quiet small" onClick={() => explain(client_id)}>
+        Timeline<span class="unseen"> of the publish {client_id}</span>
+      </button>
+      {may("view_deliveries") && (
+        <a class="second" href={filteredAddress("/dashboard/deliveries", { clientid: String(client_id) })}>
           Deliveries<span class="unseen"> of the publish {client_id}</span>
         </a>
-      ),
-    },
-  ];
+      )}
+    </>
+  );
 }
 
 function Outcome({ denial, end_words, accepted_at, ended_at, dropped_frames }: Publish) {

@@ -7,6 +7,7 @@ import type { Node } from "../../cluster/nodes.ts";
 import type { Owned, Owners } from "../../cluster/owners.ts";
 import { NodeAway } from "../../errors/node-away.ts";
 import { BodyTooLarge } from "../../errors.ts";
+import { traceHeaders } from "../../tracing/trace.ts";
 import { BODY_LIMIT_BYTES, type ClientAddress, outgoingOf, passedOn } from "../request/request.ts";
 import { WHIP_PATH } from "../whip/whip-problems.ts";
 
@@ -104,7 +105,7 @@ async function passTo(channel: Channel, node: Node, c: Context, client: string):
   const answer = await channel.call(node, {
     method: c.req.method as "GET",
     target: PASSED_ON + url.pathname + url.search,
-    headers: { ...headers, host: url.host },
+    headers: { ...headers, host: url.host, ...traceHeaders(c.get("trace")) },
     body: await bodyOf(c),
     client,
     signal: gone(c),

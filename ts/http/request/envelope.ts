@@ -7,6 +7,7 @@ import type { Logger } from "pino";
 import type { Config } from "../../config.ts";
 import type { Metrics } from "../../metrics.ts";
 import { keyIdIn } from "../../organisation/key-text.ts";
+import { traceOf } from "../../tracing/trace.ts";
 import type { Env } from "../openapi.ts";
 import { notedForLog } from "./caller.ts";
 import { apiKeyOf, type ClientAddress } from "./request.ts";
@@ -33,6 +34,8 @@ export function envelope(deps: {
     const startedAt = performance.now(); // a duration, not the time of day
     const requestId = randomUUID();
     c.set("requestId", requestId);
+    const trace = traceOf(c.req.header("traceparent"), c.req.header("tracestate"));
+    c.set("trace", trace);
     await next();
     const { headers, status } = c.res;
     headers.set("x-api-version", "1"); // §7
@@ -50,7 +53,8 @@ export function envelope(deps: {
     if (!log.isLevelEnabled("info")) return;
     const address = clientAddress(c);
     const who = callerOf(c);
-    log.info({ requestId, ...who, method, route, status, address, tookMs: Math.round(tookMs) }, "request answered");
+    const about = { requestId, trace_id: trace.traceId, ...who };
+    log.info({ ...about, method, route, status, address, tookMs: Math.round(tookMs) }, "request answered");
   };
 }
 

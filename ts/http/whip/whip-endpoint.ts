@@ -15,7 +15,7 @@ import { baseUrlOf, type ClientAddress, hasLeft, outgoingOf } from "../request/r
 import { setWhipHeaders, WHIP_PATH, WhipProblem } from "./whip-problems.ts";
 
 const METHODS = "POST, PATCH, DELETE, GET, OPTIONS";
-const ALLOW_HEADERS = "Authorization, Content-Type, If-Match, ETag";
+const ALLOW_HEADERS = "Authorization, Content-Type, If-Match, ETag, traceparent, tracestate";
 /** How long a browser may remember a preflight, seconds. */
 const PREFLIGHT_AGE_S = 86_400;
 
@@ -70,6 +70,7 @@ export function whipRoutes({ config, log, tokens, whip, version, clientAddress, 
     const outcome = await whip.open({
       ...targetOf(query, claims),
       claims,
+      trace: c.get("trace"),
       offer,
       address,
       requestHost: new URL(c.req.url).hostname,

@@ -50,6 +50,8 @@ export function createMeasurements(deps: {
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Pick<Logger, "error">;
+  /** Told of each reading that becomes a point. */
+  readonly seen?: (publish: RunningPublish, snapshot: PublishSnapshot) => void;
 }): Measurements {
   const { publishing, media, clock, log } = deps;
   const memories = new Map<number, Memory>();
@@ -99,9 +101,11 @@ export function createMeasurements(deps: {
 
   function addTo(publishes: readonly RunningPublish[]): void {
     const now = clock.now();
-    for (const { clientId } of publishes) {
+    for (const publish of publishes) {
+      const { clientId } = publish;
       const snapshot = media().snapshot(clientId);
       if (snapshot === null) continue;
+      deps.seen?.(publish, snapshot);
       const memory = memoryOf(clientId);
       memory.history.add(now, numbersOf(snapshot, now, memory.point));
       memory.point = readingOf(snapshot, now);

@@ -2,6 +2,7 @@
 // customer and the one retry; not what an answer means for a publish.
 import type { Logger } from "pino";
 import { step, tenths } from "../../step-times.ts";
+import { newTrace, type Trace, traceHeaders } from "../../tracing/trace.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import { createConnections } from "./connections.ts";
@@ -31,6 +32,8 @@ export interface WebhookCall {
   readonly begun?: () => void;
   /** The organisation has another webhook by now, or none. Without: not known, as at a publish. */
   readonly isFormer?: boolean;
+  /** What it belongs to; without, a trace of its own. Every attempt is a span. */
+  readonly trace?: Trace | null;
   /** What it is about, for whoever observes. */
   readonly event: {
     readonly call: "publish" | "update_publish" | "publish_done";
@@ -88,16 +91,19 @@ export function createWebhook(options: {
   return {
     async post(call) {
       const startedAt = performance.now(); // durations, not the time of day: the given clock may be set back
-      const trace: Trace = { waitedMs: null, attempts: [] };
+      const trail: Trail = { trace: call.trace ?? newTrace(), waitedMs: null, attempts: [] };
       const answer = await step(
         "webhook",
-        () => postWithin(new Deadline(call.deadlineMs), call, startedAt, trace),
+        () => postWithin(new Deadline(call.deadlineMs), call, startedAt, trail),
         call.event.clientId,
       );
       const tookMs = performance.now() - startedAt;
-      if (log.isLevelEnabled("debug")) log.debug(lineOf(call, answer, tookMs, trace), "webhook called");
+      if (log.isLevelEnabled("debug")) log.debug(lineOf(call, answer, tookMs, trail), "webhook called");
       if (answer.outcome === "answered" && tookMs > SLOW_ANSWER_MS) {
-        log.warn({ host: new URL(call.url).host, tookMs: Math.round(tookMs) }, "webhook answered slowly");
+        const { clientId } = call.event;
+        const about = { clientId, trace_id: trail.trace.traceId, call: call.event.call };
+        const { host } = new URL(call.url);
+        log.warn({ ...about, host, tookMs: Math.round(tookMs) }, "webhook answered slowly");
       }
       options.observe?.(call, answer, tookMs);
       return answer;
@@ -129,29 +135,29 @@ export function createWebhook(options: {
     deadline: Deadline,
     call: WebhookCall,
     startedAt: number,
-    trace: Trace,
+    trail: Trail,
   ): Promise<WebhookAnswer> {
     const url = new URL(call.url);
     const key = `${call.organisationId} ${call.url}`;
     const { gate } = gateOf(key, call);
     const entry = await gate.enter(startedAt, deadline);
-    trace.waitedMs = performance.now() - startedAt;
+    trail.waitedMs = performance.now() - startedAt;
     if (entry !== "entered") {
       deadline.clear();
       forget(key, gate);
       return { outcome: "unreachable", cause: entry, detail: NOT_TRIED[entry] };
     }
     call.begun?.();
-    let exchange = new Exchange(agent, requestOf(call, url, clock.now()), deadline);
+    let exchange = new Exchange(agent, requestOf(call, url, trail.trace, clock.now()), deadline);
     let { answer, mayRetry } = await exchange.exchanged;
-    trace.attempts.push({ exchange, answer });
+    trail.attempts.push({ exchange, answer });
     if (mayRetry && call.retryConnection) {
       await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
       // Too late for another: what the first one came to says more than that.
       if (!deadline.over) {
-        exchange = new Exchange(agent, requestOf(call, url, clock.now()), deadline);
+        exchange = new Exchange(agent, requestOf(call, url, trail.trace, clock.now()), deadline);
         ({ answer } = await exchange.exchanged);
-        trace.attempts.push({ exchange, answer });
+        trail.attempts.push({ exchange, answer });
       }
     }
     void exchange.ended.then(() => {
@@ -182,24 +188,26 @@ export function createWebhook(options: {
 }
 
 /** What a call went through, for the log. */
-interface Trace {
+interface Trail {
+  readonly trace: Trace;
   /** For a place, ms. */
   waitedMs: number | null;
   readonly attempts: { readonly exchange: Exchange; readonly answer: WebhookAnswer }[];
 }
 
 /** Of the URL no more than its host, of the publish its client id: the rest may be secret. */
-function lineOf({ organisationId, url, id, event }: WebhookCall, answer: WebhookAnswer, tookMs: number, trace: Trace) {
+function lineOf({ organisationId, url, id, event }: WebhookCall, answer: WebhookAnswer, tookMs: number, trail: Trail) {
   const { call, clientId, attempt } = event;
   return {
     clientId,
     organisation: organisationId,
+    trace_id: trail.trace.traceId,
     call,
     webhookId: id,
     host: new URL(url).host,
     delivery: attempt,
-    waitedMs: trace.waitedMs === null ? null : tenths(trace.waitedMs),
-    attempts: trace.attempts.map(({ exchange: { steps }, answer: came }) => ({
+    waitedMs: trail.waitedMs === null ? null : tenths(trail.waitedMs),
+    attempts: trail.attempts.map(({ exchange: { steps }, answer: came }) => ({
       ...Object.fromEntries(
         Object.entries(steps).map(([name, value]) => [name, typeof value === "number" ? tenths(value) : value]),
       ),
@@ -222,12 +230,13 @@ const NOT_TRIED: Readonly<Record<Exclude<Entry, "entered">, string>> = {
 };
 
 /** What goes over the wire (W9). */
-function requestOf(call: WebhookCall, url: URL, now: number): ConstructorParameters<typeof Exchange>[1] {
+function requestOf(call: WebhookCall, url: URL, trace: Trace, now: number): ConstructorParameters<typeof Exchange>[1] {
   const signed = signatureHeaders(call, call.keys, now);
   const headers = [
     ["content-type", "application/x-www-form-urlencoded"],
     ["user-agent", "headgate-webhook/1"],
     ...Object.entries(signed),
+    ...Object.entries(traceHeaders(trace)),
   ];
   return { url, headers: headers.flat(), body: call.body };
 }

@@ -5,8 +5,10 @@ import { type Kysely, type Selectable, sql } from "kysely";
 import type { Logger } from "pino";
 import type { Membership } from "../../cluster/membership.ts";
 import { inTime } from "../../in-time.ts";
+import type { Metrics } from "../../metrics.ts";
 import type { Customers } from "../../organisation/customers.ts";
 import type { OutboxTable, Schema } from "../../store/schema.ts";
+import { traceFrom } from "../../tracing/trace.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import type { Webhook } from "./call.ts";
 import { PROBE_EVERY_MS } from "./customer-gate.ts";
@@ -51,6 +53,7 @@ export interface OutboxDeps {
   readonly log: Logger;
   /** For one delivery, ms. */
   readonly deadlineMs: number;
+  readonly metrics?: Pick<Metrics, "countGivenUp">;
 }
 
 type Row = Selectable<OutboxTable>;
@@ -289,6 +292,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
         keys,
         deadlineMs: deps.deadlineMs,
         retryConnection: false,
+        trace: traceFrom(row.trace),
         event: { call: "publish_done", clientId, name: nameIn(row.body), attempt: attempts },
       });
       await settle(row, attempts, answer);
@@ -304,7 +308,10 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     const last_status = answer.outcome === "answered" ? answer.status : null;
     if (verdict.next !== "delivered") {
       const why = answer.outcome === "answered" ? {} : { cause: answer.cause, detail: answer.detail };
-      log.warn({ clientId, attempts, status: last_status, ...why, next: verdict.next }, "publish_done not delivered");
+      const trace_id = traceFrom(row.trace)?.traceId;
+      const about = { clientId, trace_id, attempts, status: last_status };
+      log.warn({ ...about, ...why, next: verdict.next }, "publish_done not delivered");
+      if (verdict.next === "given_up") deps.metrics?.countGivenUp();
     }
     await db
       .updateTable("outbox")

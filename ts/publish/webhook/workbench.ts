@@ -4,6 +4,7 @@ import type { Kysely, Selectable } from "kysely";
 import { UnknownDelivery, WebhookMissing } from "../../errors.ts";
 import type { Customers } from "../../organisation/customers.ts";
 import type { DeliveryTable, Schema } from "../../store/schema.ts";
+import type { Trace } from "../../tracing/trace.ts";
 import type { WebhookAnswer } from "./answer.ts";
 import { publishBody } from "./body.ts";
 import type { Webhook, WebhookCall } from "./call.ts";
@@ -64,9 +65,11 @@ export interface Workbench {
   find(organisationId: string, id: string): Promise<Delivery>;
   /** Sends the same body under the same id to the webhook as it is now. A publish_done that is delivered by this is
    *  not sent again. `sending` is awaited before anything leaves. Throws `UnknownDelivery` or `WebhookMissing`. */
-  replay(organisationId: string, id: string, sending: () => Promise<void>): Promise<Called>;
+  replay(organisationId: string, id: string, sending: () => Promise<void>, trace?: Trace): Promise<Called>;
   /** Asks the webhook about a publish that does not exist: client id 0. Throws `WebhookMissing`. */
-  test(organisationId: string, customArguments: Uint8Array | null): Promise<Called>;
+  test(organisationId: string, customArguments: Uint8Array | null, trace?: Trace): Promise<Called>;
+  /** Everything that is kept of the calls about one publish, oldest first. Whose it is has been checked. */
+  ofPublish(clientId: number): Promise<readonly Delivery[]>;
   /** The organisation has another webhook now, or none (null): what was learned of the former one is forgotten. */
   webhookChanged(organisationId: string, url: string | null): void;
 }
@@ -106,7 +109,7 @@ export function createWorkbench(deps: {
 
   async function call(
     organisationId: string,
-    event: Pick<WebhookCall, "id" | "url" | "body" | "event">,
+    event: Pick<WebhookCall, "id" | "url" | "body" | "event"> & { readonly trace: Trace | null },
   ): Promise<Called> {
     const { keys } = await customers.of(organisationId);
     const startedAt = clock.now();
@@ -145,7 +148,12 @@ export function createWorkbench(deps: {
     async find(organisationId, id) {
       return shown(await rowOf(organisationId, id));
     },
-    async replay(organisationId, id, sending) {
+    async ofPublish(clientId) {
+      await deliveries.flush();
+      const rows = await db.selectFrom("delivery").selectAll().where("client_id", "=", clientId).execute();
+      return rows.map(shown).sort((a, b) => a.firstAt - b.firstAt);
+    },
+    async replay(organisationId, id, sending, trace) {
       const row = await rowOf(organisationId, id);
       const { url } = await organisationOf(organisationId);
       await sending();
@@ -153,6 +161,7 @@ export function createWorkbench(deps: {
         id,
         url,
         body: Buffer.from(row.body, "latin1"),
+        trace: trace ?? null,
         event: {
           call: row.call,
           clientId: Number(row.client_id),
@@ -167,7 +176,7 @@ export function createWorkbench(deps: {
       }
       return called;
     },
-    async test(organisationId, customArguments) {
+    async test(organisationId, customArguments, trace) {
       const { hash, url } = await organisationOf(organisationId);
       const name = `${hash}-TEST0`;
       const subject = {
@@ -181,6 +190,7 @@ export function createWorkbench(deps: {
         id: newWebhookId(),
         url,
         body: publishBody(subject),
+        trace: trace ?? null,
         event: { call: "publish", clientId: TEST_CLIENT_ID, name, attempt: 1 },
       });
     },

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import type { Media, SdpRefused, WhipMedia, WhipOffer, WhipPatched } from "../../media.ts";
 import { withoutBrackets } from "../../network.ts";
 import type { TokenClaims } from "../../token/tokens.ts";
+import type { Trace } from "../../tracing/trace.ts";
 import { resolveUpstream } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import { type Denied, denied } from "../denials.ts";
@@ -35,6 +36,10 @@ export interface WhipTarget {
   readonly connectInfo: { readonly [key: string]: Json } | null;
   /** Of a web token of ours that came along; null when there was none. */
   readonly claims: TokenClaims | null;
+  /** What the request belongs to; without, a trace begins with the publish. */
+  readonly trace?: Trace;
+  /** SDP of the client; without, the offer is ours. */
+  readonly offer?: string;
 }
 
 export interface WhipRequest extends WhipTarget {
@@ -161,9 +166,10 @@ export function createWhip(deps: WhipDeps): Whip {
       if (addresses.length === 0) return { outcome: "bad_stream_url" };
       ownUpstream = foreignUrl(target, text, argumentsText);
     }
-    const { address, claims } = request;
+    const { address, claims, trace, offer: offered } = request;
     const session = sessionId(randomUUID());
-    const asked = { app: APP, name, arguments: customArguments, address, claims, session };
+    const about = { address, claims, ...(trace && { trace }), ...(offered !== undefined && { offered }) };
+    const asked = { app: APP, name, arguments: customArguments, session, ...about };
     let [organisation, stream] = ["", ""];
     const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams, maxBitrateKbps }) => {
       [organisation, stream] = [intent.organisationId, intent.streamId];

@@ -12,3 +12,15 @@ export async function publishHistory(db: Kysely<unknown>): Promise<void> {
   await sql`create index stream_live on stream (organisation_id, created_at) where state = 'live'`.execute(db);
   await db.schema.createIndex("stream_changed").on("stream").columns(["organisation_id", "updated_at"]).execute();
 }
+
+/** Migration 0016-publish-timeline. */
+export async function publishTimeline(db: Kysely<unknown>): Promise<void> {
+  for (const name of ["publish", "outbox"]) await db.schema.alterTable(name).addColumn("trace", "text").execute();
+  await db.schema
+    .createTable("publish_timeline")
+    .addColumn("client_id", "bigint", (column) =>
+      column.primaryKey().references("publish.client_id").onDelete("cascade"),
+    )
+    .addColumn("kept", "text", (column) => column.notNull())
+    .execute();
+}

@@ -1,0 +1,202 @@
+// What looks at a running publish become, in virtual time: what was seen first, what lasts, and what is left out.
+import { describe, expect, test } from "vitest";
+import type { PublishSnapshot, WhipDiagnostics } from "../ts/media.ts";
+import { MomentList, moment } from "../ts/publish/timeline/moments.ts";
+import { type Look, WatchedPublish } from "../ts/publish/timeline/watched-publish.ts";
+import { lasting, withoutSecrets, wordsOf } from "../ts/publish/timeline/words.ts";
+
+const START = 1_000_000;
+const NOTHING: PublishSnapshot = {
+  ...{ clientId: 1, timestampMs: 0, bytesIn: 0, bytesOut: 0, receivedBytes: 0, silentMs: 0, subscribers: 0 },
+  ...{ droppedFrames: 0, videoFrames: 0, gopMs: null, rttMs: null, lossPercent: null, skewMs: null },
+  tracks: { video: null, audio: null },
+  upstreams: [],
+  transcoderError: null,
+};
+
+interface Seen {
+  readonly snapshot?: Partial<PublishSnapshot>;
+  readonly diagnostics?: Partial<WhipDiagnostics> | null;
+  readonly video?: { readonly keyframeAgeMs: number; readonly plis: number };
+  readonly isConnected?: boolean;
+}
+
+const TRACK = { kbps: 0, packets: 0, lost: 0, lossPercent: 0, recovered: 0, nacks: 0, jitterMs: 0 };
+const VIDEO = {
+  ...{ codec: "H264", profile: "", level: "", width: 1, height: 1, fps: 30, plis: 0, withheld: 0, reorderDepth: 0 },
+  ...{ layer: "", layers: 1, track: TRACK },
+};
+
+function lookOf({ snapshot = {}, diagnostics = null, video, isConnected = false }: Seen): Look {
+  const report = { isConnected, dtlsRole: "server", srtp: "", rejected: 0, problems: [] };
+  const seen = diagnostics === null && video === undefined ? null : { ...report, ...diagnostics };
+  return {
+    snapshot: { ...NOTHING, ...snapshot },
+    diagnostics: seen === null ? null : { ...seen, ...(video && { video: { ...VIDEO, ...video } }) },
+    isConnected,
+  };
+}
+
+/** A publish that is looked at after each of these seconds; gives its moments as `seconds what text`. */
+function watched(protocol: "rtmp" | "whip", looks: readonly (readonly [seconds: number, seen: Seen])[]) {
+  const publish = new WatchedPublish({ protocol, acceptedAt: START });
+  for (const [seconds, seen] of looks) publish.look(START + seconds * 1_000, lookOf(seen));
+  const end = START + (looks.at(-1)?.[0] ?? 0) * 1_000;
+  return { publish, told: publish.moments(end).map((of) => `${(of.at - START) / 1_000} ${of.what}: ${wordsOf(of)}`) };
+}
+
+const running = (seconds: number): Partial<PublishSnapshot> => ({ videoFrames: seconds * 30 });
+
+describe("a start", () => {
+  test("by WHIP tells ICE and DTLS, audio and video once each", () => {
+    const path = { transport: "udp", client: "203.0.113.7:50000" };
+    const audio = { codec: "Opus", sampleRate: 48_000, channels: 2 };
+    const video = { codec: "H264", width: 1_280, height: 720 };
+    const { publish, told } = watched("whip", [
+      [0.2, {}],
+      [0.4, { isConnected: true }],
+      [0.6, { diagnostics: path, isConnected: true, snapshot: { tracks: { audio, video: null } } }],
+      [0.8, { diagnostics: path, isConnected: true, snapshot: { videoFrames: 1, tracks: { audio, video } } }],
+      [1.0, { diagnostics: path, isConnected: true, snapshot: { videoFrames: 9, tracks: { audio, video } } }],
+    ]);
+    expect(told).toEqual([
+      "0.4 connected: ICE and DTLS connected after 400 ms over UDP from 203.0.113.7:50000.",
+      "0.6 first_audio: The first audio came after 600 ms: Opus, 48 kHz, 2 channels.",
+      "0.8 first_video: The first video came after 800 ms: H.264, 1280×720.",
+    ]);
+    expect(publish.isStarting).toBe(false);
+  });
+
+  test("by WHIP is connected before the path is measured, and told with it afterwards", () => {
+    const { publish } = watched("whip", [[0.4, { isConnected: true }]]);
+    expect(publish.moments(START).map(wordsOf)).toEqual(["ICE and DTLS connected after 400 ms."]);
+    publish.look(
+      START + 1_200,
+      lookOf({ isConnected: true, diagnostics: { transport: "tcp", client: "203.0.113.7:1" } }),
+    );
+    const words = "ICE and DTLS connected after 400 ms over TCP from 203.0.113.7:1.";
+    expect(publish.moments(START).map(wordsOf)).toEqual([words]);
+  });
+
+  test("whose DTLS does not come about tells that ICE found a path", () => {
+    const path = { transport: "udp", client: "203.0.113.7:50000" };
+    const { publish, told } = watched("whip", [[1, { diagnostics: path }]]);
+    expect(told).toEqual([
+      "1 ice_connected: ICE found a path after 1 s over UDP from 203.0.113.7:50000; DTLS was not done yet.",
+    ]);
+    expect(publish.isStarting).toBe(true);
+  });
+
+  test("by RTMP has neither", () => {
+    const tracks = { audio: null, video: { codec: "H264", width: null, height: null } };
+    const { told } = watched("rtmp", [[1, { snapshot: { videoFrames: 1, tracks } }]]);
+    expect(told).toEqual(["1 first_video: The first video came after 1 s: H.264."]);
+  });
+});
+
+describe("what lasts is told once, with how long", () => {
+  const withKeyframe = (seconds: number, keyframeAgeMs: number, plis: number): readonly [number, Seen] => [
+    seconds,
+    { snapshot: running(seconds), video: { keyframeAgeMs, plis }, isConnected: true },
+  ];
+  const troubles = (told: readonly string[]) => told.filter((line) => !/connected|first_/.test(line));
+
+  test("a keyframe that is missing, and how often it was requested", () => {
+    const { publish, told } = watched("whip", [
+      withKeyframe(5, 1_000, 2),
+      withKeyframe(10, 6_000, 3),
+      withKeyframe(15, 11_000, 5),
+      withKeyframe(16, 300, 5),
+    ]);
+    expect(troubles(told)).toEqual(["4 keyframes_missing: No keyframe for 12 s; asked 3 times."]);
+    expect(publish.troubles).toEqual([]);
+  });
+
+  test("one that is missing still", () => {
+    const { publish, told } = watched("whip", [withKeyframe(5, 1_000, 0), withKeyframe(12.2, 8_200, 1)]);
+    expect(troubles(told)).toEqual(["4 keyframes_missing: No keyframe for 8.2 s so far; asked once."]);
+    expect(publish.troubles).toEqual(["keyframes_missing"]);
+  });
+
+  test("keyframes of an RTMP encoder that are far apart", () => {
+    const seen = (seconds: number, gopMs: number): readonly [number, Seen] => [
+      seconds,
+      { snapshot: { ...running(seconds), gopMs } },
+    ];
+    const { told } = watched("rtmp", [seen(5, 10_000), seen(10, 10_000), seen(15, 2_000)]);
+    expect(troubles(told)).toEqual([
+      "5 keyframes_rare: Keyframes were 10 s apart for 10 s: players start late. A keyframe interval of 2 s in the encoder helps.",
+    ]);
+  });
+
+  test("lost packets, with the worst of it", () => {
+    const seen = (seconds: number, lossPercent: number): readonly [number, Seen] => [
+      seconds,
+      { snapshot: { ...running(seconds), lossPercent } },
+    ];
+    const { told } = watched("whip", [seen(5, 2), seen(10, 7.53), seen(15, 0.7), seen(20, 0), seen(25, 0.9)]);
+    expect(troubles(told)).toEqual(["5 packet_loss: Up to 7.5 % of the packets were lost for good, for 15 s."]);
+  });
+
+  test("video that stops while the connection stands, and silence", () => {
+    const { told } = watched("rtmp", [
+      [5, { snapshot: { videoFrames: 150 } }],
+      [10, { snapshot: { videoFrames: 150 } }],
+      [15, { snapshot: { videoFrames: 300 } }],
+      [22, { snapshot: { videoFrames: 300, silentMs: 7_000 } }],
+      [25, { snapshot: { videoFrames: 400 } }],
+    ]);
+    expect(troubles(told)).toEqual([
+      "5 video_stopped: No video frame came for 10 s, while the connection stood.",
+      "15 silent: Nothing came from the broadcaster for 10 s.",
+    ]);
+  });
+});
+
+test("an upstream that is lost and comes back is told with how long it was away", () => {
+  const { publish } = watched("rtmp", []);
+  const url = "rtmp://up.example:1935/live";
+  publish.upstream(START + 1_400, "1", true, url, "");
+  publish.upstream(START + 60_000, "1", false, url, "the connection was closed");
+  publish.upstream(START + 61_000, "1", false, url, "connection refused");
+  publish.upstream(START + 72_000, "1", true, url, "");
+  expect(publish.moments(START + 80_000).map(wordsOf)).toEqual([
+    `Upstream ${url} took the publish after 1.4 s.`,
+    `Upstream ${url} was lost: the connection was closed.`,
+    `Upstream ${url} did not take the publish: connection refused.`,
+    `Upstream ${url} took the publish again after 12 s.`,
+  ]);
+  expect(publish.figures()).toMatchObject({ upstreams: 1, upstreamLosses: 2 });
+});
+
+test("of what happens a thousand times the first and the newest eight are kept, and the others counted", () => {
+  const list = new MomentList();
+  for (let at = 0; at < 1_000; at += 1)
+    list.add(moment(at, "upstream_lost", { upstream: "rtmp://u:1935/live", was_sending: false, detail: "closed" }));
+  list.add(moment(2_000, "accepted", { has_webhook: true }));
+  const told = list.read();
+  expect(told.map(({ at }) => at)).toEqual([
+    ...[0, 1, 2, 3, 4, 5, 6, 7, 8],
+    ...[992, 993, 994, 995, 996, 997, 998, 999, 2_000],
+  ]);
+  expect(told[8]).toMatchObject({ what: "left_out", figures: { count: 984, of: "upstream_lost" } });
+});
+
+test.each([
+  [0, "0 ms"],
+  [310.4, "310 ms"],
+  [1_000, "1 s"],
+  [8_240, "8.2 s"],
+  [59_990, "1 min"],
+  [192_000, "3 min 12 s"],
+  [7_200_000, "2 h"],
+  [7_500_000, "2 h 5 min"],
+])("%d ms are called %s", (ms, words) => {
+  expect(lasting(ms)).toBe(words);
+});
+
+test("words hold neither what stands behind a question mark in an address nor credentials", () => {
+  expect(withoutSecrets('lost rtmp://user:pw@up.example/live/k?pass=s3cret, see "https://c.example/h?key=1"')).toBe(
+    'lost rtmp://…@up.example/live/k?… see "https://c.example/h?…"',
+  );
+});

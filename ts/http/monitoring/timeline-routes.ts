@@ -1,0 +1,83 @@
+// /session/{client_id}/timeline: one publish from its request to its end, while it runs and as long as it is kept. Of one
+// that runs the node tells that has it (cluster/forwarding.ts), of others any node.
+import type { Kysely } from "kysely";
+import { UnknownRecord } from "../../errors.ts";
+import { streamsWithTag } from "../../organisation/streams.ts";
+import type { Timeline, Timelines } from "../../publish/timeline/timelines.ts";
+import type { Schema } from "../../store/schema.ts";
+import { newRoutes, type RouteDeps, type Routes, Time, z } from "../openapi.ts";
+
+const SessionTimeline = z
+  .object({
+    client_id: z.int().openapi({ description: "clientid of the webhook", example: 100_482 }),
+    stream: z.string().openapi({ description: "Id of the stream" }),
+    state: z.enum(["asking", "denied", "live", "ended"]),
+    protocol: z.enum(["rtmp", "whip"]).nullable(),
+    trace_id: z.string().nullable().openapi({
+      description: "As in the webhook's traceparent and in the log",
+      example: "4bf92f3577b34da6a3ce929d0e0e4736",
+    }),
+    is_watched: z.boolean().openapi({
+      description: "false: it is older than timelines, or never carried media; then its media is not told of",
+    }),
+    moments: z.array(
+      z.object({
+        at: Time,
+        offset_ms: z.int().openapi({ description: "Since the first moment", example: 310 }),
+        what: z.string().openapi({ description: "A stable code; new ones may come", example: "connected" }),
+        text: z.string().openapi({ example: "ICE and DTLS connected after 310 ms over UDP from 203.0.113.7:50000." }),
+        figures: z
+          .record(z.string(), z.union([z.string(), z.number(), z.boolean()]).nullable())
+          .openapi({ description: "What the text is made of; names belong to the code" }),
+      }),
+    ),
+  })
+  .openapi("SessionTimeline");
+
+export function timelineRoutes(
+  deps: RouteDeps & { readonly db: Kysely<Schema>; readonly timelines: Timelines },
+): Routes["hono"] {
+  const { db, timelines } = deps;
+  const routes = newRoutes(deps);
+  routes.guarded(
+    "GET /session/{client_id}/timeline",
+    {
+      tag: "Sessions",
+      summary: "One publish from its request to its end",
+      description:
+        "Of a publish that runs, was denied by the webhook or has ended, as long as `retention.publishes_days` keeps it: " +
+        "offer, webhook, ICE and DTLS, first video, missing keyframes, loss, upstreams, end. Its media is looked at five " +
+        "times a second while it starts, and every five seconds afterwards. Requests that were refused before the webhook " +
+        "was asked have no client id and no timeline: the log has them, as `publish denied` with its cause.",
+      answer: SessionTimeline,
+      errors: [404],
+    },
+    async (c, { organisation, scopeTag }) => {
+      const id = c.req.param("client_id");
+      const timeline = /^\d{1,16}$/.test(id) ? await timelines.of(organisation.id, Number(id)) : null;
+      if (timeline === null) throw new UnknownRecord("session");
+      if (scopeTag !== null && !(await streamsWithTag(db, organisation.id, scopeTag)).has(timeline.streamId))
+        throw new UnknownRecord("session");
+      return c.json(timelineRecord(timeline));
+    },
+  );
+  return routes.hono;
+}
+
+function timelineRecord(timeline: Timeline): z.infer<typeof SessionTimeline> {
+  return {
+    client_id: timeline.clientId,
+    stream: timeline.streamId,
+    state: timeline.state,
+    protocol: timeline.protocol,
+    trace_id: timeline.traceId,
+    is_watched: timeline.isWatched,
+    moments: timeline.moments.map(({ at, offsetMs, what, text, figures }) => ({
+      at: new Date(at).toISOString(),
+      offset_ms: offsetMs,
+      what,
+      text,
+      figures: { ...figures },
+    })),
+  };
+}

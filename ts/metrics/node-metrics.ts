@@ -1,0 +1,78 @@
+// What alerts need to know of a node beside what it counts: whether its store can be written, how full its disk and its
+// workers are, when its certificates end, what time it believes it is. Names are a contract with operators.
+import { statfs } from "node:fs/promises";
+import { Gauge, type Registry } from "prom-client";
+import { inTime } from "../in-time.ts";
+
+/** How long a scrape waits for the disk, ms. */
+const READ_LIMIT_MS = 2_000;
+
+export interface WatchedNode {
+  /** Epoch ms. */
+  readonly clock: { now(): number };
+  /** Why the store cannot be written; null while it can. */
+  readonly storeProblem: () => string | null;
+  /** The data directory. */
+  readonly folder: string;
+  /** Share of a core of each media worker, 0 to 1. */
+  readonly workerLoads: () => readonly number[];
+  /** When each certificate ends, epoch ms; null when it cannot be read. */
+  readonly certificates: () => readonly { readonly section: string; readonly endsAt: number | null }[];
+}
+
+/** Reads all of it at each scrape. Call once. */
+export function watchNode(registry: Registry, node: WatchedNode): void {
+  const registers = [registry];
+  const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        this.set(await read());
+      },
+    });
+  gauge("headgate_store_up", "1 while the store can be written, else 0", () => (node.storeProblem() === null ? 1 : 0));
+  gauge("headgate_data_dir_free_bytes", "Free space on the disk of the data directory", () => freeBytes(node.folder));
+  gauge("headgate_time_seconds", "The clock of the service, Unix time", () => node.clock.now() / 1_000);
+  new Gauge({
+    name: "headgate_certificate_expiry_timestamp_seconds",
+    help: "When the certificate of a port ends, Unix time",
+    labelNames: ["section"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { section, endsAt } of node.certificates())
+        this.set({ section }, endsAt === null ? Number.NaN : endsAt / 1_000);
+    },
+  });
+  new Gauge({
+    name: "headgate_media_worker_busy_ratio",
+    help: "Share of a core that a media worker's thread takes, over the last seconds",
+    labelNames: ["worker"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [worker, load] of node.workerLoads().entries()) this.set({ worker: String(worker) }, load);
+    },
+  });
+}
+
+/** `troubles`: how many running publishes have each of them now. */
+export function watchTroubles(registry: Registry, troubles: () => Readonly<Record<string, number>>): void {
+  new Gauge({
+    name: "headgate_publish_troubles",
+    help: "Live publishes that have a trouble now, by trouble",
+    labelNames: ["trouble"],
+    registers: [registry],
+    collect() {
+      for (const [trouble, count] of Object.entries(troubles())) this.set({ trouble }, count);
+    },
+  });
+}
+
+/** NaN when the system does not say in time. */
+async function freeBytes(folder: string): Promise<number> {
+  const read = statfs(folder).then(({ bavail, bsize }) => bavail * bsize);
+  return await inTime(READ_LIMIT_MS, read, Number.NaN).catch(() => Number.NaN);
+}

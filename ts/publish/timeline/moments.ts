@@ -1,0 +1,132 @@
+// What can happen to a publish, by stable code, and the figures that each comes with. What it is called in words is in
+// words.ts. Figures are told as they are kept: their names are a contract.
+
+/** By code: the figures. Of `…_ms` and times the unit is ms; null is not known. */
+export interface MomentFigures {
+  readonly requested: { readonly protocol: string | null; readonly address: string | null };
+  readonly webhook_allowed: { readonly took_ms: number };
+  readonly webhook_denied: { readonly status: number; readonly took_ms: number; readonly reason: string | null };
+  readonly webhook_unreachable: {
+    readonly cause: string;
+    readonly took_ms: number;
+    readonly detail: string | null;
+  };
+  readonly denied: { readonly cause: string; readonly reason: string };
+  readonly accepted: { readonly has_webhook: boolean };
+  readonly offer_answered: {
+    /** Codecs of what was offered and of what we answered; "" for none. */
+    readonly offered_video: string;
+    readonly offered_audio: string;
+    readonly video: string;
+    readonly audio: string;
+    /** `2 host udp, 1 srflx udp`; "" for none. */
+    readonly candidates: string;
+  };
+  readonly ice_connected: Path;
+  readonly connected: Path;
+  readonly first_audio: After & {
+    readonly codec: string;
+    readonly sample_rate: number | null;
+    readonly channels: number | null;
+  };
+  readonly first_video: After & {
+    readonly codec: string | null;
+    readonly width: number | null;
+    readonly height: number | null;
+  };
+  readonly keyframes_missing: Lasting & { readonly requested: number };
+  readonly keyframes_rare: Lasting & { readonly gop_ms: number };
+  readonly video_stopped: Lasting;
+  readonly silent: Lasting;
+  readonly packet_loss: Lasting & { readonly worst_percent: number };
+  readonly transcoder_failed: { readonly reason: string };
+  readonly upstream_sending: After & {
+    readonly upstream: string;
+    /** Since it was lost; null when it takes the publish for the first time. */
+    readonly away_ms: number | null;
+  };
+  readonly upstream_lost: {
+    readonly upstream: string;
+    /** Whether it had taken the publish. */
+    readonly was_sending: boolean;
+    readonly detail: string;
+  };
+  readonly update_rejected: { readonly status: number; readonly took_ms: number; readonly reason: string | null };
+  readonly update_unanswered: {
+    readonly cause: string;
+    readonly took_ms: number;
+    readonly detail: string | null;
+  };
+  readonly running: { readonly lasted_ms: number; readonly bytes_in: number; readonly bytes_out: number };
+  readonly ended: {
+    readonly reason: string;
+    readonly lasted_ms: number;
+    readonly bytes_in: number;
+    readonly bytes_out: number;
+  };
+  readonly end_delivered: { readonly attempts: number; readonly status: number | null };
+  readonly end_not_delivered: { readonly attempts: number; readonly cause: string; readonly is_given_up: boolean };
+  /** In the place of moments that are not kept: how many of which code. */
+  readonly left_out: { readonly count: number; readonly of: string };
+}
+
+/** Since the publish was accepted. */
+interface After {
+  readonly after_ms: number;
+}
+
+/** Between the broadcaster and us; null before it is measured. */
+interface Path extends After {
+  /** `udp` or `tcp`. */
+  readonly transport: string | null;
+  /** The broadcaster's address and port. */
+  readonly client: string | null;
+}
+
+/** Something that goes on for a while. */
+interface Lasting {
+  readonly lasted_ms: number;
+  /** It is not over, or was not when the publish ended. */
+  readonly is_over: boolean;
+}
+
+export type What = keyof MomentFigures;
+
+/** `at`: when it began, epoch ms. */
+export type Moment<W extends What = What> = {
+  readonly [K in W]: { readonly at: number; readonly what: K; readonly figures: MomentFigures[K] };
+}[W];
+
+export function moment<W extends What>(at: number, what: W, figures: MomentFigures[W]): Moment<W> {
+  return { at, what, figures } as Moment<W>;
+}
+
+/** Of one code, how many moments of the beginning are kept, and how many of the newest. */
+const FIRST_LIMIT = 8;
+const LAST_LIMIT = 8;
+
+/** Moments of one publish, bounded: of a code that comes often the ones in the middle are counted only. */
+export class MomentList {
+  readonly #byCode = new Map<What, { first: Moment[]; last: Moment[]; leftOut: number; leftOutAt: number }>();
+
+  add(added: Moment): void {
+    const of = this.#byCode.get(added.what) ?? { first: [], last: [], leftOut: 0, leftOutAt: 0 };
+    this.#byCode.set(added.what, of);
+    if (of.first.length < FIRST_LIMIT) return void of.first.push(added);
+    of.last.push(added);
+    if (of.last.length <= LAST_LIMIT) return;
+    const dropped = of.last.shift();
+    if (of.leftOut === 0) of.leftOutAt = dropped?.at ?? added.at;
+    of.leftOut += 1;
+  }
+
+  /** Oldest first. */
+  read(): readonly Moment[] {
+    const all = [...this.#byCode].flatMap(([what, { first, last, leftOut, leftOutAt }]) => [
+      ...first,
+      ...(leftOut === 0 ? [] : [moment(leftOutAt, "left_out", { count: leftOut, of: what })]),
+      ...last,
+    ]);
+    return all.sort((a, b) => a.at - b.at);
+  }
+}

@@ -1,0 +1,230 @@
+// What happens to running publishes, noted as it happens: by the events of the media core, and by looks at its counters,
+// often while a publish starts and with each point of its history afterwards. It decides nothing, and nobody waits for it:
+// what it keeps is written behind the publishes.
+import type { Kysely } from "kysely";
+import type { Logger } from "pino";
+import { inTime } from "../../in-time.ts";
+import type { PublishEnded } from "../../media/events.ts";
+import type { Protocol } from "../../media/protocols.ts";
+import type { Media, PublishSnapshot } from "../../media.ts";
+import type { Schema } from "../../store/schema.ts";
+import type { Publishing } from "../lifecycle.ts";
+import type { RunningPublish } from "../publishes.ts";
+import { type MediaSummary, summaryOf } from "../whip/sdp-summary.ts";
+import { type KeptTimeline, keepTimelines } from "./kept-timelines.ts";
+import { type EndFigures, TROUBLES, type Trouble, WatchedPublish } from "./watched-publish.ts";
+
+/** Between two looks at publishes that start, ms, and at how many of them a look is taken at most. */
+const START_STEP_MS = 200;
+const START_LOOKS_LIMIT = 50;
+/** A publish starts for this long at most; so does the question for it, ms. */
+const START_LIMIT_MS = 20_000;
+/** How often what has changed of running publishes is written, and ended ones that the store could not take, ms. */
+const KEEP_EVERY_MS = 30_000;
+/** How long an end waits for others, so that many are written together, ms. */
+const BATCH_MS = 100;
+/** Ended ones that wait for a store that fails; further ones are lost. */
+const WAITING_LIMIT = 5_000;
+/** How long `stop` waits for the store, ms. */
+const STOP_LIMIT_MS = 5_000;
+/** Codecs that a moment names. */
+const CODECS_LIMIT = 8;
+
+export interface TimelineRecorder {
+  /** The same publishing, watched. */
+  watching(publishing: Publishing): Publishing;
+  /** Looks at a publish whose counters have just been read. */
+  seen(publish: RunningPublish, snapshot: PublishSnapshot): void;
+  /** What is told of a publish at its end; empty when nothing was seen of it. */
+  figuresOf(clientId: number): EndFigures | Record<string, never>;
+  /** Of a publish that runs here, or whose end is not written yet; null for others. */
+  timelineOf(clientId: number): KeptTimeline | null;
+  /** How many running publishes have each of them now. */
+  troubles(): Readonly<Record<Trouble, number>>;
+  /** Writes what waits. */
+  flush(): Promise<void>;
+  /** Writes what waits, within 5 s, and looks no more. */
+  stop(): Promise<void>;
+}
+
+interface Memory {
+  readonly requestedAt: number;
+  readonly acceptedAt: number;
+  readonly protocol: Protocol;
+  readonly watched: WatchedPublish;
+}
+
+export function createTimelineRecorder(deps: {
+  readonly db: Kysely<Schema>;
+  readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics" | "isWhipConnected">;
+  /** Epoch ms. */
+  readonly clock: { now(): number };
+  readonly log: Pick<Logger, "warn">;
+}): TimelineRecorder {
+  const { db, media, clock, log } = deps;
+  const memories = new Map<number, Memory>();
+  /** Ended, and not written yet. */
+  const waiting = new Map<number, KeptTimeline & { readonly figures: EndFigures }>();
+  let running: () => readonly RunningPublish[] = () => [];
+  /** Until then publishes may begin, by the clock. */
+  let startsUntil = 0;
+  let startTimer: NodeJS.Timeout | null = null;
+  let batchTimer: NodeJS.Timeout | null = null;
+  let writing: Promise<void> = Promise.resolve();
+  let stopped = false;
+  const keeping = setInterval(() => void flush(true), KEEP_EVERY_MS).unref();
+
+  return {
+    watching(publishing) {
+      running = publishing.running;
+      return {
+        ...publishing,
+        handle(event) {
+          if (event.kind === "publish_requested") expectStart();
+          if (event.kind === "publish_ended") end(event);
+          publishing.handle(event);
+          if (event.kind !== "upstream_changed") return;
+          const { clientId, upstreamId, sending, upstream, detail } = event;
+          memoryOf(clientId)?.watched.upstream(clock.now(), upstreamId, sending, upstream, detail);
+        },
+        async openWhip(request, open) {
+          expectStart();
+          return await publishing.openWhip(request, (allowed) => {
+            const answer = open(allowed);
+            const { watched } = remember({ ...allowed, protocol: "whip" });
+            if (request.offered !== undefined) noteOffer(watched, request.offered, answer);
+            return answer;
+          });
+        },
+      };
+    },
+    seen(publish, snapshot) {
+      const memory = remember(publish);
+      look(publish.clientId, memory, snapshot);
+    },
+    figuresOf: (clientId) => waiting.get(clientId)?.figures ?? {},
+    timelineOf(clientId) {
+      const memory = memories.get(clientId);
+      return memory === undefined ? (waiting.get(clientId) ?? null) : keptOf(clientId, memory);
+    },
+    troubles() {
+      const counts = Object.fromEntries(TROUBLES.map((trouble) => [trouble, 0])) as Record<Trouble, number>;
+      for (const { watched } of memories.values()) for (const trouble of watched.troubles) counts[trouble] += 1;
+      return counts;
+    },
+    flush: () => flush(true),
+    async stop() {
+      stopped = true;
+      if (startTimer !== null) clearTimeout(startTimer);
+      clearInterval(keeping);
+      await inTime(STOP_LIMIT_MS, flush(true), undefined);
+    },
+  };
+
+  function remember({ clientId, protocol, acceptedAt, intent }: RunningPublish): Memory {
+    const known = memories.get(clientId);
+    if (known !== undefined) return known;
+    const watched = new WatchedPublish({ protocol, acceptedAt });
+    const memory = { requestedAt: intent.requestedAt, acceptedAt, protocol, watched };
+    memories.set(clientId, memory);
+    return memory;
+  }
+
+  function memoryOf(clientId: number): Memory | null {
+    const publish = memories.has(clientId) ? undefined : running().find((of) => of.clientId === clientId);
+    return publish === undefined ? (memories.get(clientId) ?? null) : remember(publish);
+  }
+
+  function expectStart(): void {
+    startsUntil = clock.now() + START_LIMIT_MS;
+    if (!stopped) startTimer ??= setTimeout(lookAtStarts, START_STEP_MS).unref();
+  }
+
+  function lookAtStarts(): void {
+    startTimer = null;
+    const now = clock.now();
+    const starting = running().filter((of) => now - of.acceptedAt < START_LIMIT_MS && remember(of).watched.isStarting);
+    // Of many at once the newest, which have most to tell; the others are looked at with their history.
+    for (const { clientId } of starting.slice(-START_LOOKS_LIMIT)) {
+      const memory = memories.get(clientId);
+      if (memory !== undefined) look(clientId, memory, media().snapshot(clientId));
+    }
+    if (!stopped && (now < startsUntil || starting.length > 0))
+      startTimer = setTimeout(lookAtStarts, START_STEP_MS).unref();
+  }
+
+  function look(clientId: number, { protocol, watched }: Memory, snapshot: PublishSnapshot | null): void {
+    const isWhip = protocol === "whip";
+    const diagnostics = isWhip ? media().whipDiagnostics(clientId) : null;
+    watched.look(clock.now(), { snapshot, diagnostics, isConnected: isWhip && media().isWhipConnected(clientId) });
+  }
+
+  function end({ clientId }: Pick<PublishEnded, "clientId">): void {
+    const memory = memoryOf(clientId);
+    if (memory === null) return;
+    const last = media().snapshot(clientId);
+    if (last !== null) look(clientId, memory, last);
+    memories.delete(clientId);
+    if (waiting.size >= WAITING_LIMIT) return;
+    waiting.set(clientId, { ...keptOf(clientId, memory), figures: memory.watched.figures() });
+    batchTimer ??= setTimeout(() => void flush(false), BATCH_MS).unref();
+  }
+
+  function keptOf(clientId: number, { requestedAt, watched }: Memory): KeptTimeline {
+    return { clientId, requestedAt, moments: watched.moments(clock.now()) };
+  }
+
+  /** `all`: what has changed of running ones, too. Never rejects: what could not be written waits for the next time. */
+  function flush(all: boolean): Promise<void> {
+    if (batchTimer !== null) clearTimeout(batchTimer);
+    batchTimer = null;
+    writing = writing
+      .then(() => write(all))
+      .catch((err: unknown) => log.warn({ err }, "timelines could not be written"));
+    return writing;
+  }
+
+  async function write(all: boolean): Promise<void> {
+    if (all) endForgotten();
+    const ended = [...waiting.values()];
+    const changed = all ? [...memories].filter(([, { watched }]) => watched.isChanged) : [];
+    for (const [, { watched }] of changed) watched.isChanged = false;
+    try {
+      await keepTimelines(db, [
+        ...ended.map(({ figures: _, ...timeline }) => timeline),
+        ...changed.map(([clientId, memory]) => keptOf(clientId, memory)),
+      ]);
+    } catch (error) {
+      for (const [, { watched }] of changed) watched.isChanged = true;
+      throw error;
+    }
+    for (const { clientId } of ended) waiting.delete(clientId);
+  }
+
+  /** Those whose end did not come from the media core. */
+  function endForgotten(): void {
+    const known = new Set(running().map(({ clientId }) => clientId));
+    for (const clientId of memories.keys()) if (!known.has(clientId)) end({ clientId });
+  }
+
+  function noteOffer(watched: WatchedPublish, offer: string, answer: string): void {
+    const [offered, answered] = [summaryOf(offer), summaryOf(answer)];
+    watched.note(clock.now(), "offer_answered", {
+      offered_video: codecsOf(offered.media, "video"),
+      offered_audio: codecsOf(offered.media, "audio"),
+      video: codecsOf(answered.media, "video"),
+      audio: codecsOf(answered.media, "audio"),
+      candidates: Object.entries(offered.candidates)
+        .map(([kind, count]) => `${count} ${kind}`)
+        .join(", "),
+    });
+  }
+}
+
+/** Names of what carries media, without clock rates; what repairs or wraps it is left out. */
+function codecsOf(media: readonly MediaSummary[], kind: MediaSummary["kind"]): string {
+  const sections = media.filter((section) => section.kind === kind && !section.isOff);
+  const names = sections.flatMap(({ codecs }) => codecs.map((codec) => codec.split("/")[0] ?? ""));
+  const carrying = names.filter((name) => !/^(rtx|red|ulpfec|flexfec.*|telephone-event|CN)$/i.test(name));
+  return [...new Set(carrying)].slice(0, CODECS_LIMIT).join(", ");
+}

@@ -1,0 +1,160 @@
+// One publish from its request to its end, in order: what the recorder has noted, what the store knows of it, and what its
+// customer was asked and said. For a publish that runs as for one of weeks ago.
+import type { Kysely, Selectable } from "kysely";
+import type { PublishTable, Schema } from "../../store/schema.ts";
+import { traceFrom } from "../../tracing/trace.ts";
+import type { Delivery, Workbench } from "../webhook/workbench.ts";
+import { readKept } from "./kept-timelines.ts";
+import { type Moment, MomentList, moment, type What } from "./moments.ts";
+import type { TimelineRecorder } from "./recorder.ts";
+import { withoutSecrets, wordsOf } from "./words.ts";
+
+/** A moment as it is told. */
+export interface ToldMoment {
+  /** Epoch ms. */
+  readonly at: number;
+  /** Since the first moment, ms. */
+  readonly offsetMs: number;
+  /** Stable. */
+  readonly what: What;
+  /** For people. */
+  readonly text: string;
+  readonly figures: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+export interface Timeline {
+  readonly clientId: number;
+  readonly streamId: string;
+  readonly state: PublishTable["state"];
+  readonly protocol: PublishTable["protocol"];
+  /** As the log and the webhook's `traceparent` have it; null for publishes from before that. */
+  readonly traceId: string | null;
+  /** Whether media was watched; otherwise there is no more than request, webhook and end. */
+  readonly isWatched: boolean;
+  /** Oldest first. */
+  readonly moments: readonly ToldMoment[];
+}
+
+export interface Timelines {
+  /** Null when the organisation has no such publish, or it is kept no more. A request that was refused before the webhook
+   *  was asked has no client id, and none is here. */
+  of(organisationId: string, clientId: number): Promise<Timeline | null>;
+}
+
+export function createTimelines(deps: {
+  readonly db: Kysely<Schema>;
+  readonly recorder: Pick<TimelineRecorder, "timelineOf">;
+  readonly workbench: Pick<Workbench, "ofPublish">;
+  /** Epoch ms. */
+  readonly clock: { now(): number };
+}): Timelines {
+  const { db, recorder, workbench, clock } = deps;
+
+  return {
+    async of(organisationId, clientId) {
+      const row = await db
+        .selectFrom("publish")
+        .selectAll()
+        .where("client_id", "=", clientId)
+        .where("organisation_id", "=", organisationId)
+        .executeTakeFirst();
+      if (row === undefined) return null;
+      const kept = recorder.timelineOf(clientId) ?? (await readKept(db, clientId));
+      const deliveries = await workbench.ofPublish(clientId);
+      const all = new MomentList();
+      const requestedAt = kept?.requestedAt ?? Number(row.asked_at);
+      all.add(moment(requestedAt, "requested", { protocol: row.protocol, address: row.address || null }));
+      for (const delivery of deliveries) for (const each of ofCall(delivery)) all.add(each);
+      for (const each of [...ofRow(row), ...(kept?.moments ?? [])]) all.add(each);
+      for (const each of await ofEnd(row, deliveries)) all.add(each);
+      return {
+        clientId,
+        streamId: row.stream_id,
+        state: row.state,
+        protocol: row.protocol,
+        traceId: traceFrom(row.trace)?.traceId ?? null,
+        isWatched: kept !== null,
+        moments: told(all.read()),
+      };
+    },
+  };
+
+  function ofRow(row: Selectable<PublishTable>): readonly Moment[] {
+    const { denial_cause: cause, denial_reason: reason, webhook } = row;
+    if (row.state === "denied" && cause !== null && reason !== null)
+      return [moment(Number(row.ended_at), "denied", { cause, reason })];
+    if (row.accepted_at === null) return [];
+    return [moment(Number(row.accepted_at), "accepted", { has_webhook: webhook !== null })];
+  }
+
+  /** The end, and whether its customer knows of it; or how it goes on. */
+  async function ofEnd(row: Selectable<PublishTable>, deliveries: readonly Delivery[]): Promise<readonly Moment[]> {
+    const bytes = {
+      bytes_in: Number(row.bytes_in),
+      bytes_out: Number(row.bytes_out) + Number(row.bytes_elsewhere),
+    };
+    const since = Number(row.accepted_at ?? row.asked_at);
+    if (row.state === "live") {
+      const now = clock.now();
+      return [moment(now, "running", { lasted_ms: Math.max(0, now - since), ...bytes })];
+    }
+    if (row.state !== "ended") return [];
+    const endedAt = Number(row.ended_at);
+    const lasted_ms = Math.max(0, endedAt - since);
+    const end = moment(endedAt, "ended", { reason: row.end_reason ?? "internal_error", lasted_ms, ...bytes });
+    const done = deliveries.findLast(({ call }) => call === "publish_done");
+    return done === undefined ? [end] : [end, await delivered(row, done)];
+  }
+
+  async function delivered(row: Selectable<PublishTable>, done: Delivery): Promise<Moment> {
+    const { lastAt, attempts, status } = done;
+    const isTaken = status !== null && ((status >= 200 && status < 300) || status === 410);
+    if (isTaken) return moment(lastAt, "end_delivered", { attempts, status });
+    const open = await db
+      .selectFrom("outbox")
+      .select("id")
+      .where("organisation_id", "=", row.organisation_id)
+      .where("client_id", "=", row.client_id)
+      .where("delivered_at", "is", null)
+      .where("given_up_at", "is", null)
+      .executeTakeFirst();
+    const cause = status === null ? done.outcome : String(status);
+    return moment(lastAt, "end_not_delivered", { attempts, cause, is_given_up: open === undefined });
+  }
+}
+
+/** What a call says beside the end. */
+function ofCall({ call, firstAt, lastAt, outcome, status, reason, latencyMs: took_ms }: Delivery): readonly Moment[] {
+  const unanswered = { cause: outcome, took_ms, detail: reason };
+  switch (call) {
+    case "publish":
+      if (status === 200) return [moment(firstAt, "webhook_allowed", { took_ms })];
+      if (status === null) return [moment(firstAt, "webhook_unreachable", unanswered)];
+      return [moment(firstAt, "webhook_denied", { status, took_ms, reason })];
+    case "update_publish":
+      if (status === 200) return [];
+      if (status === null) return [moment(lastAt, "update_unanswered", unanswered)];
+      return [moment(lastAt, "update_rejected", { status, took_ms, reason })];
+    case "publish_done":
+      return [];
+  }
+}
+
+function told(moments: readonly Moment[]): readonly ToldMoment[] {
+  const first = moments[0]?.at ?? 0;
+  return moments.map((each) => ({
+    at: each.at,
+    offsetMs: Math.max(0, Math.round(each.at - first)),
+    what: each.what,
+    text: wordsOf(each),
+    figures: shownFigures(each.figures),
+  }));
+}
+
+/** Without secrets, as the words. */
+function shownFigures(figures: object): ToldMoment["figures"] {
+  const entries: [string, string | number | boolean | null][] = Object.entries(figures);
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name, typeof value === "string" ? withoutSecrets(value) : value]),
+  );
+}

@@ -1,0 +1,214 @@
+// One running publish as its timeline sees it: looks at the media core's counters become moments. Pure; it is handed what
+// was seen, and the time.
+import type { Protocol } from "../../media/protocols.ts";
+import type { PublishSnapshot, WhipDiagnostics } from "../../media.ts";
+import { type Moment, type MomentFigures, MomentList, moment, type What } from "./moments.ts";
+
+/** Without a keyframe for this long players wait, and keyframes that are further apart than this make them, ms. */
+const KEYFRAMES_MISSING_MS = 5_000;
+const KEYFRAMES_RARE_MS = 6_000;
+/** Nothing has come from the broadcaster, or no video frame, for this long, ms. */
+const SILENT_MS = 5_000;
+const VIDEO_STOPPED_MS = 4_000;
+/** Lost packets that a viewer sees, percent; below the second value for one look it is over. */
+const LOSS_PERCENT = 1;
+const LOSS_OVER_PERCENT = 0.5;
+/** The media core's words are of this length at most in a timeline, characters. */
+const WORDS_LIMIT = 200;
+
+/** What goes on for a while, and is counted while it does (`headgate_publish_troubles`). */
+export const TROUBLES = ["keyframes_missing", "keyframes_rare", "video_stopped", "silent", "packet_loss"] as const;
+export type Trouble = (typeof TROUBLES)[number];
+
+/** What was seen of it by the last look; null where nothing was. */
+export interface Look {
+  readonly snapshot: PublishSnapshot | null;
+  /** Of WHIP. */
+  readonly diagnostics: WhipDiagnostics | null;
+  /** ICE and DTLS are done; of RTMP it is not looked at. */
+  readonly isConnected: boolean;
+}
+
+/** What is told of a whole publish in one line. */
+export interface EndFigures {
+  readonly frames: number;
+  /** Frames that its readers lost. */
+  readonly framesDropped: number;
+  /** RTP packets that never came; null for RTMP. */
+  readonly packetsLost: number | null;
+  readonly upstreams: number;
+  /** How often an upstream was lost. */
+  readonly upstreamLosses: number;
+}
+
+export class WatchedPublish {
+  readonly #moments = new MomentList();
+  readonly #seen = new Set<What>();
+  readonly #open = new Map<Trouble, Moment<Trouble>>();
+  /** Upstreams that have taken it once, and since when one is away, epoch ms. */
+  readonly #upstreams = new Map<string, number | null>();
+  #losses = 0;
+  #look: Look | null = null;
+  /** The newest video frame: which one, and when it was seen first. */
+  #frame = { count: 0, at: 0 };
+  #requestedBefore = 0;
+
+  /** ICE and DTLS are done; over which path is measured a little later. */
+  #connected: Moment<"connected"> | null = null;
+  readonly #of: { readonly protocol: Protocol; readonly acceptedAt: number };
+
+  /** Something has changed that is not kept yet. */
+  isChanged = true;
+
+  /** `acceptedAt`: epoch ms. */
+  constructor(of: { readonly protocol: Protocol; readonly acceptedAt: number }) {
+    this.#of = of;
+  }
+
+  note<W extends What>(at: number, what: W, figures: MomentFigures[W]): void {
+    this.#seen.add(what);
+    this.#moments.add(moment(at, what, figures) as Moment);
+    this.isChanged = true;
+  }
+
+  /** True until everything that belongs to a start has been seen. */
+  get isStarting(): boolean {
+    const awaited: readonly What[] = ["first_audio", "first_video"];
+    const isConnected = this.#of.protocol === "rtmp" || (this.#connected?.figures.client ?? null) !== null;
+    return !isConnected || !awaited.every((what) => this.#seen.has(what));
+  }
+
+  /** `at`: epoch ms. */
+  look(at: number, look: Look): void {
+    this.#look = { ...look, snapshot: look.snapshot ?? this.#look?.snapshot ?? null };
+    this.#start(at, look);
+    if (look.snapshot === null) return;
+    this.#media(at, look.snapshot);
+    this.#troubles(at, look.snapshot, look.diagnostics);
+  }
+
+  upstream(at: number, id: string, sending: boolean, upstream: string, detail: string): void {
+    const since = this.#upstreams.get(id);
+    if (sending) {
+      this.#upstreams.set(id, null);
+      const away_ms = since == null ? null : at - since;
+      this.note(at, "upstream_sending", { upstream, away_ms, after_ms: this.#after(at) });
+      return;
+    }
+    this.#losses += 1;
+    this.#upstreams.set(id, since ?? at);
+    const was_sending = since === null;
+    this.note(at, "upstream_lost", { upstream, was_sending, detail: detail.slice(0, WORDS_LIMIT) });
+  }
+
+  get troubles(): readonly Trouble[] {
+    return [...this.#open.keys()];
+  }
+
+  /** Oldest first, with what goes on at `at`. */
+  moments(at: number): readonly Moment[] {
+    const open = [...this.#open.values()].map((of) => lastingUntil(of, at, false));
+    const connected = this.#connected === null ? [] : [this.#connected];
+    return [...connected, ...this.#moments.read(), ...open].sort((a, b) => a.at - b.at);
+  }
+
+  figures(): EndFigures {
+    const { snapshot = null, diagnostics = null } = this.#look ?? {};
+    const tracks = [diagnostics?.video?.track, diagnostics?.audio?.track].filter((track) => track !== undefined);
+    return {
+      frames: snapshot?.videoFrames ?? 0,
+      framesDropped: snapshot?.droppedFrames ?? 0,
+      packetsLost: diagnostics === null ? null : tracks.reduce((sum, { lost }) => sum + lost, 0),
+      upstreams: Math.max(snapshot?.upstreams.length ?? 0, this.#upstreams.size),
+      upstreamLosses: this.#losses,
+    };
+  }
+
+  #after(at: number): number {
+    return Math.max(0, at - this.#of.acceptedAt);
+  }
+
+  #once<W extends What>(at: number, what: W, figures: MomentFigures[W]): void {
+    if (!this.#seen.has(what)) this.note(at, what, figures);
+  }
+
+  #start(at: number, { diagnostics, isConnected }: Look): void {
+    if (this.#of.protocol === "rtmp") return;
+    const { transport = null, client = null } = diagnostics ?? {};
+    const path = { transport, client, after_ms: this.#after(at) };
+    if (!isConnected) {
+      if (client !== null && this.#connected === null) this.#once(at, "ice_connected", path);
+      return;
+    }
+    const { at: since, figures } = this.#connected ?? moment(at, "connected", path);
+    if (this.#connected !== null && (figures.client !== null || client === null)) return;
+    this.#connected = moment(since, "connected", { ...figures, transport, client });
+    this.isChanged = true;
+  }
+
+  #media(at: number, { tracks: { audio, video }, videoFrames, transcoderError }: PublishSnapshot): void {
+    const after_ms = this.#after(at);
+    if (audio !== null) {
+      const { codec, sampleRate, channels } = audio;
+      this.#once(at, "first_audio", { codec, sample_rate: sampleRate, channels, after_ms });
+    }
+    if (videoFrames > 0) {
+      const { codec = null, width = null, height = null } = video ?? {};
+      this.#once(at, "first_video", { codec, width, height, after_ms });
+    }
+    if (transcoderError !== null)
+      this.#once(at, "transcoder_failed", { reason: transcoderError.slice(0, WORDS_LIMIT) });
+  }
+
+  #troubles(at: number, snapshot: PublishSnapshot, diagnostics: WhipDiagnostics | null): void {
+    const { silentMs, videoFrames, gopMs, lossPercent } = snapshot;
+    const isSilent = silentMs >= SILENT_MS;
+    this.#lasts("silent", at, isSilent, at - silentMs, {});
+
+    if (videoFrames !== this.#frame.count) this.#frame = { count: videoFrames, at };
+    const isStopped = videoFrames > 0 && !isSilent && at - this.#frame.at >= VIDEO_STOPPED_MS;
+    this.#lasts("video_stopped", at, isStopped, this.#frame.at, {});
+
+    const { keyframeAgeMs, plis = 0 } = diagnostics?.video ?? {};
+    const isMissing = keyframeAgeMs !== undefined && keyframeAgeMs >= KEYFRAMES_MISSING_MS && !isStopped && !isSilent;
+    if (!this.#open.has("keyframes_missing") && !isMissing) this.#requestedBefore = plis;
+    const requested = Math.max(0, plis - this.#requestedBefore);
+    this.#lasts("keyframes_missing", at, isMissing, at - (keyframeAgeMs ?? 0), { requested });
+    // What WebRTC senders send depends on who asks; of RTMP the distance is the encoder's setting.
+    const isRare = diagnostics === null && gopMs !== null && gopMs > KEYFRAMES_RARE_MS;
+    this.#lasts("keyframes_rare", at, isRare, at, { gop_ms: Math.round(gopMs ?? 0) });
+
+    const loss = lossPercent ?? 0;
+    const known = this.#open.get("packet_loss") as Moment<"packet_loss"> | undefined;
+    const worst_percent = Math.max(tenths(loss), known?.figures.worst_percent ?? 0);
+    const isLossy = loss >= (known === undefined ? LOSS_PERCENT : LOSS_OVER_PERCENT);
+    this.#lasts("packet_loss", at, isLossy, at, { worst_percent });
+  }
+
+  /** Opens, goes on with, or closes what lasts. `since`: when it began, if it begins now. */
+  #lasts<T extends Trouble>(
+    what: T,
+    at: number,
+    isSo: boolean,
+    since: number,
+    figures: Omit<MomentFigures[T], "lasted_ms" | "is_over">,
+  ): void {
+    const open = this.#open.get(what);
+    if (!isSo && open === undefined) return;
+    this.isChanged = true;
+    if (!isSo && open !== undefined) {
+      this.#open.delete(what);
+      this.#moments.add(lastingUntil(open, at, true));
+      return;
+    }
+    const began = open?.at ?? Math.round(since);
+    const all = { ...figures, lasted_ms: at - began, is_over: false } as unknown as MomentFigures[T];
+    this.#open.set(what, moment(began, what, all) as unknown as Moment<Trouble>);
+  }
+}
+
+function lastingUntil(of: Moment<Trouble>, at: number, is_over: boolean): Moment {
+  return { ...of, figures: { ...of.figures, lasted_ms: Math.round(at - of.at), is_over } } as Moment;
+}
+
+const tenths = (value: number): number => Math.round(value * 10) / 10;

@@ -1,0 +1,130 @@
+// What a moment of a publish is called, as an engineer would tell it to the people of the organisation.
+import { endWords } from "../monitoring/end-words.ts";
+import { withoutAac } from "../transcoder-error.ts";
+import type { Moment, MomentFigures, What } from "./moments.ts";
+
+type Words = { readonly [W in What]: (figures: MomentFigures[W]) => string };
+
+const WORDS: Words = {
+  requested: ({ protocol, address }) => {
+    const from = address === null ? "A broadcaster" : `A broadcaster at ${address}`;
+    return `${from} asked to publish${protocol === null ? "" : ` by ${protocol.toUpperCase()}`}.`;
+  },
+  webhook_allowed: ({ took_ms }) => `The webhook answered 200 after ${lasting(took_ms)}.`,
+  webhook_denied: ({ status, took_ms, reason }) =>
+    `The webhook answered ${status} after ${lasting(took_ms)}${because(reason)}.`,
+  webhook_unreachable: ({ cause, took_ms, detail }) =>
+    `The webhook gave no answer: ${spaced(cause)} after ${lasting(took_ms)}${because(detail)}.`,
+  denied: ({ cause, reason }) => `The publish was denied (${spaced(cause)}); the broadcaster was told "${reason}".`,
+  accepted: ({ has_webhook }) =>
+    has_webhook ? "The publish was accepted." : "The publish was accepted; no webhook is set, so nobody was asked.",
+  offer_answered: ({ offered_video, offered_audio, video, audio, candidates }) => {
+    const offered = [
+      offered_video && `video (${codecs(offered_video)})`,
+      offered_audio && `audio (${codecs(offered_audio)})`,
+    ];
+    const agreed = [codecs(video), codecs(audio)].filter(Boolean).join(" and ");
+    const what = offered.filter(Boolean).join(" and ") || "neither video nor audio";
+    const paths = candidates === "" ? "" : `, with candidates (${candidates})`;
+    return `The broadcaster offered ${what}${paths}${agreed === "" ? "" : `; agreed: ${agreed}`}.`;
+  },
+  ice_connected: (path) => `ICE found a path after ${lasting(path.after_ms)}${over(path)}; DTLS was not done yet.`,
+  connected: (path) => `ICE and DTLS connected after ${lasting(path.after_ms)}${over(path)}.`,
+  first_audio: ({ codec, sample_rate, channels, after_ms }) =>
+    `The first audio came after ${lasting(after_ms)}: ${list([
+      codecs(codec),
+      sample_rate === null ? null : `${sample_rate / 1_000} kHz`,
+      channels === null ? null : `${channels} ${channels === 1 ? "channel" : "channels"}`,
+    ])}.`,
+  first_video: ({ codec, width, height, after_ms }) => {
+    const what = list([codec && codecs(codec), width === null || height === null ? null : `${width}×${height}`]);
+    return `The first video came after ${lasting(after_ms)}${what === "" ? "" : `: ${what}`}.`;
+  },
+  keyframes_missing: ({ lasted_ms, is_over, requested }) => {
+    const asked = requested === 0 ? "" : `; asked ${requested === 1 ? "once" : `${requested} times`}`;
+    return `No keyframe for ${lasting(lasted_ms)}${soFar(is_over)}${asked}.`;
+  },
+  keyframes_rare: ({ lasted_ms, is_over, gop_ms }) =>
+    `Keyframes were ${lasting(gop_ms)} apart for ${lasting(lasted_ms)}${soFar(is_over)}: players start late. ` +
+    "A keyframe interval of 2 s in the encoder helps.",
+  video_stopped: ({ lasted_ms, is_over }) =>
+    `No video frame came for ${lasting(lasted_ms)}${soFar(is_over)}, while the connection stood.`,
+  silent: ({ lasted_ms, is_over }) => `Nothing came from the broadcaster for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+  packet_loss: ({ lasted_ms, is_over, worst_percent }) =>
+    `Up to ${worst_percent} % of the packets were lost for good, for ${lasting(lasted_ms)}${soFar(is_over)}.`,
+  transcoder_failed: ({ reason }) => `${withoutAac(reason)}.`,
+  upstream_sending: ({ upstream, away_ms, after_ms }) =>
+    away_ms === null
+      ? `Upstream ${upstream} took the publish after ${lasting(after_ms)}.`
+      : `Upstream ${upstream} took the publish again after ${lasting(away_ms)}.`,
+  upstream_lost: ({ upstream, was_sending, detail }) =>
+    `Upstream ${upstream} ${was_sending ? "was lost" : "did not take the publish"}${because(detail)}.`,
+  update_rejected: ({ status, took_ms, reason }) =>
+    `The webhook answered an update with ${status} after ${lasting(took_ms)}${because(reason)}.`,
+  update_unanswered: ({ cause, took_ms, detail }) =>
+    `The webhook gave no answer to an update: ${spaced(cause)} after ${lasting(took_ms)}${because(detail)}.`,
+  running: ({ lasted_ms, bytes_in, bytes_out }) =>
+    `It runs, for ${lasting(lasted_ms)} now: ${sizes(bytes_in, bytes_out)}.`,
+  ended: ({ reason, lasted_ms, bytes_in, bytes_out }) =>
+    `Ended after ${lasting(lasted_ms)}, ${sizes(bytes_in, bytes_out)}: ${lowered(endWords(reason))}`,
+  end_delivered: ({ attempts, status }) =>
+    `publish_done was delivered at ${attempts === 1 ? "the first attempt" : `attempt ${attempts}`} (${status}).`,
+  end_not_delivered: ({ attempts, cause, is_given_up }) =>
+    `publish_done is not delivered after ${attempts === 1 ? "one attempt" : `${attempts} attempts`} (${spaced(cause)}); ` +
+    `it ${is_given_up ? "was given up" : "is tried again"}.`,
+  left_out: ({ count, of }) => `${count} more like this (${of}) are left out here.`,
+};
+
+/** One sentence, or two; no secret is in it. */
+export function wordsOf<W extends What>({ what, figures }: Moment<W>): string {
+  const words = WORDS[what] as ((figures: MomentFigures[W]) => string) | undefined;
+  // A newer headgate may have written it.
+  return words === undefined ? spaced(what) : withoutSecrets(words(figures as MomentFigures[W]));
+}
+
+/** What stands behind `?` in an address may be a secret, and so may what stands before `@`. */
+export function withoutSecrets(text: string): string {
+  return text.replace(/(\b[a-z]+:\/\/)[^\s/@]*@/gi, "$1…@").replace(/(\b[a-z]+:\/\/[^\s?]*)\?[^\s)"]*/gi, "$1?…");
+}
+
+/** `310 ms`, `8.2 s`, `3 min 12 s`, `2 h 5 min`. */
+export function lasting(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1).replace(/\.0$/, "")} s`;
+  const seconds = Math.round(ms / 1_000);
+  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.floor((seconds % 3_600) / 60)];
+  if (hours > 0) return minutes === 0 ? `${hours} h` : `${hours} h ${minutes} min`;
+  return seconds % 60 === 0 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`;
+}
+
+function sizes(bytesIn: number, bytesOut: number): string {
+  return `${size(bytesIn)} in, ${size(bytesOut)} out`;
+}
+
+/** In units of a thousand, as bitrates are. */
+function size(bytes: number): string {
+  const units = ["bytes", "kB", "MB", "GB", "TB"];
+  const step = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, bytes)) / 3)));
+  return `${step === 0 ? bytes : (bytes / 1_000 ** step).toFixed(1)} ${units[step]}`;
+}
+
+function over({ transport, client }: { readonly transport: string | null; readonly client: string | null }): string {
+  return `${transport === null ? "" : ` over ${transport.toUpperCase()}`}${client === null ? "" : ` from ${client}`}`;
+}
+
+function because(reason: string | null): string {
+  const said = (reason ?? "").trim().replace(/\.+$/, "");
+  return said === "" ? "" : `: ${said}`;
+}
+
+/** As people write them. */
+const CODECS: Readonly<Record<string, string>> = { h264: "H.264", hevc: "HEVC", aac: "AAC", opus: "Opus", mp3: "MP3" };
+const codecs = (names: string) =>
+  names
+    .split(", ")
+    .map((name) => CODECS[name.toLowerCase()] ?? name.toUpperCase())
+    .join(", ");
+const soFar = (isOver: boolean) => (isOver ? "" : " so far");
+const spaced = (code: string) => code.replaceAll("_", " ");
+const list = (parts: readonly (string | null)[]) => parts.filter((part) => part !== null).join(", ");
+const lowered = (sentence: string) => sentence.charAt(0).toLowerCase() + sentence.slice(1);
