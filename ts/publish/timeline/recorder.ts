@@ -54,6 +54,8 @@ interface Memory {
   readonly watched: WatchedPublish;
 }
 
+type Started = Pick<RunningPublish, "clientId" | "protocol" | "acceptedAt" | "intent">;
+
 export function createTimelineRecorder(deps: {
   readonly db: Kysely<Schema>;
   readonly media: () => Pick<Media, "snapshot" | "whipDiagnostics" | "isWhipConnected">;
@@ -65,7 +67,8 @@ export function createTimelineRecorder(deps: {
   const memories = new Map<number, Memory>();
   /** Ended, and not written yet. */
   const waiting = new Map<number, KeptTimeline & { readonly figures: EndFigures }>();
-  let running: () => readonly RunningPublish[] = () => [];
+  let running: Publishing["running"] = () => [];
+  let find: Publishing["find"] = () => undefined;
   /** Until then publishes may begin, by the clock. */
   let startsUntil = 0;
   let startTimer: NodeJS.Timeout | null = null;
@@ -76,7 +79,7 @@ export function createTimelineRecorder(deps: {
 
   return {
     watching(publishing) {
-      running = publishing.running;
+      ({ running, find } = publishing);
       return {
         ...publishing,
         handle(event) {
@@ -121,7 +124,7 @@ export function createTimelineRecorder(deps: {
     },
   };
 
-  function remember({ clientId, protocol, acceptedAt, intent }: RunningPublish): Memory {
+  function remember({ clientId, protocol, acceptedAt, intent }: Started): Memory {
     const known = memories.get(clientId);
     if (known !== undefined) return known;
     const watched = new WatchedPublish({ protocol, acceptedAt });
@@ -131,8 +134,8 @@ export function createTimelineRecorder(deps: {
   }
 
   function memoryOf(clientId: number): Memory | null {
-    const publish = memories.has(clientId) ? undefined : running().find((of) => of.clientId === clientId);
-    return publish === undefined ? (memories.get(clientId) ?? null) : remember(publish);
+    const publish = find(clientId);
+    return memories.get(clientId) ?? (publish === undefined ? null : remember(publish));
   }
 
   function expectStart(): void {
