@@ -102,6 +102,12 @@ test("a trace that is not sampled stays so, and one that begins here is", () => 
   expect(traceHeaders(newTrace())).toEqual({ traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/) });
 });
 
+test("ids do not repeat, however many there are", () => {
+  const ids = Array.from({ length: 2_000 }, newTrace).flatMap(({ traceId, spanId }) => [traceId, spanId]);
+  expect(new Set(ids).size).toBe(4_000);
+  for (const id of ids) expect(id).toMatch(/^([0-9a-f]{16}|[0-9a-f]{32})$/);
+});
+
 test("a trace is the same after it was stored", () => {
   const trace = traceOf(`00-${ID}-${PARENT}-01`, "congo=t61rcWkgMzE");
   expect(traceFrom(traceText(trace))).toEqual({ ...trace, spanId: expect.any(String) });

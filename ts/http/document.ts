@@ -84,6 +84,8 @@ function webhookCalls(): RouteConfig[] {
         "webhook-signature": z
           .string()
           .openapi({ description: "v1, and HMAC-SHA256 as base64; two while the secret rotates" }),
+        traceparent: z.string().openapi({ description: "W3C Trace Context: one trace for all calls about a publish" }),
+        tracestate: z.string().optional(),
       }),
       body: {
         required: true,
