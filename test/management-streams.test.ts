@@ -106,6 +106,7 @@ function sessionOf(stream: Stream, clientId: number, organisationId = gateway.or
     protocol: "whip",
     address: "203.0.113.9",
     acceptedAt: gateway.clock.ms,
+    continues: null,
     timestampMs: 2_000,
     bytesIn: 3_000,
     bytesOut: 6_000,

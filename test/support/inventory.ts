@@ -69,7 +69,15 @@ function sessionOf(organisationId: string, { stream, clientId }: Inventory): Liv
   const counters = { bytesIn: 0, bytesOut: 0, droppedFrames: 0 };
   return {
     ...{ clientId, organisationId, streamId: stream.id, name: stream.name, protocol: "whip", address: "203.0.113.9" },
-    ...{ acceptedAt: 0, timestampMs: 0, ...counters, subscribers: 0, maxBitrateKbps: 0, transcoderError: null },
+    ...{
+      acceptedAt: 0,
+      continues: null,
+      timestampMs: 0,
+      ...counters,
+      subscribers: 0,
+      maxBitrateKbps: 0,
+      transcoderError: null,
+    },
     tracks: { video: null, audio: null },
     upstreams: [
       {

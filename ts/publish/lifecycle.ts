@@ -4,10 +4,10 @@ import type { Logger } from "pino";
 import type { Membership } from "../cluster/membership.ts";
 import { inTime } from "../in-time.ts";
 import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
+import type { Hold } from "../media/hold.ts";
 import type { Media } from "../media.ts";
 import type { PublishingMetrics } from "../metrics.ts";
 import type { Customers } from "../organisation/customers.ts";
-import { disabledOf } from "../store/enabled.ts";
 import type { Schema } from "../store/schema.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
 import type { HoldsToken } from "../token/required-token.ts";
@@ -21,28 +21,20 @@ import { liveNumbers } from "./live-numbers.ts";
 import { NamesInUse } from "./names-in-use.ts";
 import { createPlayers, type OtherNodes } from "./players.ts";
 import { createPulledBytes } from "./pulled-bytes.ts";
-import {
-  adoptEvents,
-  type Intent,
-  identityOf,
-  orphans,
-  type RecordedEndReason,
-  recordBytes,
-  recordEnd,
-} from "./record.ts";
+import { adoptEvents, type Intent, identityOf, orphans, type RecordedEndReason, recordEnd } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
-import { createTranscoderWarnings } from "./transcoder-error.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
-import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
+import { createUpkeep } from "./upkeep.ts";
+import type { StoredUpstream, UpstreamNames } from "./upstreams/deployment-upstreams.ts";
+import { createHolds } from "./upstreams/holds.ts";
 import { createUpstreamEvents } from "./upstreams/upstream-events.ts";
 import { createWebhook } from "./webhook/call.ts";
 import { createDeliveryLog } from "./webhook/delivery-log.ts";
 import { createOutbox } from "./webhook/outbox.ts";
 import { createWorkbench, type Workbench } from "./webhook/workbench.ts";
 
-/** How often the counters of running publishes are persisted (W8) and checked for what an operator must know, and
- *  unrecorded ends tried again, ms. */
-const PERSIST_INTERVAL_MS = 10_000;
+/** How often running publishes are looked after (upkeep.ts), ms. */
+const UPKEEP_INTERVAL_MS = 10_000;
 /** How long `stop` waits for work under way, and then again for the outbox, ms. */
 const STOP_LIMIT_MS = 5_000;
 
@@ -84,6 +76,7 @@ export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDrain
     readonly playAllow: readonly string[];
     /** What happens to a publish of a live name (W20). */
     readonly duplicate: "reject_if_active" | "replace";
+    readonly holdSeconds: AdmissionDeps["settings"]["holdSeconds"];
   };
 }
 
@@ -93,15 +86,20 @@ export interface Publishing {
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
   /** Decides a WHIP publish request; when it is allowed, `open` makes the media and its answer at once. */
-  openWhip(request: Omit<PublishRequest, "protocol">, open: (allowed: Allowed) => string): Promise<OpenedWhip | Denied>;
+  openWhip(
+    request: Omit<PublishRequest, "protocol">,
+    open: (allowed: Allowed, hold: Hold) => string,
+  ): Promise<OpenedWhip | Denied>;
   /** Calls `ended` once when the publish has ended; at once when it runs no more. */
   onEnded(clientId: number, ended: () => void): void;
+  /** The same when its upstreams and players have ended or go on with another one. */
+  onReleased(clientId: number, released: () => void): void;
   /** Every publish that runs now, oldest first. */
   running(): readonly RunningPublish[];
   /** Ends every publish that is meant, also one that is being admitted: it never goes live. `description` is for the
    *  broadcaster. False when there is none. */
   kick(isMeant: (intent: Intent) => boolean, description: string): boolean;
-  /** The broadcaster ends its WHIP publish; false when it does not run. */
+  /** The broadcaster ends its WHIP publish, also one that was lost and is held; false when there is none. */
   endWhip(clientId: number): boolean;
   /** Ends what nodes that are gone left open, and delivers what they owed. Call it before the first event, where it is
    *  what the process before this one left, and whenever a node is gone. */
@@ -128,12 +126,17 @@ export interface OpenedWhip {
 /** A publish from its acceptance to its end. */
 export interface RunningPublish extends Allowed {
   readonly protocol: PublishRequest["protocol"];
+  /** The lost publish whose upstreams and players it went on with; null for none. */
+  readonly continues: number | null;
+  /** Upstreams that were added while it, or what it continues, ran: by id. */
+  readonly addedUpstreams: Map<string, UpstreamNames>;
 }
 
 interface Running extends RunningPublish {
   readonly updates: Updates | null;
   /** Called when it has ended. */
   readonly ended: (() => void)[];
+  continues: number | null;
 }
 
 export function createPublishing(deps: PublishingDeps): Publishing {
@@ -168,9 +171,11 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   /** Publishes that were told to end because too many updates had no answer (W16). */
   const unreachable = new Set<number>();
   const underWay = new Set<Promise<void>>();
-  const warnOfTranscoders = createTranscoderWarnings(log);
-  const persisting = setInterval(() => track(persist()), PERSIST_INTERVAL_MS);
-  const publishOf = (clientId: number) => running.get(clientId)?.intent ?? null;
+  const holds = createHolds<Running>(deps);
+  const intents = () => [...[...running.values()].map(({ intent }) => intent), ...holds.intents()];
+  const upkeep = createUpkeep({ ...deps, intents, kick });
+  const upkeeping = setInterval(() => track(upkeep()), UPKEEP_INTERVAL_MS);
+  const publishOf = (clientId: number) => (running.get(clientId) ?? holds.find(clientId))?.intent ?? null;
   const pulledBytes = createPulledBytes(deps);
   const players = createPlayers({ pulledBytes, ...deps, ...settings, publishOf });
   const upstreams = createUpstreamEvents({ ...deps, publishOf });
@@ -187,6 +192,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
           return track(decide(event));
         case "publish_ended":
           return track(end(event));
+        case "hold_ended":
+          return track(holds.end(event, running.get(event.successor ?? 0)));
         case "play_requested":
         case "play_ended":
         case "source_wanted":
@@ -208,8 +215,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       }
       const { clientId } = admission;
       let answer = "";
-      const refusal = await begin(admission, "whip", () => {
-        answer = open(admission);
+      const refusal = await begin(admission, "whip", (hold) => {
+        answer = open(admission, hold);
       });
       return refusal ?? { outcome: "opened", clientId, answer };
     },
@@ -218,10 +225,11 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       if (publish === undefined) ended();
       else publish.ended.push(ended);
     },
+    onReleased: holds.onEnded,
     running: () => [...running.values()],
     kick,
     endWhip(clientId) {
-      if (!running.has(clientId)) return false;
+      if (!running.has(clientId)) return holds.release((intent) => intent.clientId === clientId);
       deps.media().end(clientId, "unpublished", "");
       return true;
     },
@@ -241,6 +249,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     keepPulledBytes: pulledBytes.record,
     async drain(limitMs) {
       stopping = true;
+      holds.release(() => true);
       if (running.size === 0) return;
       const empty = new Promise<void>((resolve) => {
         onEmpty = resolve;
@@ -249,7 +258,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     },
     async stop() {
       stopping = true;
-      clearInterval(persisting);
+      clearInterval(upkeeping);
       const stopped = [...running.values()].map((publish) => publish.updates?.stop());
       await inTime(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay, settled()]), null);
       await outbox.stop(STOP_LIMIT_MS);
@@ -263,7 +272,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     for (const publish of meant) publish.stopped = description;
     const live = [...running.values()].filter(({ intent }) => isMeant(intent));
     for (const { clientId } of live) deps.media().end(clientId, "kicked", description);
-    return meant.length + live.length > 0;
+    const isHeld = holds.release(isMeant);
+    return isHeld || meant.length + live.length > 0;
   }
 
   /** Remembers work so that `stop` can wait for it; whatever fails in it is logged, never thrown. */
@@ -296,7 +306,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       media.deny(event.request, admission);
       return;
     }
-    const refusal = await begin(admission, "rtmp", () => media.allow(event.request, admission));
+    const refusal = await begin(admission, "rtmp", (hold) => media.allow(event.request, { ...admission, hold }));
     if (refusal !== null) media.deny(event.request, refusal);
   }
 
@@ -305,7 +315,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   async function begin(
     admission: Allowed,
     protocol: RunningPublish["protocol"],
-    start: () => void,
+    start: (hold: Hold) => void,
   ): Promise<Denied | null> {
     const { clientId, intent } = admission;
     const { stopped = null } = asking.get(clientId) ?? {};
@@ -322,14 +332,17 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     }
     // Known before the core is told: the end may come in the same turn (W12a).
     metrics.countStart(protocol);
-    running.set(clientId, { ...admission, protocol, updates: updatesOf(admission), ended: [] });
+    const lost = holds.lostBefore(intent);
+    const { addedUpstreams = new Map() } = lost ?? {};
+    const updates = updatesOf(admission);
+    running.set(clientId, { ...admission, protocol, updates, ended: [], continues: null, addedUpstreams });
     log.info({ ...identityOf(intent), protocol, address: intent.address }, "publish started");
     try {
-      start();
+      start({ windowMs: admission.holdMs, continues: lost?.clientId ?? null });
       return null;
     } catch (err) {
       log.error({ err, clientId }, "media core refused an allowed publish");
-      await end({ kind: "publish_ended", clientId, reason: "internal_error", bytesIn: 0, bytesOut: 0 });
+      await end({ kind: "publish_ended", clientId, reason: "internal_error", bytesIn: 0, bytesOut: 0, held: false });
       return denied("internal_error");
     }
   }
@@ -362,6 +375,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const bytes = { bytesIn, bytesOut };
     const recording = ends.record({ clientId, reason, bytes, epoch }, publish?.updates?.stop());
     if (publish !== undefined) names.end(publish.intent.name, clientId, recording.tried);
+    if (event.held && publish !== undefined) holds.add(publish);
+    if (event.held && stopping) deps.media().release(clientId);
     for (const ended of publish?.ended ?? []) ended();
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
     const who = publish === undefined ? { clientId } : { ...identityOf(publish.intent), protocol: publish.protocol };
@@ -374,24 +389,5 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   function reasonOf({ clientId, reason }: PublishEnded): RecordedEndReason {
     const unanswered = unreachable.delete(clientId);
     return unanswered && reason === "rejected_by_customer" ? "customer_unreachable" : reason;
-  }
-
-  async function persist(): Promise<void> {
-    const snapshots = [...running.keys()]
-      .map((clientId) => deps.media().snapshot(clientId))
-      .filter((snapshot) => snapshot !== null);
-    warnOfTranscoders(snapshots);
-    if (snapshots.length === 0) return;
-    await recordBytes(db, snapshots, clock.now());
-    await endDisabled();
-  }
-
-  /** An organisation that is disabled, or whose trial is over, goes off the air. */
-  async function endDisabled(): Promise<void> {
-    const organisations = new Set([...running.values()].map(({ intent }) => intent.organisationId));
-    for (const id of await disabledOf(db, [...organisations], clock.now())) {
-      log.warn({ organisation: id }, "organisation is not enabled any more: its publishes end");
-      kick((intent) => intent.organisationId === id, "Organisation is not enabled");
-    }
   }
 }

@@ -6,7 +6,7 @@ import { retentionIndexes } from "./retention.ts";
 import { keptAnswerTable } from "./tables/kept-answer-table.ts";
 import { managementTables } from "./tables/management-tables.ts";
 import { nodeTables } from "./tables/node-tables.ts";
-import { publishHistory } from "./tables/publish-tables.ts";
+import { heldPublishes, publishHistory } from "./tables/publish-tables.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
 import { outboxAge, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
 
@@ -30,6 +30,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0012-outbox-age", up: outboxAge },
   { name: "0013-publish-history", up: publishHistory },
   { name: "0014-nodes", up: nodeTables },
+  { name: "0015-held-publishes", up: heldPublishes },
 ];
 
 /** The bookkeeping table, not part of the schema the service works with. */

@@ -107,7 +107,7 @@ export interface Whip {
 
 export interface WhipDeps {
   readonly media: () => WhipMedia & Pick<Media, "snapshot">;
-  readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded">;
+  readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded" | "onReleased">;
   /** Asked at each use: the ports of RTMP are known once the media core has started. */
   readonly rules: () => StreamUrlRules;
   /** Of the host of a foreign stream_url. */
@@ -144,6 +144,8 @@ export function createWhip(deps: WhipDeps): Whip {
   const limits = createWhipLimits({ settings: deps.limits, clock, isConnected });
   /** By the id in the session's URL, which is a capability: never logged. */
   const sessions = new Map<string, Session>();
+  /** Client ids of sessions that are over and whose upstreams and players are held: nothing but their end is left. */
+  const held = new Map<string, number>();
 
   async function admit(
     request: WhipTarget,
@@ -170,7 +172,7 @@ export function createWhip(deps: WhipDeps): Whip {
     const { address, claims } = request;
     const asked = { app: APP, name, arguments: customArguments, address, claims };
     let [organisation, stream] = ["", ""];
-    const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams, maxBitrateKbps }) => {
+    const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams, maxBitrateKbps }, hold) => {
       [organisation, stream] = [intent.organisationId, intent.streamId];
       return media().openWhip({
         clientId,
@@ -183,6 +185,7 @@ export function createWhip(deps: WhipDeps): Whip {
         maxBitrateKbps,
         audioBitrate: request.audioBitrate,
         connectInfo: request.connectInfo === null ? null : writeAmf0(request.connectInfo),
+        hold,
       });
     });
     if (opened.outcome === "denied") return opened;
@@ -192,8 +195,13 @@ export function createWhip(deps: WhipDeps): Whip {
     sessions.set(session, { clientId, organisation, stream, etag });
     place.opened(clientId);
     publishing.onEnded(clientId, () => {
-      sessions.delete(session);
       place.release();
+      const ended = sessions.get(session);
+      sessions.delete(session);
+      if (ended === undefined) return;
+      // Some clients close their connection before they say by a DELETE that they meant to end.
+      held.set(session, clientId);
+      publishing.onReleased(clientId, () => held.delete(session));
     });
     const links = iceServerLinks(deps.ice.servers, deps.ice.turnSecret, clientId, clock.now());
     return { outcome: "opened", session, clientId, organisation, stream, etag, answer, links };
@@ -264,9 +272,10 @@ export function createWhip(deps: WhipDeps): Whip {
       return session !== undefined && media().sendWhipData(session.clientId, writeAmf0(handler, payload));
     },
     end(id) {
-      const session = sessions.get(id);
+      const clientId = sessions.get(id)?.clientId ?? held.get(id);
       sessions.delete(id);
-      return session !== undefined && publishing.endWhip(session.clientId);
+      held.delete(id);
+      return clientId !== undefined && publishing.endWhip(clientId);
     },
   };
 }

@@ -12,3 +12,9 @@ export async function publishHistory(db: Kysely<unknown>): Promise<void> {
   await sql`create index stream_live on stream (organisation_id, created_at) where state = 'live'`.execute(db);
   await db.schema.createIndex("stream_changed").on("stream").columns(["organisation_id", "updated_at"]).execute();
 }
+
+/** Migration 0015-held-publishes: what survives the loss of a publisher, and for how long. */
+export async function heldPublishes(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable("stream").addColumn("hold_s", "integer").execute();
+  await db.schema.alterTable("publish").addColumn("continues", "bigint").execute();
+}
