@@ -31,7 +31,11 @@ let headgate: Headgate;
 beforeAll(async () => {
   customer = await startCustomer();
   upstream = await startNginxRtmp();
-  const env = { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`, HEADGATE_PUBLISH_HOLD_S: String(HOLD_S) };
+  const env = {
+    HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`,
+    HEADGATE_PUBLISH_HOLD_S: String(HOLD_S),
+    HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0",
+  };
   headgate = await startHeadgate({ customer, env });
 });
 afterAll(async () => {

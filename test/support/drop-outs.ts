@@ -105,6 +105,7 @@ export async function judgeRecording(file: string): Promise<{
     const times = ofTrack(packets, track).map(({ dts }) => dts);
     return Math.max(0, ...times.slice(1).map((time, at) => time - (times[at] ?? 0)));
   };
-  const complaints = await decodeComplaints(file);
+  // Without the demuxer's parser, which knows the first decoder configuration alone: the decoder is given each new one.
+  const complaints = await decodeComplaints(file, ["-fflags", "+nofillin+noparse"]);
   return { isMonotonic: isMonotonic(packets), complaints, audioHoleMs: hole("audio"), videoHoleMs: hole("video") };
 }

@@ -1887,6 +1887,10 @@ export interface paths {
     };
     delete: {
       parameters: {
+        query?: {
+          /** The broadcaster is gone without meaning to end: upstreams and players are held for the next publish */
+          left?: "1";
+        };
         path: {
           /** The last segment of the session's Location */
           session: string;

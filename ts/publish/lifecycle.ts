@@ -23,8 +23,8 @@ import { createPlayers, type OtherNodes } from "./players.ts";
 import { createPulledBytes } from "./pulled-bytes.ts";
 import { adoptEvents, type Intent, identityOf, orphans, type RecordedEndReason, recordEnd } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
+import { createUpkeep } from "./running/upkeep.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
-import { createUpkeep } from "./upkeep.ts";
 import type { StoredUpstream, UpstreamNames } from "./upstreams/deployment-upstreams.ts";
 import { createHolds } from "./upstreams/holds.ts";
 import { createUpstreamEvents } from "./upstreams/upstream-events.ts";
@@ -99,8 +99,8 @@ export interface Publishing {
   /** Ends every publish that is meant, also one that is being admitted: it never goes live. `description` is for the
    *  broadcaster. False when there is none. */
   kick(isMeant: (intent: Intent) => boolean, description: string): boolean;
-  /** The broadcaster ends its WHIP publish, also one that was lost and is held; false when there is none. */
-  endWhip(clientId: number): boolean;
+  /** The broadcaster ends its WHIP publish, or leaves it as lost; also one that is held. False when there is none. */
+  endWhip(clientId: number, reason: "unpublished" | "broadcaster_left"): boolean;
   /** Ends what nodes that are gone left open, and delivers what they owed. Call it before the first event, where it is
    *  what the process before this one left, and whenever a node is gone. */
   takeOver(reason: "gateway_restarted" | "node_lost"): Promise<void>;
@@ -228,9 +228,11 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     onReleased: holds.onEnded,
     running: () => [...running.values()],
     kick,
-    endWhip(clientId) {
-      if (!running.has(clientId)) return holds.release((intent) => intent.clientId === clientId);
-      deps.media().end(clientId, "unpublished", "");
+    endWhip(clientId, reason) {
+      const isHeld = holds.find(clientId) !== undefined;
+      if (isHeld && reason === "unpublished") deps.media().release(clientId);
+      if (!running.has(clientId)) return isHeld;
+      deps.media().end(clientId, reason, "");
       return true;
     },
     async takeOver(reason) {

@@ -280,6 +280,7 @@ impl MediaCore {
             "replaced" => EndReason::Replaced,
             "kicked" => EndReason::Kicked,
             "unpublished" => EndReason::Unpublished,
+            "broadcaster_left" => EndReason::BroadcasterLeft,
             _ => return Err(Error::new(Status::InvalidArg, "unknown reason")),
         };
         if let Some(ingest) = &self.ingest {

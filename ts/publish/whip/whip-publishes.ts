@@ -101,8 +101,9 @@ export interface Whip {
   refuseFragment(fragment: string): SdpRefused | null;
   /** Hands a data message to everyone who reads the publish; false when there is none (any more). */
   sendMetadata(session: string, handler: string, payload: { readonly [key: string]: Json }): boolean;
-  /** Ends a session; false when there is none (any more). */
-  end(session: string): boolean;
+  /** Ends a session; `isLeft`: as one that was lost, so that another may go on with its upstreams and players. False when
+   *  there is none (any more). */
+  end(session: string, isLeft?: boolean): boolean;
 }
 
 export interface WhipDeps {
@@ -271,11 +272,12 @@ export function createWhip(deps: WhipDeps): Whip {
       const session = sessions.get(id);
       return session !== undefined && media().sendWhipData(session.clientId, writeAmf0(handler, payload));
     },
-    end(id) {
+    end(id, isLeft = false) {
       const clientId = sessions.get(id)?.clientId ?? held.get(id);
+      if (!isLeft) held.delete(id);
       sessions.delete(id);
-      held.delete(id);
-      return clientId !== undefined && publishing.endWhip(clientId);
+      const reason = isLeft ? "broadcaster_left" : "unpublished";
+      return clientId !== undefined && publishing.endWhip(clientId, reason);
     },
   };
 }

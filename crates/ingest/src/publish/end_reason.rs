@@ -47,27 +47,6 @@ impl EndReason {
         self.effect().code
     }
 
-    /// Whether the publisher may come back: its readers are kept for a while (`switchboard/holding.rs`). All other endings
-    /// are somebody's will, or a fault that would come back with it.
-    #[must_use]
-    pub(crate) const fn is_loss(self) -> bool {
-        match self {
-            Self::BroadcasterLeft
-            | Self::Silent
-            | Self::Replaced
-            | Self::HandshakeFailed
-            | Self::NoMedia => true,
-            Self::Unpublished
-            | Self::ProtocolError
-            | Self::LimitExceeded
-            | Self::RejectedByCustomer
-            | Self::Kicked
-            | Self::Shutdown
-            | Self::UpstreamRefused
-            | Self::InternalError => false,
-        }
-    }
-
     /// The table of endings. Adding a reason makes the compiler ask for its row.
     #[must_use]
     pub(crate) const fn effect(self) -> EndEffect {
@@ -99,6 +78,27 @@ impl EndReason {
             Self::NoMedia => row("no_media", None),
             Self::UpstreamRefused => row("upstream_refused", None),
             Self::InternalError => row("internal_error", None),
+        }
+    }
+
+    /// Whether the publisher may come back: its readers are kept for a while (`switchboard/holding.rs`). All other endings
+    /// are somebody's will, or a fault that would come back with it.
+    #[must_use]
+    pub(crate) const fn is_loss(self) -> bool {
+        match self {
+            Self::BroadcasterLeft
+            | Self::Silent
+            | Self::Replaced
+            | Self::HandshakeFailed
+            | Self::NoMedia => true,
+            Self::Unpublished
+            | Self::ProtocolError
+            | Self::LimitExceeded
+            | Self::RejectedByCustomer
+            | Self::Kicked
+            | Self::Shutdown
+            | Self::UpstreamRefused
+            | Self::InternalError => false,
         }
     }
 }

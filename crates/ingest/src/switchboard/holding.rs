@@ -9,6 +9,7 @@ use headgate_media::{Frame, FrameKind, aac};
 use super::message::Message;
 use super::publishing::Opening;
 use super::source::{Ending, Interim, LocalSource, Publisher};
+use super::timeline::Placed;
 use super::timers::TimerOwner;
 use super::{Action, StreamKey, Switchboard};
 use crate::publish::hold::HoldGuard;
@@ -17,16 +18,6 @@ use crate::publish::upstreams::UpstreamSource;
 
 /// How often a held stream gets silence.
 const SILENCE_PAUSE: Duration = Duration::from_millis(100);
-
-/// What becomes of a publisher's frame.
-pub(super) enum Placed {
-    /// It is passed on with its own timestamp.
-    AsItIs,
-    /// This is passed on.
-    Moved(Frame),
-    /// It is not passed on.
-    LeftOut,
-}
 
 impl Switchboard {
     /// Holds a stream whose publisher was lost, and reports the end of its publish. False: it ends.

@@ -8,12 +8,11 @@ use bytes::Bytes;
 use headgate_media::transcode::AacBitrate;
 use headgate_media::{Codec, Frame, FrameKind, Track};
 
-use super::holding::Placed;
 use super::join_point::JoinPoint;
 use super::message::{PublishOpening, WhipOpening};
 use super::relay::Relay;
 use super::source::{Away, LocalSource, Published, Publisher, Source};
-use super::timeline::Timeline;
+use super::timeline::{Placed, Timeline};
 use super::{Action, Message, SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
 use crate::publish::record::{PublishRecord, StreamId};
@@ -235,12 +234,7 @@ impl Switchboard {
                 let stream = *stream;
                 self.feed(stream, frame);
             }
-            Some(Published::There(away)) => {
-                if away.headers.handle_frame(frame) {
-                    away.relay.push(frame, away.headers.headers());
-                    self.woken.workers.push(away.home);
-                }
-            }
+            Some(Published::There(away)) => self.woken.workers.extend(away.pass(frame)),
             None => {}
         }
     }

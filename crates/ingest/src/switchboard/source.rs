@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use headgate_media::Frame;
 use headgate_media::transcode::AacBitrate;
 
 use super::join_point::JoinPoint;
@@ -89,6 +90,17 @@ pub(super) struct Away {
     pub(super) relay: Arc<Relay>,
     /// For a relay that lost some.
     pub(super) headers: JoinPoint,
+}
+
+impl Away {
+    /// Passes a frame on to the stream's worker, which is to be woken then.
+    pub(super) fn pass(&mut self, frame: &Frame) -> Option<usize> {
+        let is_new = self.headers.handle_frame(frame);
+        is_new.then(|| {
+            self.relay.push(frame, self.headers.headers());
+            self.home
+        })
+    }
 }
 
 /// The stream that a session publishes.

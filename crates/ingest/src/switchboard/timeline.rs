@@ -24,6 +24,16 @@ enum Line {
     Opus,
 }
 
+/// What becomes of a publisher's frame.
+pub(super) enum Placed {
+    /// It is passed on with its own timestamp.
+    AsItIs,
+    /// This is passed on.
+    Moved(Frame),
+    /// It is not passed on.
+    LeftOut,
+}
+
 /// The clock of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {

@@ -101,7 +101,7 @@ impl Writer {
     /// The low `count` bits, most significant first.
     fn put(&mut self, value: u32, count: usize) {
         for at in (0..count).rev() {
-            if self.length % 8 == 0 {
+            if self.length.is_multiple_of(8) {
                 self.bytes.push(0);
             }
             if let Some(last) = self.bytes.last_mut() {

@@ -72,7 +72,7 @@ impl RtmpPush {
                 self.record.note_unlisted(frame.codec);
             }
             FrameKind::Configuration if frame.track() == Track::Audio => {
-                self.audio_configuration = Some((**frame).clone());
+                self.audio_configuration = Some(Frame::clone(frame));
             }
             FrameKind::Configuration | FrameKind::ColorInfo => {}
             FrameKind::Keyframe

@@ -25,7 +25,7 @@ impl Hub {
         let live = self.streams.get_mut(key)?;
         let is_counted =
             |key: &SubscriberKey| self.subscribers.get(*key).is_some_and(|of| of.is_counted);
-        let readers = live.subscribers.iter().filter(|key| is_counted(*key)).count();
+        let readers = live.subscribers.iter().filter(|key| is_counted(key)).count();
         let readers = i64::try_from(readers).unwrap_or(0);
         live.record.add_subscribers(-readers);
         record.add_subscribers(readers);

@@ -2,11 +2,11 @@
 // audio that cannot be transcoded, and organisations that may do nothing any more go off the air.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
-import type { Media } from "../media.ts";
-import { disabledOf } from "../store/enabled.ts";
-import type { Schema } from "../store/schema.ts";
-import { type Intent, recordBytes } from "./record.ts";
-import { createTranscoderWarnings } from "./transcoder-error.ts";
+import type { Media } from "../../media.ts";
+import { disabledOf } from "../../store/enabled.ts";
+import type { Schema } from "../../store/schema.ts";
+import { type Intent, recordBytes } from "../record.ts";
+import { createTranscoderWarnings } from "../transcoder-error.ts";
 
 export function createUpkeep(deps: {
   readonly db: Kysely<Schema>;
