@@ -145,6 +145,7 @@ test("live sessions are listed, shown with diagnostics, kicked and pushed elsewh
     protocol: "whip",
     address: "203.0.113.9",
     accepted_at: "2026-01-01T00:00:00.000Z",
+    continues: null,
     timestamp_ms: 2_000,
     bytes_in: 3_000,
     bytes_out: 6_000,

@@ -117,6 +117,7 @@ const BODIES: { readonly [route in RouteName]?: (owned: Inventory) => object } =
   "POST /organisation/key": () => ({ role: "readonly" }),
   "POST /stream": () => ({ tags: [] }),
   "PUT /stream/{id}/tag": () => ({ tags: ["another"] }),
+  "PUT /stream/{id}/hold": () => ({ hold_s: 20 }),
   "POST /session/{client_id}/kick": () => ({}),
   "PUT /session/{client_id}/bitrate": () => ({ max_bitrate_kbps: 500 }),
   "POST /session/{client_id}/upstream": () => ({ url: UPSTREAM }),
