@@ -19,7 +19,7 @@ const LAYERS = [
 ];
 /** Folders of a room, the upper ones first, "" for what stands at its top: each may import those beside and below it. */
 const FOLDERS = {
-  publish: [["whip", "monitoring", "timeline"], ["", "upstreams", "preview"], ["webhook"], ["addresses"]],
+  publish: [["whip", "monitoring", "timeline"], ["", "upstreams", "preview", "running"], ["webhook"], ["addresses"]],
   http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster"], ["request"]],
   store: [[""], ["tables", "postgres"]],
   webcaster: [["v5"], [""], ["pure"]],

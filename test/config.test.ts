@@ -125,6 +125,7 @@ describe("a setting", () => {
       ["media.push_silence", "HEADGATE_MEDIA_PUSH_SILENCE", "auto"],
       ["play.allow", "HEADGATE_PLAY_ALLOW", []],
       ["publish.duplicate", "HEADGATE_PUBLISH_DUPLICATE", "reject_if_active"],
+      ["publish.hold_s", "HEADGATE_PUBLISH_HOLD_S", 10],
       ["token.alg", "HEADGATE_TOKEN_ALG", "ES256"],
       ["token.issuer", "HEADGATE_TOKEN_ISSUER", "headgate"],
       ["token.rotate_days", "HEADGATE_TOKEN_ROTATE_DAYS", 90],

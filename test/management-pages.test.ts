@@ -139,6 +139,7 @@ function session(clientId: number): LiveSession {
     protocol: "rtmp",
     address: "203.0.113.9",
     acceptedAt: 0,
+    continues: null,
     timestampMs: 0,
     bytesIn: 0,
     bytesOut: 0,

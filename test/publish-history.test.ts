@@ -61,6 +61,7 @@ test("a publish is told with its protocol, what it carried, and why it ended in 
       asked_at,
       accepted_at: asked_at,
       ended_at: new Date(stage.clock.ms).toISOString(),
+      continues: null,
       end_reason: "broadcaster_left",
       end_words: "The connection to the broadcaster was lost.",
       denial: null,

@@ -290,7 +290,7 @@ describe("update_publish", () => {
     await customer.received("update_publish");
     stage.end(clientId);
     await until(async () => (await outbox()).length === 1);
-    stage.publishing.handle({ kind: "publish_ended", clientId: 999, reason: "silent", bytesIn: 0, bytesOut: 0 }); // wakes the outbox
+    stage.end(999, "silent"); // wakes the outbox
     await until(() => stage.log().includes('"clientId":999'));
     await until(async () => (await outbox()).length === 1);
     expect(customer.calls("publish_done")).toHaveLength(0);

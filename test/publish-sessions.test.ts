@@ -50,6 +50,7 @@ describe("a running publish", () => {
       protocol: "rtmp",
       address: "203.0.113.7",
       acceptedAt: stage.clock.ms,
+      continues: null,
       maxBitrateKbps: 0,
       timestampMs: 40,
       bytesIn: 5,

@@ -62,6 +62,7 @@ describe("an offer", () => {
         maxBitrateKbps: 6_000,
         audioBitrate: 64_000,
         connectInfo: null,
+        hold: { windowMs: 10_000, continues: null },
       },
     ]);
   });

@@ -66,7 +66,7 @@ export interface Config {
   };
   /** Networks that may play RTMP; empty for all. */
   readonly play: { readonly allow: readonly string[] };
-  readonly publish: { readonly duplicate: SettingValue<"publish.duplicate"> };
+  readonly publish: { readonly duplicate: SettingValue<"publish.duplicate">; readonly holdSeconds: number };
   readonly token: {
     readonly alg: SettingValue<"token.alg">;
     readonly issuer: string;
@@ -236,7 +236,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       pushSilence: value("media.push_silence") === "auto",
     },
     play: { allow: value("play.allow") },
-    publish: { duplicate: value("publish.duplicate") },
+    publish: { duplicate: value("publish.duplicate"), holdSeconds: value("publish.hold_s") },
     token: { alg: value("token.alg"), issuer: value("token.issuer"), rotateDays: value("token.rotate_days") },
     retention: {
       publishes: value("retention.publishes_days"),

@@ -12,6 +12,7 @@ import {
 } from "#native";
 import type { EndRequest, UpstreamSource, UpstreamState } from "./media/codes.ts";
 import { type MediaEvent, readEvent } from "./media/events.ts";
+import { type Hold, type HoldMedia, holdOptions, NO_HOLD } from "./media/hold.ts";
 import { type PlayMedia, readPull } from "./media/plays.ts";
 import type { PreviewMedia, PreviewSource } from "./media/preview.ts";
 import { type Refusal, refuse } from "./media/refusal.ts";
@@ -160,6 +161,8 @@ export interface WhipPublish {
   readonly audioBitrate: number | null;
   /** An AMF0 object that joins the connect command to `ownUpstream`; null for none. */
   readonly connectInfo: Uint8Array | null;
+  /** By default nothing is held. */
+  readonly hold?: Hold;
 }
 
 /** What there is to say about a running WHIP publish; members as in crates/bridge/src/whip.rs, `undefined` is none. */
@@ -209,7 +212,7 @@ export interface SdpRefused {
 export type ParsedOffer = { readonly outcome: "parsed"; readonly offer: WhipOffer } | SdpRefused;
 
 /** The media core, already started. */
-export interface Media extends WhipMedia, PlayMedia, PreviewMedia {
+export interface Media extends WhipMedia, PlayMedia, PreviewMedia, HoldMedia {
   /** The port RTMP is served on (the configured one, or the free one that was found for 0). */
   readonly rtmpPort: number;
   /** The port RTMP over TLS is served on; null without one. */
@@ -232,9 +235,12 @@ export interface Media extends WhipMedia, PlayMedia, PreviewMedia {
   readonly smallReceiveBuffer: number | null;
   /** How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1. */
   workerLoads(): readonly number[];
-  /** Lets the publish go live under `clientId`, pushed to each of `upstreams`.
+  /** Lets the publish go live under `clientId`, pushed to each of `upstreams`; by default nothing of it is held.
    *  A `PublishEnded` follows in any case, also when the broadcaster is gone. */
-  allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly Upstream[] }): void;
+  allow(
+    request: number,
+    publish: { readonly clientId: number; readonly upstreams: readonly Upstream[]; readonly hold?: Hold },
+  ): void;
   /** Refuses a publish or a play. */
   deny(request: number, refusal: Refusal): void;
   /** Resolved addresses for a push; an empty list means "cannot be resolved, try later". */
@@ -302,9 +308,10 @@ export function startMedia(
     limitWhipBitrate: (clientId, kbps) => core.limitWhipBitrate(clientId, kbps),
     isWhipConnected: (clientId) => core.isWhipConnected(clientId),
     whipDiagnostics: (clientId) => core.whipDiagnostics(clientId),
-    openWhip: ({ name, offer, upstreams, ownUpstream, connectInfo, audioBitrate, ...publish }) =>
+    openWhip: ({ name, offer, upstreams, ownUpstream, connectInfo, audioBitrate, hold = NO_HOLD, ...publish }) =>
       core.openWhip(offer, {
         ...publish,
+        hold: holdOptions(hold),
         ...(audioBitrate === null ? {} : { audioBitrate }),
         ...(connectInfo === null ? {} : { connectInfo: Buffer.from(connectInfo) }),
         name: Buffer.from(name),
@@ -317,7 +324,9 @@ export function startMedia(
     kernelDrops: () => core.kernelDrops(),
     smallReceiveBuffer: core.smallReceiveBuffer,
     workerLoads: () => core.workerLoads(),
-    allow: (request, { clientId, upstreams }) => core.allow(request, clientId, [...upstreams]),
+    allow: (request, { clientId, upstreams, hold = NO_HOLD }) =>
+      core.allow(request, clientId, [...upstreams], holdOptions(hold)),
+    release: (clientId) => core.release(clientId),
     allowPlay: (request, { counted }) => core.allowPlay(request, counted),
     pull: (request, source) => core.pull(request, source),
     dialPull: (pull, source) => core.dialPull(pull, source),

@@ -122,7 +122,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       upstreamPush: config.upstream.push,
       playAllow: config.play.allow,
       maxBitrateKbps: config.whip.maxBitrateKbps,
-      duplicate: config.publish.duplicate,
+      ...config.publish,
     },
   });
   const publishing = recorder.watching(decided);

@@ -216,6 +216,12 @@ export const SETTINGS = {
     fallback: "reject_if_active",
     meaning: "what a publish of a live name meets: reject_if_active or replace",
   },
+  "publish.hold_s": {
+    ...integer(0, 60, "seconds from 0 to 60"),
+    env: "HEADGATE_PUBLISH_HOLD_S",
+    fallback: 10,
+    meaning: "how long upstreams and players of a lost publish are held for its successor; 0: not at all",
+  },
   "token.alg": {
     ...oneOf("ES256", "RS256", "EdDSA", "Ed25519"),
     env: "HEADGATE_TOKEN_ALG",

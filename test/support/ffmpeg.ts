@@ -82,14 +82,15 @@ export async function packetsOf(source: string): Promise<readonly Packet[]> {
   }));
 }
 
-/** What a decoder complains about; empty when every picture and sound decodes. */
-export async function decodeComplaints(file: string): Promise<string> {
+/** What a decoder complains about; empty when every picture and sound decodes. `opening`: how the file is opened. */
+export async function decodeComplaints(file: string, opening: readonly string[] = []): Promise<string> {
   // Frames as they come: a constant rate would complain of a camera whose frames are not evenly spaced.
   const asTheyCome = ["-fps_mode", "passthrough", "-enc_time_base", "-1"];
   const decoder = await run("ffmpeg", [
     "-nostdin",
     "-v",
     "repeat+warning",
+    ...opening,
     "-i",
     file,
     ...asTheyCome,

@@ -55,6 +55,8 @@ export async function startHeadgate(
     HEADGATE_BOOTSTRAP_API_KEY: apiKey,
     HEADGATE_MEDIA_WORKERS: "2",
     HEADGATE_DRAIN_S: "0",
+    // Of a lost publish everything ends at once; tests of what is held say so.
+    HEADGATE_PUBLISH_HOLD_S: "0",
     HEADGATE_DEV: "1",
     ...(databaseUrl === null ? {} : { HEADGATE_DATABASE_URL: databaseUrl }),
     ...(customer ? { HEADGATE_WEBHOOK_CA: join(dataDir, "ca.pem") } : {}),

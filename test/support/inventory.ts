@@ -77,7 +77,15 @@ function sessionOf(organisationId: string, { stream, clientId }: Inventory): Liv
   const counters = { bytesIn: 0, bytesOut: 0, droppedFrames: 0 };
   return {
     ...{ clientId, organisationId, streamId: stream.id, name: stream.name, protocol: "whip", address: "203.0.113.9" },
-    ...{ acceptedAt: 0, timestampMs: 0, ...counters, subscribers: 0, maxBitrateKbps: 0, transcoderError: null },
+    ...{
+      acceptedAt: 0,
+      continues: null,
+      timestampMs: 0,
+      ...counters,
+      subscribers: 0,
+      maxBitrateKbps: 0,
+      transcoderError: null,
+    },
     tracks: { video: null, audio: null },
     upstreams: [
       {
@@ -117,6 +125,7 @@ const BODIES: { readonly [route in RouteName]?: (owned: Inventory) => object } =
   "POST /organisation/key": () => ({ role: "readonly" }),
   "POST /stream": () => ({ tags: [] }),
   "PUT /stream/{id}/tag": () => ({ tags: ["another"] }),
+  "PUT /stream/{id}/hold": () => ({ hold_s: 20 }),
   "POST /session/{client_id}/kick": () => ({}),
   "PUT /session/{client_id}/bitrate": () => ({ max_bitrate_kbps: 500 }),
   "POST /session/{client_id}/upstream": () => ({ url: UPSTREAM }),

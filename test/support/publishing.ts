@@ -48,7 +48,12 @@ export interface Stage {
   answered(request: number): Promise<Told>;
   /** Sends a publish request that must be allowed; returns its client id. */
   allowed(name: string, options?: { readonly arguments?: string | Buffer | null }): Promise<number>;
-  end(clientId: number, reason?: EndReason, bytes?: { readonly bytesIn: number; readonly bytesOut: number }): void;
+  end(
+    clientId: number,
+    reason?: EndReason,
+    bytes?: { readonly bytesIn: number; readonly bytesOut: number },
+    held?: boolean,
+  ): void;
   /** Forgets the process, keeps the data: what a kill -9 leaves. The old publishing is never heard of again. */
   crash(): Promise<Stage>;
   close(): Promise<void>;
@@ -155,9 +160,9 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
       if (answer.told !== "allow") throw new Error(`not allowed: ${JSON.stringify(answer)}`);
       return answer.clientId;
     },
-    end(clientId, reason = "unpublished", bytes = { bytesIn: 0, bytesOut: 0 }) {
+    end(clientId, reason = "unpublished", bytes = { bytesIn: 0, bytesOut: 0 }, held = false) {
       media.snapshots.delete(clientId);
-      publishing.handle({ kind: "publish_ended", clientId, reason, ...bytes });
+      publishing.handle({ kind: "publish_ended", clientId, reason, ...bytes, held });
     },
     async crash() {
       await store.close();
@@ -188,7 +193,7 @@ function configOf({ ca, settings = {}, env }: StageOptions, folder: string): Con
     upstream: { ...config.upstream, push: settings.upstreamPush ?? [] },
     play: { allow: settings.playAllow ?? [] },
     whip: { ...config.whip, maxBitrateKbps: settings.maxBitrateKbps ?? { all: 6_000, trial: 0 } },
-    publish: { duplicate: settings.duplicate ?? "reject_if_active" },
+    publish: { duplicate: settings.duplicate ?? "reject_if_active", holdSeconds: settings.holdSeconds ?? 10 },
   };
 }
 

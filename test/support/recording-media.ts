@@ -1,5 +1,6 @@
 // A media core that only records what it was told.
 import type { EndRequest } from "../../ts/media/codes.ts";
+import type { Hold } from "../../ts/media/hold.ts";
 import type { PullSource, PullStatus } from "../../ts/media/plays.ts";
 import type { PreviewSource } from "../../ts/media/preview.ts";
 import type { Refusal } from "../../ts/media/refusal.ts";
@@ -21,6 +22,7 @@ export type Told =
       readonly request: number;
       readonly clientId: number;
       readonly upstreams: readonly Upstream[];
+      readonly hold?: Hold;
     }
   | { readonly told: "allow_play"; readonly request: number; readonly counted: boolean }
   | ({ readonly told: "pull"; readonly request: number } & PullSource)
@@ -40,6 +42,7 @@ export type Told =
   | { readonly told: "send_whip_data"; readonly clientId: number; readonly data: string }
   | { readonly told: "limit_whip_bitrate"; readonly clientId: number; readonly kbps: number }
   | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
+  | { readonly told: "release"; readonly clientId: number }
   | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
 
 /** A preview whose bytes the test gives. */
@@ -79,10 +82,16 @@ export class RecordingMedia implements Media {
   readonly snapshots = new Map<number, PublishSnapshot>();
   allowThrows = false;
 
-  allow(request: number, publish: { readonly clientId: number; readonly upstreams: readonly Upstream[] }): void {
+  allow(
+    request: number,
+    publish: { readonly clientId: number; readonly upstreams: readonly Upstream[]; readonly hold?: Hold },
+  ): void {
     if (this.allowThrows) throw new Error("media core is gone");
     this.told.push({ told: "allow", request, ...publish });
     this.measure(publish.clientId, {});
+  }
+  release(clientId: number): void {
+    this.told.push({ told: "release", clientId });
   }
   allowPlay(request: number, { counted }: { readonly counted: boolean }): void {
     this.told.push({ told: "allow_play", request, counted });

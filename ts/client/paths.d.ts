@@ -71,6 +71,8 @@ export interface components {
       play_addresses: string[];
       /** What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own */
       max_bitrate_kbps: number;
+      /** How long upstreams and players of a publish that was lost are held for its successor, in seconds, from the next publish on; 0: not at all; null: as the service has it */
+      hold_s: (number | null);
       /** Fields that update_publish carries in addition, after the documented ones */
       update_fields: ("bitrate" | "bytes_in" | "bytes_out" | "dropped_frames" | "fps" | "loss" | "rtt")[];
     };
@@ -82,6 +84,8 @@ export interface components {
       created_at: string;
       updated_at: string;
       tags: string[];
+      /** See PUT /stream/{id}/hold */
+      hold_s: (number | null);
       webrtc: true;
       transcoding: false;
       ingest: {
@@ -120,6 +124,8 @@ export interface components {
       asked_at: string;
       accepted_at: (string | null);
       ended_at: (string | null);
+      /** client_id of the lost publish whose upstreams and players it went on with; null for none */
+      continues: (number | null);
       end_reason: (string | null);
       /** end_reason for people */
       end_words: (string | null);
@@ -151,6 +157,8 @@ export interface components {
       protocol: "rtmp" | "whip";
       address: string;
       accepted_at: string;
+      /** client_id of the lost publish whose upstreams and players it went on with; null for none */
+      continues: (number | null);
       timestamp_ms: number;
       bytes_in: number;
       bytes_out: number;
@@ -202,6 +210,8 @@ export interface components {
       protocol: "rtmp" | "whip";
       address: string;
       accepted_at: string;
+      /** client_id of the lost publish whose upstreams and players it went on with; null for none */
+      continues: (number | null);
       timestamp_ms: number;
       bytes_in: number;
       bytes_out: number;
@@ -721,6 +731,8 @@ export interface paths {
           play_addresses?: string[];
           /** What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own */
           max_bitrate_kbps?: number;
+          /** How long upstreams and players of a publish that was lost are held for its successor, in seconds, from the next publish on; 0: not at all; null: as the service has it */
+          hold_s?: (number | null);
           /** Fields that update_publish carries in addition, after the documented ones */
           update_fields?: ("bitrate" | "bytes_in" | "bytes_out" | "dropped_frames" | "fps" | "loss" | "rtt")[];
         } } };
@@ -830,6 +842,29 @@ export interface paths {
       };
       requestBody: { content: { "application/json": {
           tags: (string[] | null);
+        } } };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Stream"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/stream/{id}/hold": {
+    put: {
+      parameters: {
+        path: {
+          /** The id, as GET /stream gives it */
+          id: string;
+        };
+      };
+      requestBody: { content: { "application/json": {
+          hold_s: (number | null);
         } } };
       responses: {
         200: { content: { "application/json": components["schemas"]["Stream"] } };
@@ -1893,6 +1928,10 @@ export interface paths {
     };
     delete: {
       parameters: {
+        query?: {
+          /** The broadcaster is gone without meaning to end: upstreams and players are held for the next publish */
+          left?: "1";
+        };
         path: {
           /** The last segment of the session's Location */
           session: string;

@@ -350,6 +350,7 @@ export const Stream = z
     created_at: Time,
     updated_at: Time,
     tags: Tags,
+    hold_s: z.int().nullable().openapi({ description: "See PUT /stream/{id}/hold", example: null }),
     webrtc: z.literal(true),
     transcoding: z.literal(false),
     ingest: z.object({

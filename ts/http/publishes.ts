@@ -20,6 +20,9 @@ const Publish = z
     asked_at: Time,
     accepted_at: Time.nullable(),
     ended_at: Time.nullable(),
+    continues: z.int().nullable().openapi({
+      description: "client_id of the lost publish whose upstreams and players it went on with; null for none",
+    }),
     end_reason: z.string().nullable().openapi({ example: "broadcaster_left" }),
     end_words: z
       .string()
@@ -73,6 +76,7 @@ function publishRecord(publish: PastPublish): z.infer<typeof Publish> {
     asked_at: timeText(publish.askedAt),
     accepted_at: timeText(publish.acceptedAt),
     ended_at: timeText(publish.endedAt),
+    continues: publish.continues,
     end_reason: publish.endReason,
     end_words: publish.endWords,
     denial: publish.denial,

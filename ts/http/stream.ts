@@ -6,6 +6,7 @@ import { InvalidValue } from "../errors.ts";
 import { changed } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import type { RouteName } from "../organisation/roles.ts";
+import { HOLD_LIMIT_S } from "../organisation/settings.ts";
 import {
   createStream,
   deleteStream,
@@ -15,6 +16,7 @@ import {
   lockStream,
   QUANTITY_DEFAULT,
   QUANTITY_LIMIT,
+  setHold,
   setTags,
   TAG_LENGTH_LIMIT,
   TAGS_LIMIT,
@@ -154,6 +156,28 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const change = { action: "stream.tag", subject: stream.id, detail: { tags } };
       const tagged = await changed(db, caller, now, change, (trx) => setTags(trx, stream, tags, now));
       return c.json(streamRecord(tagged, ingestOf(c, deps)));
+    },
+  );
+
+  routes.guarded(
+    "PUT /stream/{id}/hold",
+    {
+      tag: "Streams",
+      summary: "Set how long a lost publish of a stream is held",
+      description:
+        "For so many seconds upstreams and players of a publish that was lost without a word wait for its successor, " +
+        "from the next publish on. 0: not at all; null: as hold_s in /organisation/settings, or publish.hold_s, has it.",
+      body: z.object({ hold_s: z.int().min(0).max(HOLD_LIMIT_S).nullable().openapi({ example: 20 }) }),
+      bodyRequired: true,
+      answer: Stream,
+      errors: [404],
+    },
+    async (c, caller, { body: { hold_s } }) => {
+      const stream = await find(caller, c.req.param("id"));
+      const now = clock.now();
+      const change = { action: "stream.hold", subject: stream.id, detail: { hold_s } };
+      const held = await changed(db, caller, now, change, (trx) => setHold(trx, stream, hold_s, now));
+      return c.json(streamRecord(held, ingestOf(c, deps)));
     },
   );
 

@@ -19,7 +19,7 @@ export const END_REASONS = [
 export type EndReason = (typeof END_REASONS)[number];
 
 /** Why the gateway ends a publish. */
-export const END_REQUESTS = ["rejected_by_customer", "replaced", "kicked", "unpublished"] as const;
+export const END_REQUESTS = ["rejected_by_customer", "replaced", "kicked", "unpublished", "broadcaster_left"] as const;
 export type EndRequest = (typeof END_REQUESTS)[number];
 
 /** Who wants an upstream: the operator for every publish, the stream, someone for this publish alone, or the

@@ -27,6 +27,16 @@ export interface PublishEnded {
   readonly bytesIn: number;
   /** The same measure, handed to all upstreams and players. */
   readonly bytesOut: number;
+  /** Its publisher was lost, and its upstreams and players are held: a `HoldEnded` follows. */
+  readonly held: boolean;
+}
+
+/** The upstreams and players of a lost publish are held no more. */
+export interface HoldEnded {
+  readonly kind: "hold_ended";
+  readonly clientId: number;
+  /** The publish that goes on with them; null: they have ended. */
+  readonly successor: number | null;
 }
 
 /** A push is about to dial; answer with `dial`. Asked again before every reconnect. */
@@ -120,6 +130,7 @@ export interface ConnectionRefused {
 export type MediaEvent =
   | PublishRequested
   | PublishEnded
+  | HoldEnded
   | PlayRequested
   | PlayEnded
   | SourceWanted
@@ -148,7 +159,10 @@ export function readEvent(item: MailboxItem): MediaEvent {
         reason: there(item.reason) as EndReason,
         bytesIn: there(item.bytesIn),
         bytesOut: there(item.bytesOut),
+        held: there(item.held),
       };
+    case "hold_ended":
+      return { kind: item.kind, clientId: there(item.clientId), successor: item.successor ?? null };
     case "play_requested":
       return {
         kind: item.kind,

@@ -53,7 +53,9 @@ export declare class MediaCore {
   /** Everything since the last drain, oldest first. */
   drain(): Array<MailboxItem>
   /** Answers a publish request: it goes live. A publish_ended follows in any case. */
-  allow(request: number, clientId: number, upstreams: Array<UpstreamOptions>): void
+  allow(request: number, clientId: number, upstreams: Array<UpstreamOptions>, hold: HoldOptions): void
+  /** Ends the upstreams and players of a publish that was lost, if they are held. */
+  release(clientId: number): void
   /**
    * Answers a play request: the player reads what is published here; not counted is another node. A play_ended
    * follows in any case.
@@ -125,11 +127,19 @@ export interface FragmentAnswer {
   fragment?: string
 }
 
+/** What becomes of a publish's upstreams and players when its publisher is lost. */
+export interface HoldOptions {
+  /** How long they are held; 0: not at all. */
+  windowMs: number
+  /** The lost publish whose upstreams and players it takes over, if they are still held. */
+  continues?: number
+}
+
 /** One mailbox item, flat: `kind` tells which members are there. */
 export interface MailboxItem {
   /**
-   * publish_requested, publish_ended, play_requested, play_ended, source_wanted, pull_ended, connection_refused,
-   * address_wanted or upstream_changed.
+   * publish_requested, publish_ended, hold_ended, play_requested, play_ended, source_wanted, pull_ended,
+   * connection_refused, address_wanted or upstream_changed.
    */
   kind: string
   request?: number
@@ -141,6 +151,8 @@ export interface MailboxItem {
   reason?: string
   bytesIn?: number
   bytesOut?: number
+  held?: boolean
+  successor?: number
   player?: number
   droppedFrames?: number
   pull?: number
@@ -357,6 +369,7 @@ export interface WhipOptions {
   audioBitrate?: number
   /** AMF0 object that joins the connect command to `own_upstream`. */
   connectInfo?: Buffer
+  hold: HoldOptions
 }
 
 /** What there is to say about a running WHIP publish. */

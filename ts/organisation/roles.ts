@@ -69,6 +69,7 @@ export const ROUTES = {
   "GET /stream/{id}": "view",
   "GET /stream/{id}/publish": "view",
   "PUT /stream/{id}/tag": "change_tags",
+  "PUT /stream/{id}/hold": "control_stream",
   "PUT /stream/{id}/stop": "control_stream",
   "PUT /stream/{id}/lock": "control_stream",
   "PUT /stream/{id}/unlock": "control_stream",

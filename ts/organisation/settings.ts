@@ -14,6 +14,8 @@ const ROW_LIMIT = 1_000;
 const NETWORKS_LIMIT = 100;
 /** Highest bitrate limit that can be asked for, kbit/s. */
 export const BITRATE_LIMIT_KBPS = 100_000;
+/** Longest time for which upstreams and players of a lost publish are held, s. */
+export const HOLD_LIMIT_S = 60;
 
 const SWITCHES = {
   publish_on_hook_unreachable: z
@@ -51,6 +53,15 @@ const SWITCHES = {
     .describe(
       "What the picture of a WHIP publish is told to stay below, from the next publish on; 0: no limit of its own",
     ),
+  hold_s: z
+    .int()
+    .min(0)
+    .max(HOLD_LIMIT_S)
+    .nullable()
+    .describe(
+      "How long upstreams and players of a publish that was lost are held for its successor, in seconds, from the next " +
+        "publish on; 0: not at all; null: as the service has it",
+    ),
   update_fields: z
     .array(z.enum(UPDATE_FIELDS))
     .max(UPDATE_FIELDS.length)
@@ -71,6 +82,7 @@ export const DEFAULT_SETTINGS: OrganisationSettings = {
   play: "open",
   play_addresses: [],
   max_bitrate_kbps: 0,
+  hold_s: null,
   update_fields: [],
 };
 

@@ -160,6 +160,17 @@ export async function setTags(
   return await update(db, stream, { tags: JSON.stringify(tags), updated_at: now });
 }
 
+/** How long upstreams and players of a lost publish are held from the next publish on, s; null: as the organisation has
+ *  it. */
+export async function setHold(
+  db: Kysely<Schema>,
+  stream: StreamTable,
+  seconds: number | null,
+  now: number,
+): Promise<StreamTable> {
+  return await update(db, stream, { hold_s: seconds, updated_at: now });
+}
+
 /** From now on publishes are refused (M11); a locked stream stays as it is. Who runs it is for the caller to end. */
 export async function lockStream(db: Kysely<Schema>, stream: StreamTable, now: number): Promise<StreamTable> {
   if (stream.state === "locked") return stream;
@@ -183,7 +194,9 @@ export async function deleteStream(db: Kysely<Schema>, stream: StreamTable, now:
 async function update(
   db: Kysely<Schema>,
   stream: StreamTable,
-  change: Partial<Pick<StreamTable, "state" | "state_before_lock" | "tags">> & { readonly updated_at: number },
+  change: Partial<Pick<StreamTable, "state" | "state_before_lock" | "tags" | "hold_s">> & {
+    readonly updated_at: number;
+  },
 ): Promise<StreamTable> {
   const updated = await db
     .updateTable("stream")

@@ -82,6 +82,8 @@ export interface AdmissionDeps {
     readonly upstreamPush: readonly string[];
     readonly duplicate: "reject_if_active" | "replace";
     readonly maxBitrateKbps: BitrateLimits;
+    /** How long upstreams and players of a lost publish are held, s; streams and organisations may differ. */
+    readonly holdSeconds: number;
   };
 }
 
@@ -140,6 +142,7 @@ export function createAdmission(deps: AdmissionDeps): {
 
     const limit = customer.settings.max_bitrate_kbps;
     const maxBitrateKbps = bitrateLimitOf(settings.maxBitrateKbps, found.plan, limit);
+    const holdMs = (found.hold_s ?? customer.settings.hold_s ?? settings.holdSeconds) * 1_000;
     // A customer that is asked counts on the end event, and that one could not be kept.
     if ((deps.storeProblem?.() ?? null) !== null) return denied("store_unavailable");
 
@@ -180,8 +183,8 @@ export function createAdmission(deps: AdmissionDeps): {
       isAllowed = true;
       const { clientId } = intent;
       const upstreamLabels = new Map(accepted.upstreams.map(({ id, label }) => [id, label]));
-      const allowed = { clientId, intent, claims, upstreams, upstreamLabels, maxBitrateKbps, acceptedAt: clock.now() };
-      return { outcome: "allowed", ...allowed };
+      const terms = { upstreams, upstreamLabels, maxBitrateKbps, holdMs };
+      return { outcome: "allowed", clientId, intent, claims, ...terms, acceptedAt: clock.now() };
     } finally {
       if (isAllowed) reservation.settle();
       else reservation.release();
@@ -293,7 +296,7 @@ function refusalOf(answer: WebhookAnswer, settings: Customer["settings"]): Denie
   return denied("rejected_by_customer", settings.reason_to_broadcaster ? answer.reason : null);
 }
 
-interface FoundStream extends Pick<StreamTable, "id" | "organisation_id" | "state"> {
+interface FoundStream extends Pick<StreamTable, "id" | "organisation_id" | "state" | "hold_s"> {
   readonly enabled: OrganisationTable["enabled"];
   readonly plan: OrganisationTable["plan"];
   readonly trial_ends_at: OrganisationTable["trial_ends_at"];
@@ -306,7 +309,7 @@ async function findStream(db: Kysely<Schema>, name: string): Promise<FoundStream
     .selectFrom("stream")
     .innerJoin("organisation", "organisation.id", "stream.organisation_id")
     .select(["stream.id", "stream.organisation_id", "stream.state", "organisation.enabled", "organisation.webhook"])
-    .select(["organisation.plan", "organisation.trial_ends_at"])
+    .select(["organisation.plan", "organisation.trial_ends_at", "stream.hold_s"])
     .where("stream.name", "=", name)
     .where("stream.state", "<>", "deleted")
     .executeTakeFirst();

@@ -4,10 +4,10 @@ import type { Logger } from "pino";
 import type { Membership } from "../cluster/membership.ts";
 import { inTime } from "../in-time.ts";
 import type { MediaEvent, PublishEnded, PublishRequested } from "../media/events.ts";
+import type { Hold } from "../media/hold.ts";
 import type { Media } from "../media.ts";
 import type { PublishingMetrics } from "../metrics.ts";
 import type { Customers } from "../organisation/customers.ts";
-import { disabledOf } from "../store/enabled.ts";
 import type { Schema } from "../store/schema.ts";
 import type { HoldsPlayToken } from "../token/play-token.ts";
 import type { TokenOf } from "../token/required-token.ts";
@@ -26,22 +26,23 @@ import {
   createPublishes,
   type Publishes,
   type RunningPublish,
+  type StartingPublish,
 } from "./publishes.ts";
 import { createPulledBytes } from "./pulled-bytes.ts";
-import { adoptEvents, identityOf, type RecordedEndReason, recordBytes } from "./record.ts";
+import { adoptEvents, identityOf, type RecordedEndReason } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
-import { createTranscoderWarnings } from "./transcoder-error.ts";
+import { createUpkeep } from "./running/upkeep.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
 import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
+import { createHolds } from "./upstreams/holds.ts";
 import { createUpstreamEvents } from "./upstreams/upstream-events.ts";
 import { createWebhook } from "./webhook/call.ts";
 import { createDeliveryLog } from "./webhook/delivery-log.ts";
 import { createOutbox } from "./webhook/outbox.ts";
 import { createWorkbench, type Workbench } from "./webhook/workbench.ts";
 
-/** How often the counters of running publishes are persisted (W8) and checked for what an operator must know, and
- *  unrecorded ends tried again, ms. */
-const PERSIST_INTERVAL_MS = 10_000;
+/** How often running publishes are looked after (upkeep.ts), ms. */
+const UPKEEP_INTERVAL_MS = 10_000;
 /** How long `stop` waits for work under way, and then again for the outbox, ms. */
 const STOP_LIMIT_MS = 5_000;
 /** What a broadcaster is told whose token was revoked. */
@@ -89,6 +90,7 @@ export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDrain
     readonly playAllow: readonly string[];
     /** What happens to a publish of a live name (W20). */
     readonly duplicate: "reject_if_active" | "replace";
+    readonly holdSeconds: AdmissionDeps["settings"]["holdSeconds"];
   };
 }
 
@@ -99,14 +101,18 @@ export interface Publishing
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
   /** Decides a WHIP publish request; when it is allowed, `open` makes the media and its answer at once. */
-  openWhip(request: WhipPublishRequest, open: (allowed: AllowedPublish) => string): Promise<OpenedWhip | Denied>;
+  openWhip(
+    request: WhipPublishRequest,
+    open: (allowed: AllowedPublish, hold: Hold) => string,
+  ): Promise<OpenedWhip | Denied>;
   /** Ends every publish that is meant, also one that is being admitted: it never goes live. `description` is for the
-   *  broadcaster. False when there is none. */
+   *  broadcaster. What is held of a lost one ends, too. False when there is none. */
   kick(isMeant: (publish: AskedPublish) => boolean, description: string): boolean;
   /** Every publish whose web token was revoked ends. Call it after a revocation. */
   endRevoked(): void;
-  /** The broadcaster ends its WHIP session; false when there is none (any more). */
-  endWhip(session: string): boolean;
+  /** The broadcaster ends its WHIP session, also one that is held; `isLeft`: it goes without meaning to end, as one that is
+   *  lost. False when there is none (any more). */
+  endWhip(session: string, isLeft?: boolean): boolean;
   /** Ends what nodes that are gone left open, and delivers what they owed. Call it before the first event, where it is
    *  what the process before this one left, and whenever a node is gone. Rejects when some could not be ended: call it
    *  again. */
@@ -164,9 +170,14 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   /** Publishes that were told to end because too many updates had no answer (W16). */
   const unreachable = new Set<number>();
   const underWay = new Set<Promise<void>>();
-  const warnOfTranscoders = createTranscoderWarnings(log);
-  const persisting = setInterval(() => track(persist()), PERSIST_INTERVAL_MS);
-  const publishOf = (clientId: number) => find(clientId)?.intent ?? null;
+  const holds = createHolds<RunningPublish>(deps);
+  const upkeep = createUpkeep({
+    ...deps,
+    intents: () => [...running(), ...holds.all()].map(({ intent }) => intent),
+    kick,
+  });
+  const upkeeping = setInterval(() => track(upkeep()), UPKEEP_INTERVAL_MS);
+  const publishOf = (clientId: number) => (find(clientId) ?? holds.find(clientId))?.intent ?? null;
   const pulledBytes = createPulledBytes(deps);
   const players = createPlayers({ pulledBytes, ...deps, ...settings, publishOf });
   const upstreams = createUpstreamEvents({ ...deps, publishOf });
@@ -181,6 +192,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
           return track(decide(event));
         case "publish_ended":
           return track(end(event));
+        case "hold_ended":
+          return track(holds.end(event, find(event.successor ?? 0)));
         case "play_requested":
         case "play_ended":
         case "source_wanted":
@@ -202,8 +215,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       }
       const { clientId } = admission;
       let answer = "";
-      const refusal = await begin({ ...admission, protocol: "whip", session: request.session }, () => {
-        answer = open(admission);
+      const refusal = await begin({ ...admission, protocol: "whip", session: request.session }, (hold) => {
+        answer = open(admission, hold);
       });
       return refusal ?? { outcome: "opened", clientId, answer };
     },
@@ -212,10 +225,15 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     endRevoked() {
       kick(isRevoked, REVOKED);
     },
-    endWhip(session) {
+    endWhip(session, isLeft = false) {
       const publish = publishes.closeSession(session);
-      if (publish !== undefined) deps.media().end(publish.clientId, "unpublished", "");
-      return publish !== undefined;
+      if (publish !== undefined) {
+        deps.media().end(publish.clientId, isLeft ? "broadcaster_left" : "unpublished", "");
+        return true;
+      }
+      // Some clients close their connection before they say by a DELETE that they meant to end.
+      const isHeld = (of: AskedPublish & Pick<RunningPublish, "session">) => of.session === session;
+      return isLeft ? holds.all().some(isHeld) : holds.release(isHeld);
     },
     async takeOver(reason) {
       try {
@@ -232,11 +250,12 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     keepPulledBytes: pulledBytes.record,
     async drain(limitMs) {
       stopping = true;
+      holds.release(() => true);
       await inTime(limitMs, publishes.empty(), undefined);
     },
     async stop() {
       stopping = true;
-      clearInterval(persisting);
+      clearInterval(upkeeping);
       const stopped = [...updates.values()].map((each) => each.stop());
       await inTime(STOP_LIMIT_MS, Promise.all([...stopped, ...underWay, settled()]), null);
       await outbox.stop(STOP_LIMIT_MS);
@@ -248,7 +267,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   function kick(isMeant: (publish: AskedPublish) => boolean, description: string): boolean {
     const stopped = publishes.stop(isMeant, description);
     for (const { clientId } of stopped.running) deps.media().end(clientId, "kicked", description);
-    return stopped.count > 0;
+    const isHeld = holds.release(isMeant);
+    return isHeld || stopped.count > 0;
   }
 
   function isRevoked({ claims }: AskedPublish): boolean {
@@ -276,13 +296,13 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       return;
     }
     const publish = { ...admission, protocol: "rtmp", session: null } as const;
-    const refusal = await begin(publish, () => media.allow(event.request, admission));
+    const refusal = await begin(publish, (hold) => media.allow(event.request, { ...admission, hold }));
     if (refusal !== null) media.deny(event.request, refusal);
   }
 
   /** The publish is live from here on; a refusal when it was stopped meanwhile or the core would not have it, and then
    *  it has ended. */
-  async function begin(publish: RunningPublish, start: () => void): Promise<Denied | null> {
+  async function begin(publish: StartingPublish, start: (hold: Hold) => void): Promise<Denied | null> {
     const { clientId, intent, protocol } = publish;
     // A token may have been revoked after it was verified and before anybody was asked.
     const stopped = publishes.answered(clientId) ?? (isRevoked(publish) ? REVOKED : null);
@@ -297,15 +317,16 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     }
     // Known before the core is told: the end may come in the same turn (W12a).
     metrics.countStart(protocol);
-    publishes.start(publish);
+    const lost = holds.lostBefore(intent);
+    publishes.start({ ...publish, continues: null, addedUpstreams: lost?.addedUpstreams ?? new Map() });
     startUpdatesOf(publish);
     log.info({ ...identityOf(intent), protocol, address: intent.address }, "publish started");
     try {
-      start();
+      start({ windowMs: publish.holdMs, continues: lost?.clientId ?? null });
       return null;
     } catch (err) {
       log.error({ err, clientId }, "media core refused an allowed publish");
-      await end({ kind: "publish_ended", clientId, reason: "internal_error", bytesIn: 0, bytesOut: 0 });
+      await end({ kind: "publish_ended", clientId, reason: "internal_error", bytesIn: 0, bytesOut: 0, held: false });
       return denied("internal_error");
     }
   }
@@ -338,6 +359,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     const bytes = { bytesIn, bytesOut };
     const recording = ends.record({ clientId, reason, bytes, epoch }, lastUpdate);
     if (publish !== undefined) publishes.freeName(publish, recording.tried);
+    if (event.held && publish !== undefined) holds.add(publish);
+    if (event.held && stopping) deps.media().release(clientId);
     const seconds = publish && Math.floor((clock.now() - publish.acceptedAt) / 1_000);
     const who = publish === undefined ? { clientId } : { ...identityOf(publish.intent), protocol: publish.protocol };
     log.info({ ...who, reason, seconds, bytesIn, bytesOut, ...deps.figuresOf?.(clientId) }, "publish ended");
@@ -349,24 +372,5 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   function reasonOf({ clientId, reason }: PublishEnded): RecordedEndReason {
     const unanswered = unreachable.delete(clientId);
     return unanswered && reason === "rejected_by_customer" ? "customer_unreachable" : reason;
-  }
-
-  async function persist(): Promise<void> {
-    const snapshots = running()
-      .map(({ clientId }) => deps.media().snapshot(clientId))
-      .filter((snapshot) => snapshot !== null);
-    warnOfTranscoders(snapshots);
-    if (snapshots.length === 0) return;
-    await recordBytes(db, snapshots, clock.now());
-    await endDisabled();
-  }
-
-  /** An organisation that is disabled, or whose trial is over, goes off the air. */
-  async function endDisabled(): Promise<void> {
-    const organisations = new Set(running().map(({ intent }) => intent.organisationId));
-    for (const id of await disabledOf(db, [...organisations], clock.now())) {
-      log.warn({ organisation: id }, "organisation is not enabled any more: its publishes end");
-      kick(({ intent }) => intent.organisationId === id, "Organisation is not enabled");
-    }
   }
 }

@@ -10,15 +10,11 @@ import type { Publishing } from "./lifecycle.ts";
 import type { RunningPublish } from "./publishes.ts";
 import type { Intent } from "./record.ts";
 import { upstreamWithoutAac, withoutAac } from "./transcoder-error.ts";
-import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
+import type { StoredUpstream, UpstreamNames } from "./upstreams/deployment-upstreams.ts";
 import { checkUpstreamUrl, maskedKey, maskedText } from "./upstreams/upstream-url.ts";
 
 /** One upstream of a running publish. */
-export interface LiveUpstream extends UpstreamStatus {
-  /** What the customer calls it; null for none. */
-  readonly label: string | null;
-  /** The beginning of its stream key. */
-  readonly maskedKey: string;
+export interface LiveUpstream extends UpstreamStatus, UpstreamNames {
   /** Why it gets no audio unless it takes Opus, in words; null when all is well. */
   readonly audioError: string | null;
 }
@@ -52,6 +48,8 @@ export interface LiveSession {
   readonly transcoderError: string | null;
   /** What its sender was told to stay below, kbit/s; 0: no limit, or RTMP, which has no word for it. */
   readonly maxBitrateKbps: number;
+  /** The lost publish whose upstreams and players it went on with; null for none. */
+  readonly continues: number | null;
   /** What WebRTC tells of its transport, in numbers and words; absent for RTMP and in the first second. */
   readonly diagnostics?: WhipDiagnostics;
 }
@@ -108,8 +106,6 @@ export function createLiveSessions(deps: {
   const { publishing, media, dev, resolve = resolveBySystem } = deps;
   /** Limits that were set while a publish runs. */
   const limits = new WeakMap<RunningPublish, number>();
-  /** Upstreams that were added while a publish runs, by id. */
-  const added = new WeakMap<RunningPublish, Map<string, UpstreamNames>>();
 
   return {
     list(organisationId, { after, quantity, isMeant }) {
@@ -178,12 +174,11 @@ export function createLiveSessions(deps: {
   };
 
   function remember(publish: RunningPublish, { id, url, label }: StoredUpstream): void {
-    const known = added.get(publish) ?? new Map<string, UpstreamNames>();
-    added.set(publish, known.set(id, { label, maskedKey: maskedKey(url) }));
+    publish.addedUpstreams.set(id, { label, maskedKey: maskedKey(url) });
   }
 
   function namesOf(publish: RunningPublish, { id, source }: UpstreamStatus): UpstreamNames {
-    const later = added.get(publish)?.get(id);
+    const later = publish.addedUpstreams.get(id);
     if (later !== undefined) return later;
     const label = publish.upstreamLabels.get(id) ?? null;
     // A publish's own stream_url gets it by its own name.
@@ -201,10 +196,11 @@ export function createLiveSessions(deps: {
   }
 
   function show(publish: RunningPublish): LiveSession {
-    const { clientId, intent, protocol, acceptedAt } = publish;
+    const { clientId, intent, protocol, acceptedAt, continues } = publish;
     const { organisationId, streamId, name, address } = intent;
     const maxBitrateKbps = limitOf(publish);
-    const identity = { clientId, organisationId, streamId, name, protocol, address, acceptedAt, maxBitrateKbps };
+    const who = { clientId, organisationId, streamId, name, protocol, address, continues };
+    const identity = { ...who, acceptedAt, maxBitrateKbps };
     const snapshot = media().snapshot(clientId);
     if (snapshot === null) return { ...identity, ...NOTHING_YET };
     const { timestampMs, bytesIn, bytesOut, droppedFrames, subscribers, tracks, transcoderError: reason } = snapshot;
@@ -219,8 +215,6 @@ export function createLiveSessions(deps: {
     return { ...session, diagnostics: { ...diagnostics, problems } };
   }
 }
-
-type UpstreamNames = Pick<LiveUpstream, "label" | "maskedKey">;
 
 /** Of a publish that the media core does not know yet, or no more. */
 const NOTHING_YET = {

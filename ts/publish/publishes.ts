@@ -5,6 +5,7 @@ import type { Upstream } from "../media.ts";
 import { step } from "../step-times.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import type { Intent } from "./record.ts";
+import type { UpstreamNames } from "./upstreams/deployment-upstreams.ts";
 
 /** What is known of a publish before it runs. */
 export interface AskedPublish {
@@ -22,15 +23,25 @@ export interface AllowedPublish extends AskedPublish {
   readonly upstreamLabels: ReadonlyMap<string, string | null>;
   /** What a sender that can be told is told to stay below, kbit/s; 0 is no limit. */
   readonly maxBitrateKbps: number;
+  /** How long its upstreams and players are held when its publisher is lost, ms. */
+  readonly holdMs: number;
   /** Epoch ms. */
   readonly acceptedAt: number;
 }
 
-/** A publish from its acceptance to its end. */
-export interface RunningPublish extends AllowedPublish {
+/** What is known of a publish before the media core has it. */
+export interface StartingPublish extends AllowedPublish {
   readonly protocol: Intent["protocol"];
   /** The id in its WHIP session's URL, which is a capability: never logged. Null for RTMP. */
   readonly session: string | null;
+}
+
+/** A publish from its acceptance to its end. */
+export interface RunningPublish extends StartingPublish {
+  /** The lost publish whose upstreams and players it went on with; null for none, or before that is known. */
+  continues: number | null;
+  /** Upstreams that were added while it, or what it continues, ran: by id. */
+  readonly addedUpstreams: Map<string, UpstreamNames>;
 }
 
 /** A name that one request has for itself until it is decided. */

@@ -6,7 +6,7 @@ import { retentionIndexes } from "./retention.ts";
 import { keptAnswerTable } from "./tables/kept-answer-table.ts";
 import { managementTables } from "./tables/management-tables.ts";
 import { nodesByStart, nodeTables } from "./tables/node-tables.ts";
-import { publishHistory, publishTimeline } from "./tables/publish-tables.ts";
+import { heldPublishes, publishHistory, publishTimeline } from "./tables/publish-tables.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
 import { outboxAge, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
 
@@ -32,6 +32,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0014-nodes", up: nodeTables },
   { name: "0015-node-started", up: nodesByStart },
   { name: "0016-publish-timeline", up: publishTimeline },
+  { name: "0017-held-publishes", up: heldPublishes },
 ];
 
 /** The bookkeeping table, not part of the schema the service works with. */

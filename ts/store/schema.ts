@@ -48,6 +48,8 @@ export interface StreamTable {
   state_before_lock: "created" | "ended" | null;
   /** JSON array of strings. */
   tags: string;
+  /** How long upstreams and players of a lost publish are held, seconds; null: as the organisation has it. */
+  hold_s: number | null;
   created_at: number;
   updated_at: number;
 }
@@ -88,6 +90,8 @@ export interface PublishTable {
   epoch: number | null;
   /** The trace that it belongs to, a JSON object of W3C headers; null in rows from before 0016. */
   trace: string | null;
+  /** The lost publish whose upstreams and players it went on with; null for none. */
+  continues: number | null;
 }
 
 /** Events that must arrive at the customer; written in the transaction that ends the publish. */

@@ -169,7 +169,7 @@ export class Upstream {
     if (this.#isClosed) return;
     this.#isClosed = true;
     // It outlives the page.
-    void this.#session?.end().catch(() => {});
+    void this.#session?.end(true).catch(() => {});
     this.connection.close();
   }
 

@@ -65,9 +65,11 @@ export class WhipSession {
     });
   }
 
-  /** Ends the session; one that has ended already is as well. Outlives the page. */
-  async end(): Promise<void> {
-    await request(this.url, { method: "DELETE", keepalive: true }).catch((error: unknown) => {
+  /** Ends the session; one that has ended already is as well. Outlives the page. `isLeft`: nobody meant to end it, so that
+   *  the service holds its upstreams and players for a while. */
+  async end(isLeft = false): Promise<void> {
+    const url = isLeft ? `${this.url}?left=1` : this.url;
+    await request(url, { method: "DELETE", keepalive: true }).catch((error: unknown) => {
       if (!(error instanceof WebcasterError && error.status === 404)) throw error;
     });
   }

@@ -10,9 +10,10 @@ mod whip;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use headgate_ingest::{
-    AddedUpstream, Denial, ENCODERS_AHEAD, EndReason, Event, Ingest, IngestConfig, RtmpTls,
+    AddedUpstream, Denial, ENCODERS_AHEAD, EndReason, Event, Hold, Ingest, IngestConfig, RtmpTls,
     Upstream, UpstreamSource, UpstreamUrl, validate_fragment,
 };
 use napi::bindgen_prelude::{AsyncTask, Either, Function, Result, Task};
@@ -22,8 +23,8 @@ use napi_derive::napi;
 
 use pull::{PullCounters, PullOptions, pull_source};
 use transfer::{
-    MailboxItem, MediaOptions, PlayerCounters, PublishCounters, SdpRefusal, UpstreamOptions,
-    number, whole,
+    HoldOptions, MailboxItem, MediaOptions, PlayerCounters, PublishCounters, SdpRefusal,
+    UpstreamOptions, number, whole,
 };
 use whip::WhipOffer;
 
@@ -195,10 +196,20 @@ impl MediaCore {
         request: f64,
         client_id: f64,
         upstreams: Vec<UpstreamOptions>,
+        hold: HoldOptions,
     ) -> Result<()> {
         let upstreams = upstreams.iter().map(upstream).collect::<Result<_>>()?;
         if let Some(ingest) = &self.ingest {
-            ingest.allow(whole(request)?, whole(client_id)?, upstreams);
+            ingest.allow(whole(request)?, whole(client_id)?, upstreams, hold_of(&hold)?);
+        }
+        Ok(())
+    }
+
+    /// Ends the upstreams and players of a publish that was lost, if they are held.
+    #[napi(catch_unwind)]
+    pub fn release(&self, client_id: f64) -> Result<()> {
+        if let Some(ingest) = &self.ingest {
+            ingest.release(whole(client_id)?);
         }
         Ok(())
     }
@@ -279,6 +290,7 @@ impl MediaCore {
             "replaced" => EndReason::Replaced,
             "kicked" => EndReason::Kicked,
             "unpublished" => EndReason::Unpublished,
+            "broadcaster_left" => EndReason::BroadcasterLeft,
             _ => return Err(Error::new(Status::InvalidArg, "unknown reason")),
         };
         if let Some(ingest) = &self.ingest {
@@ -342,6 +354,11 @@ pub(crate) fn upstream(options: &UpstreamOptions) -> Result<Upstream> {
         _ => return Err(Error::new(Status::InvalidArg, "unknown source")),
     };
     Ok(Upstream { id: options.id.clone(), url, source })
+}
+
+pub(crate) fn hold_of(options: &HoldOptions) -> Result<Hold> {
+    let window = Duration::from_millis(options.window_ms.into());
+    Ok(Hold { window, continues: options.continues.map(whole).transpose()? })
 }
 
 pub(crate) fn address(text: &str) -> Result<IpAddr> {

@@ -51,6 +51,15 @@ pub struct UpstreamOptions {
     pub source: String,
 }
 
+/// What becomes of a publish's upstreams and players when its publisher is lost.
+#[napi(object)]
+pub struct HoldOptions {
+    /// How long they are held; 0: not at all.
+    pub window_ms: u32,
+    /// The lost publish whose upstreams and players it takes over, if they are still held.
+    pub continues: Option<f64>,
+}
+
 /// A WHIP publish that was allowed.
 #[napi(object)]
 pub struct WhipOptions {
@@ -66,6 +75,7 @@ pub struct WhipOptions {
     pub audio_bitrate: Option<u32>,
     /// AMF0 object that joins the connect command to `own_upstream`.
     pub connect_info: Option<Buffer>,
+    pub hold: HoldOptions,
 }
 
 /// Why an offer or a fragment is refused.
@@ -81,8 +91,8 @@ pub struct SdpRefusal {
 /// One mailbox item, flat: `kind` tells which members are there.
 #[napi(object)]
 pub struct MailboxItem {
-    /// publish_requested, publish_ended, play_requested, play_ended, source_wanted, pull_ended, connection_refused,
-    /// address_wanted or upstream_changed.
+    /// publish_requested, publish_ended, hold_ended, play_requested, play_ended, source_wanted, pull_ended,
+    /// connection_refused, address_wanted or upstream_changed.
     pub kind: String,
     pub request: Option<f64>,
     pub app: Option<String>,
@@ -93,6 +103,8 @@ pub struct MailboxItem {
     pub reason: Option<String>,
     pub bytes_in: Option<f64>,
     pub bytes_out: Option<f64>,
+    pub held: Option<bool>,
+    pub successor: Option<f64>,
     pub player: Option<f64>,
     pub dropped_frames: Option<f64>,
     pub pull: Option<f64>,
@@ -120,6 +132,8 @@ impl MailboxItem {
             reason: None,
             bytes_in: None,
             bytes_out: None,
+            held: None,
+            successor: None,
             player: None,
             dropped_frames: None,
             pull: None,
@@ -152,7 +166,13 @@ impl From<Event> for MailboxItem {
                 reason: Some(ended.reason.code().into()),
                 bytes_in: Some(number(ended.bytes_in)),
                 bytes_out: Some(number(ended.bytes_out)),
+                held: Some(ended.is_held),
                 ..Self::of("publish_ended")
+            },
+            Event::HoldEnded(ended) => Self {
+                client_id: Some(number(ended.client_id)),
+                successor: ended.successor.map(number),
+                ..Self::of("hold_ended")
             },
             Event::PlayRequested(asked) => Self {
                 request: Some(number(asked.request)),

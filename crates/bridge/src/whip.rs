@@ -9,7 +9,7 @@ use napi::{Error, Status};
 use napi_derive::napi;
 
 use crate::transfer::{SdpRefusal, WhipOptions, number, whole};
-use crate::{MediaCore, upstream};
+use crate::{MediaCore, hold_of, upstream};
 
 /// An offer that was parsed and validated, or one of our own: `openWhip` takes it.
 #[napi]
@@ -114,6 +114,7 @@ impl MediaCore {
             max_bitrate_kbps: options.max_bitrate_kbps,
             audio_bitrate: options.audio_bitrate,
             connect_info: options.connect_info.map_or_else(Vec::new, |info| info.to_vec()),
+            hold: hold_of(&options.hold)?,
         };
         ingest
             .open_whip(publish)

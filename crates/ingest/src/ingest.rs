@@ -11,19 +11,21 @@ use std::time::{Instant, SystemTime};
 use headgate_whip::Identity;
 
 use crate::publish::end_reason::EndReason;
+use crate::publish::hold::Hold;
 use crate::publish::mailbox::{Denial, Event, Mailbox};
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::players::PlayerStatus;
 use crate::publish::preview_pipe::{PreviewReader, preview_pipe};
 use crate::publish::pull_record::{PullSource, PullStatus};
 use crate::publish::record::PublishSnapshot;
-use crate::publish::registry::Publishes;
+use crate::publish::registry::{Held, Publishes};
 use crate::publish::upstreams::{AddedUpstream, Upstream};
 use crate::reactor::config::{IngestConfig, StartError};
 use crate::reactor::shared::{Command, Shared};
 use crate::reactor::tls::TlsError;
 use crate::reactor::{Opened, open, udp};
-use crate::switchboard::message::Message;
+use crate::switchboard::message::{Message, PublishOpening};
+use crate::switchboard::relay::Relay;
 
 pub use whip::{ParsedOffer, WhipError, WhipPublish, own_offer, parse_offer, validate_fragment};
 
@@ -145,11 +147,39 @@ impl Ingest {
 
     /// Answers a request: the publish goes live under `client_id` and is pushed to `upstreams`. A [`crate::PublishEnded`]
     /// follows in any case, also when the broadcaster did not wait.
-    pub fn allow(&self, request: u64, client_id: u64, upstreams: Vec<Upstream>) {
+    pub fn allow(&self, request: u64, client_id: u64, upstreams: Vec<Upstream>, hold: Hold) {
         self.prepare_tls(&upstreams);
-        let worker = self.shared.worker_of(request);
-        let guard = self.shared.publishes.open(client_id, worker, None, Instant::now());
-        self.shared.tell(worker, Message::Allow { request, guard, upstreams });
+        let (worker, now, publishes) =
+            (self.shared.worker_of(request), Instant::now(), &self.shared.publishes);
+        let window = hold.window;
+        let Some(Held { record: lost, name }) = self.find_held(hold) else {
+            let guard = publishes.open(client_id, worker, None, now);
+            let opening = PublishOpening { guard, upstreams, window, continues: None };
+            return self.shared.tell(worker, Message::Allow { request, opening });
+        };
+        let guard = publishes.open_successor(&lost, client_id, None, now);
+        let record = guard.record().clone();
+        let opening = PublishOpening { guard, upstreams, window, continues: Some(lost.stream) };
+        let home = lost.worker;
+        if home == worker {
+            return self.shared.tell(worker, Message::Allow { request, opening });
+        }
+        // The stream's worker first: it is told by the other when the broadcaster did not wait.
+        let relay = Arc::new(Relay::default());
+        let open = Message::OpenForAway { worker, relay: relay.clone(), name, opening };
+        self.shared.tell(home, open);
+        self.shared.tell(worker, Message::AllowAway { request, home, relay, record });
+    }
+
+    /// Ends the upstreams and players of a publish that was lost, if they are held. Unknown client ids are ignored.
+    pub fn release(&self, client_id: u64) {
+        if let Some(Held { record, .. }) = self.shared.publishes.find_held(client_id) {
+            self.shared.tell(record.worker, Message::Release(record.stream));
+        }
+    }
+
+    fn find_held(&self, hold: Hold) -> Option<Held> {
+        self.shared.publishes.find_held(hold.continues?)
     }
 
     /// Answers a play request: the player reads what is published here. Another node is not counted as a player, nor what

@@ -22,9 +22,10 @@ pub use ingest::{
     Ingest, ParsedOffer, WhipError, WhipPublish, own_offer, parse_offer, validate_fragment,
 };
 pub use publish::end_reason::EndReason;
+pub use publish::hold::Hold;
 pub use publish::mailbox::{
-    AddressWanted, ConnectionRefused, Denial, Event, PlayEnded, PlayRequested, PublishEnded,
-    PublishRequested, PullEnded, SourceWanted, UpstreamChanged,
+    AddressWanted, ConnectionRefused, Denial, Event, HoldEnded, PlayEnded, PlayRequested,
+    PublishEnded, PublishRequested, PullEnded, SourceWanted, UpstreamChanged,
 };
 pub use publish::players::PlayerStatus;
 pub use publish::preview_pipe::{PreviewEnd, PreviewRead, PreviewReader};

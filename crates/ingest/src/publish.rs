@@ -2,6 +2,7 @@
 //! report it to the gateway. Pure: it is given the time. Not the media, and not what a worker does with it.
 
 pub(crate) mod end_reason;
+pub(crate) mod hold;
 mod lock;
 mod loss_window;
 pub(crate) mod mailbox;

@@ -3,6 +3,7 @@
 
 mod end;
 mod fill;
+mod holding;
 mod hub;
 mod join_point;
 mod keys;
@@ -19,6 +20,7 @@ mod remote;
 mod revoked;
 mod routes;
 mod source;
+mod timeline;
 mod timers;
 mod turn;
 
@@ -48,6 +50,7 @@ use least_rate::LeastRate;
 use message::Message;
 use revoked::RevokedSessions;
 use routes::Routes;
+use source::{LocalSource, Published};
 use timers::{TimerOwner, Timers};
 
 /// What a switchboard wants of its reactor.
@@ -89,7 +92,7 @@ struct Entry {
     /// Taken out while its turn runs, so that a panic leaves nothing of it behind.
     session: Option<Session>,
     /// The stream that it publishes.
-    publishes: Option<StreamKey>,
+    publishes: Option<Published>,
     /// The stream that it pushes.
     pushes: Option<StreamKey>,
     /// Its queue on the stream that it reads.
@@ -339,6 +342,10 @@ impl Switchboard {
 
     fn stream(&self, id: StreamId) -> Option<StreamKey> {
         self.by_id.get(&id).copied()
+    }
+
+    fn local_mut(&mut self, key: StreamKey) -> Option<&mut LocalSource> {
+        self.hub.stream_mut(key)?.source.local_mut()
     }
 
     /// 64 bits that nobody can predict.

@@ -24,7 +24,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::{
-    AddressWanted, Event, Ingest, IngestConfig, PublishEnded, PublishRequested, PullSource,
+    AddressWanted, Event, Hold, Ingest, IngestConfig, PublishEnded, PublishRequested, PullSource,
     Upstream, UpstreamSource, UpstreamUrl,
 };
 
@@ -51,6 +51,8 @@ struct Core {
     ingest: Arc<Ingest>,
     events: Receiver<Event>,
     waiting: Vec<Event>,
+    /// What publishers are allowed with.
+    hold: Hold,
 }
 
 impl Core {
@@ -102,7 +104,7 @@ impl Core {
                 }
             }
         });
-        Self { ingest, events, waiting: Vec::new() }
+        Self { ingest, events, waiting: Vec::new(), hold: Hold::default() }
     }
 
     fn port(&self) -> u16 {
@@ -171,7 +173,7 @@ impl Core {
         let mut publisher = peer::Peer::publish(self.port(), name);
         let request = self.request_of(&mut publisher);
         let upstreams = upstreams.iter().map(|url| upstream(url)).collect();
-        self.ingest.allow(request.request, client_id, upstreams);
+        self.ingest.allow(request.request, client_id, upstreams, self.hold);
         publisher.wait_ready();
         publisher
     }

@@ -2,7 +2,11 @@
 //!
 //! Source: ISO 14496-3 1.6.2.1, 1.6.3.3, tables 1.18 and 1.19.
 
+mod silence;
+
 use crate::Channels;
+
+pub use silence::{Silence, silence};
 
 /// Samples per channel in one frame of AAC-LC.
 pub const SAMPLES_PER_FRAME: u32 = 1024;

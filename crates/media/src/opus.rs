@@ -11,6 +11,11 @@ pub const LONGEST_PACKET_SAMPLES: u32 = 5760;
 /// Samples a decoder throws away at the start: the 6.5 ms of libopus's lookahead.
 pub const PRE_SKIP: u16 = 312;
 
+/// A packet of silence that any decoder takes: one frame of CELT, full band, mono, without energy (RFC 6716 3.1, 4.3).
+pub const SILENCE: [u8; 3] = [0xf8, 0xff, 0xfe];
+/// How long that lasts, in microseconds.
+pub const SILENCE_US: i64 = 20_000;
+
 /// A packet of at most this many bytes carries no audio: the sender is in discontinuous transmission.
 const DTX_BYTES: usize = 2;
 

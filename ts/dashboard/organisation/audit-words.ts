@@ -29,6 +29,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
   "stream.lock": "Locked a stream",
   "stream.stop": "Stopped a stream",
   "stream.tag": "Changed tags of a stream",
+  "stream.hold": "Changed how long lost publishes of a stream are held",
   "stream.unlock": "Unlocked a stream",
   "stream.upstream.add": "Added an upstream to a stream",
   "stream.upstream.remove": "Removed an upstream from a stream",

@@ -47,6 +47,10 @@ export const SETTING_WORDS: Readonly<Record<SettingName, SettingWords>> = {
     label: "Addresses that may play",
     help: "IP addresses, or networks such as 10.0.0.0/8, one on each line; 100 at most.",
   },
+  hold_s: {
+    label: "Seconds that a lost broadcast is held",
+    help: "Upstreams and players wait so long for the broadcaster to come back. 0: not at all.",
+  },
   max_bitrate_kbps: {
     label: "Highest video bitrate from browsers, kbps",
     help: "What the video of a WHIP publish is told to stay below, from the next publish on. 0: no limit of its own.",

@@ -137,11 +137,12 @@ function Outcome({ denial, end_words, accepted_at, ended_at, dropped_frames }: P
   );
 }
 
-function Source({ protocol, address }: Publish) {
+function Source({ protocol, address, continues }: Publish) {
   return (
     <>
       {protocol === null ? "—" : protocol === "whip" ? "WHIP" : "RTMP"}
       {address !== null && <small class="second mono">{address}</small>}
+      {continues !== null && <small class="second">Went on with the lost publish {continues}</small>}
     </>
   );
 }

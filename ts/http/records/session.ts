@@ -33,6 +33,9 @@ const sessionShape = {
   protocol: z.enum(PROTOCOLS),
   address: z.string(),
   accepted_at: Time,
+  continues: z.int().nullable().openapi({
+    description: "client_id of the lost publish whose upstreams and players it went on with; null for none",
+  }),
   timestamp_ms: z.number(),
   bytes_in: z.int(),
   bytes_out: z.int(),
@@ -86,6 +89,7 @@ export function sessionRecord(session: LiveSession): z.infer<typeof Session> {
     protocol: session.protocol,
     address: session.address,
     accepted_at: new Date(session.acceptedAt).toISOString(),
+    continues: session.continues,
     timestamp_ms: session.timestampMs,
     bytes_in: session.bytesIn,
     bytes_out: session.bytesOut,

@@ -14,6 +14,7 @@ export function streamRecord(stream: StreamTable, { rtmpUrl, rtmpsUrl, whipUrl }
     created_at: new Date(Number(stream.created_at)).toISOString(),
     updated_at: new Date(Number(stream.updated_at)).toISOString(),
     tags: JSON.parse(stream.tags) as readonly string[],
+    hold_s: stream.hold_s === null ? null : Number(stream.hold_s),
     webrtc: true,
     transcoding: false,
     ingest: {

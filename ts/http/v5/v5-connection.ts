@@ -209,10 +209,11 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     return broadcast;
   }
 
-  function endBroadcast({ session, pushes }: Broadcast): void {
+  /** `isLeft`: nobody meant to end it. */
+  function endBroadcast({ session, pushes }: Broadcast, isLeft = false): void {
     broadcast = null;
     pushes.stop();
-    whip.end(session);
+    whip.end(session, isLeft);
   }
 
   return {
@@ -235,7 +236,7 @@ export function createV5Connection(deps: V5ConnectionDeps, peer: V5Peer): V5Conn
     },
     handleClosed() {
       isClosed = true;
-      if (broadcast !== null) endBroadcast(broadcast);
+      if (broadcast !== null) endBroadcast(broadcast, true);
     },
   };
 }

@@ -21,6 +21,9 @@ const Problem = z
 
 const text = (description: string, example: string) => z.string().openapi({ description, example });
 const session = text("The last segment of the session's Location", "5f3c1c9e-6f0b-4f5a-9d0e-0d3b5c7a9e21");
+const LEFT = z.literal("1").optional().openapi({
+  description: "The broadcaster is gone without meaning to end: upstreams and players are held for the next publish",
+});
 const ETAG = { ETag: text("The session's entity tag, for If-Match", '"3c1c9e"') };
 const SDP = text("An SDP description", "v=0\r\n…");
 const FRAGMENT = text("ICE candidates, or new credentials (RFC 8840)", "a=ice-ufrag:EsAw\r\n…");
@@ -116,7 +119,7 @@ function calls(): RouteConfig[] {
       operationId: "deleteWhipSession",
       summary: "End the publish",
       description: "Whoever knows the session's address may end it; no Authorization is needed.",
-      ...atSession,
+      request: { params: z.object({ session }), query: z.object({ left: LEFT }) },
       responses: { 200: { description: "Ended" }, ...problems(404, 429, 500, 503) },
     },
     {

@@ -76,7 +76,8 @@ export function whipSessionRoutes({ config, whip, clientAddress }: WhipSessionDe
     whip.has(c.req.param("session") ?? "") ? next() : limited(c, next);
 
   routes.delete(session, limitedGuess, (c) => {
-    if (!whip.end(c.req.param("session"))) throw unknownSession();
+    // A client that goes without meaning to end, as a page that is closed, says so: its upstreams are held.
+    if (!whip.end(c.req.param("session"), c.req.query("left") === "1")) throw unknownSession();
     return c.body(null, 200);
   });
 

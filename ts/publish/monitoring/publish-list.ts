@@ -16,6 +16,8 @@ export interface PastPublish {
   readonly askedAt: number;
   readonly acceptedAt: number | null;
   readonly endedAt: number | null;
+  /** Client id of the lost publish whose upstreams and players it went on with. */
+  readonly continues: number | null;
   /** As `RecordedEndReason`; `endWords` says it for people. */
   readonly endReason: string | null;
   readonly endWords: string | null;
@@ -57,6 +59,7 @@ function pastPublish(row: Selectable<PublishTable>): PastPublish {
     askedAt: Number(row.asked_at),
     acceptedAt: numberOrNull(row.accepted_at),
     endedAt: numberOrNull(row.ended_at),
+    continues: numberOrNull(row.continues),
     endReason,
     endWords: endReason === null ? null : endWords(endReason),
     denial: cause === null || reason === null ? null : { cause, reason },

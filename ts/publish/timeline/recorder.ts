@@ -92,8 +92,8 @@ export function createTimelineRecorder(deps: {
         },
         async openWhip(request, open) {
           expectStart();
-          return await publishing.openWhip(request, (allowed) => {
-            const answer = open(allowed);
+          return await publishing.openWhip(request, (allowed, hold) => {
+            const answer = open(allowed, hold);
             const { watched } = remember({ ...allowed, protocol: "whip" });
             if (request.offered !== undefined) noteOffer(watched, request.offered, answer);
             return answer;

@@ -11,6 +11,14 @@ export interface StoredUpstream extends Pick<Upstream, "id" | "url"> {
   readonly label: string | null;
 }
 
+/** How an upstream is shown to those who may not see its URL. */
+export interface UpstreamNames {
+  /** What the customer calls it; null for none. */
+  readonly label: string | null;
+  /** The beginning of its stream key. */
+  readonly maskedKey: string;
+}
+
 /** Whose turn it is when the name of an upstream is resolved that the operator configured. */
 const OPERATOR = "operator";
 

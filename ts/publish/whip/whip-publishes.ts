@@ -107,8 +107,9 @@ export interface Whip {
   refuseFragment(fragment: string): SdpRefused | null;
   /** Hands a data message to everyone who reads the publish; false when there is none (any more). */
   sendMetadata(session: string, handler: string, payload: { readonly [key: string]: Json }): boolean;
-  /** Ends a session; false when there is none (any more). */
-  end(session: string): boolean;
+  /** Ends a session; `isLeft`: as one that was lost, so that another may go on with its upstreams and players. False when
+   *  there is none (any more). */
+  end(session: string, isLeft?: boolean): boolean;
 }
 
 export interface WhipDeps {
@@ -171,7 +172,7 @@ export function createWhip(deps: WhipDeps): Whip {
     const about = { address, claims, ...(trace && { trace }), ...(offered !== undefined && { offered }) };
     const asked = { app: APP, name, arguments: customArguments, session, ...about };
     let [organisation, stream] = ["", ""];
-    const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams, maxBitrateKbps }) => {
+    const opened = await publishing.openWhip(asked, ({ clientId, intent, upstreams, maxBitrateKbps }, hold) => {
       [organisation, stream] = [intent.organisationId, intent.streamId];
       return media().openWhip({
         clientId,
@@ -184,6 +185,7 @@ export function createWhip(deps: WhipDeps): Whip {
         maxBitrateKbps,
         audioBitrate: request.audioBitrate,
         connectInfo: request.connectInfo === null ? null : writeAmf0(request.connectInfo),
+        hold,
       });
     });
     if (opened.outcome === "denied") return opened;

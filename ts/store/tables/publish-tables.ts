@@ -24,3 +24,9 @@ export async function publishTimeline(db: Kysely<unknown>): Promise<void> {
     .addColumn("kept", "text", (column) => column.notNull())
     .execute();
 }
+
+/** Migration 0017-held-publishes: what survives the loss of a publisher, and for how long. */
+export async function heldPublishes(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable("stream").addColumn("hold_s", "integer").execute();
+  await db.schema.alterTable("publish").addColumn("continues", "bigint").execute();
+}

@@ -14,6 +14,7 @@ use headgate_whip::sdp::{
 use headgate_whip::{Credentials, Diagnostics, WhipSession};
 
 use super::Ingest;
+use crate::publish::hold::Hold;
 use crate::publish::record::PublishRecord;
 use crate::publish::upstreams::Upstream;
 use crate::publish::whip_record::{
@@ -86,6 +87,8 @@ pub struct WhipPublish {
     pub audio_bitrate: Option<u32>,
     /// An AMF0 object that joins the connect command to its own upstream; empty for none.
     pub connect_info: Vec<u8>,
+    /// Of its upstreams and players.
+    pub hold: Hold,
 }
 
 /// Why a WHIP publish did not open.
@@ -104,7 +107,9 @@ impl Ingest {
     /// # Errors
     /// No randomness.
     pub fn open_whip(&self, publish: WhipPublish) -> Result<String, WhipError> {
-        let worker = self.next_whip.fetch_add(1, Ordering::Relaxed) % self.media_ports.len().max(1);
+        let lost = self.find_held(publish.hold).map(|held| held.record);
+        // One that continues another lives where that did.
+        let worker = lost.as_ref().map_or_else(|| self.next_worker(), |lost| lost.worker);
         let now = Instant::now();
         let WhipPublish { client_id, name, offer: ParsedOffer(offered), upstreams, .. } = publish;
         self.prepare_tls(&upstreams);
@@ -125,7 +130,11 @@ impl Ingest {
             }
         };
         // From here on the end is reported whatever happens.
-        let guard = self.shared.publishes.open(client_id, worker, Some(record), now);
+        let publishes = &self.shared.publishes;
+        let guard = match &lost {
+            Some(lost) => publishes.open_successor(lost, client_id, Some(record), now),
+            None => publishes.open(client_id, worker, Some(record), now),
+        };
         let credentials = credentials?;
         let settings = AnswerSettings {
             ufrag: &credentials.ufrag,
@@ -160,9 +169,15 @@ impl Ingest {
             upstreams,
             audio_bitrate,
             connect_info,
+            window: publish.hold.window,
+            continues: lost.map(|lost| lost.stream),
         };
         self.shared.tell(worker, Message::OpenWhip(Box::new(opening)));
         Ok(description)
+    }
+
+    fn next_worker(&self) -> usize {
+        self.next_whip.fetch_add(1, Ordering::Relaxed) % self.media_ports.len().max(1)
     }
 
     /// Takes the client's answer to our offer: its publish may connect.

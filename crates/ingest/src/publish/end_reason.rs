@@ -80,4 +80,25 @@ impl EndReason {
             Self::InternalError => row("internal_error", None),
         }
     }
+
+    /// Whether the publisher may come back: its readers are kept for a while (`switchboard/holding.rs`). All other endings
+    /// are somebody's will, or a fault that would come back with it.
+    #[must_use]
+    pub(crate) const fn is_loss(self) -> bool {
+        match self {
+            Self::BroadcasterLeft
+            | Self::Silent
+            | Self::Replaced
+            | Self::HandshakeFailed
+            | Self::NoMedia => true,
+            Self::Unpublished
+            | Self::ProtocolError
+            | Self::LimitExceeded
+            | Self::RejectedByCustomer
+            | Self::Kicked
+            | Self::Shutdown
+            | Self::UpstreamRefused
+            | Self::InternalError => false,
+        }
+    }
 }

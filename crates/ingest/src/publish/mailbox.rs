@@ -116,6 +116,17 @@ pub struct PublishEnded {
     pub bytes_in: u64,
     /// The same measure, handed to all upstreams and players.
     pub bytes_out: u64,
+    /// Its stream is held for a successor: [`HoldEnded`] follows.
+    pub is_held: bool,
+}
+
+/// A stream that lost its publisher is held no more. Exactly one comes for each [`PublishEnded`] that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldEnded {
+    /// The publish that was lost.
+    pub client_id: u64,
+    /// The publish that goes on with its upstreams and players; `None`: they have ended.
+    pub successor: Option<u64>,
 }
 
 /// A push is about to connect and needs addresses that the gateway's guard has passed.
@@ -155,6 +166,8 @@ pub enum Event {
     PublishRequested(PublishRequested),
     /// See [`PublishEnded`].
     PublishEnded(PublishEnded),
+    /// See [`HoldEnded`].
+    HoldEnded(HoldEnded),
     /// See [`PlayRequested`].
     PlayRequested(PlayRequested),
     /// See [`PlayEnded`].

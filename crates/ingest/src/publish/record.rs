@@ -1,8 +1,8 @@
 //! The one record of a running publish. Its worker writes it, the gateway reads it at any time; everything else that
 //! knows the publish (names, sessions, streams, routes) is an index that leads here.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use headgate_media::Frame;
@@ -27,10 +27,10 @@ pub(crate) struct PublishRecord {
     pub(crate) stream: StreamId,
     /// The media worker it lives on, for life.
     pub(crate) worker: usize,
-    /// Where it is pushed.
-    pub(crate) upstreams: Upstreams,
-    /// Who plays it.
-    pub(crate) players: Players,
+    /// Where it is pushed. Shared with the publish that it continues, if it does.
+    pub(crate) upstreams: Arc<Upstreams>,
+    /// Who plays it. Shared likewise.
+    pub(crate) players: Arc<Players>,
     /// What the gateway may ask of a WHIP publish; `None` for RTMP.
     pub(crate) whip: Option<WhipRecord>,
     /// Of a stream that another node publishes and that is pulled from there.
@@ -103,8 +103,8 @@ impl PublishRecord {
             client_id,
             stream,
             worker,
-            upstreams: Upstreams::default(),
-            players: Players::default(),
+            upstreams: Arc::default(),
+            players: Arc::default(),
             whip,
             pull: None,
             started: now,
@@ -121,6 +121,11 @@ impl PublishRecord {
             tracks: Mutex::default(),
             transcoder_error: Mutex::default(),
         }
+    }
+
+    /// The publish that continues a lost one: it has its upstreams and players.
+    pub(super) fn continuing(self, lost: &Self) -> Self {
+        Self { upstreams: lost.upstreams.clone(), players: lost.players.clone(), ..self }
     }
 
     /// A stream that is pulled from another node, where its publish has this client id.

@@ -26,10 +26,21 @@ pub(crate) struct Publishes {
 struct Indexes {
     by_client_id: FxHashMap<u64, Arc<PublishRecord>>,
     by_name: FxHashMap<Vec<u8>, Arc<PublishRecord>>,
+    /// Streams that lost their publisher, by the client id of the lost publish.
+    held: FxHashMap<u64, Held>,
     /// Streams of other nodes that players may join. Never one that is in `by_name` when it begins.
     pulls_by_name: FxHashMap<Vec<u8>, Arc<PublishRecord>>,
     /// The same and those that drain, until their end is reported.
     pulls: FxHashMap<StreamId, Arc<PublishRecord>>,
+}
+
+/// A stream without a publisher.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    /// Of the publish that was lost.
+    pub(crate) record: Arc<PublishRecord>,
+    /// The name it was live under.
+    pub(crate) name: Vec<u8>,
 }
 
 /// What there is to read under a name that is wanted from another node.
@@ -60,9 +71,25 @@ impl Publishes {
         whip: Option<WhipRecord>,
         now: Instant,
     ) -> PublishGuard {
-        let record = Arc::new(PublishRecord::new(client_id, self.new_stream(), worker, whip, now));
-        lock(&self.indexes).by_client_id.insert(client_id, record.clone());
-        PublishGuard { publishes: self.clone(), record, reason: EndReason::InternalError }
+        self.enter(PublishRecord::new(client_id, self.new_stream(), worker, whip, now))
+    }
+
+    /// The same for a publish that continues `lost`, on its worker.
+    pub(crate) fn open_successor(
+        self: &Arc<Self>,
+        lost: &PublishRecord,
+        client_id: u64,
+        whip: Option<WhipRecord>,
+        now: Instant,
+    ) -> PublishGuard {
+        let record = PublishRecord::new(client_id, self.new_stream(), lost.worker, whip, now);
+        self.enter(record.continuing(lost))
+    }
+
+    fn enter(self: &Arc<Self>, record: PublishRecord) -> PublishGuard {
+        let record = Arc::new(record);
+        lock(&self.indexes).by_client_id.insert(record.client_id, record.clone());
+        PublishGuard::new(self.clone(), record)
     }
 
     /// The name is wanted from `source`; if it is not there yet, it is pulled on `worker` from now on. A pull of another
@@ -90,8 +117,7 @@ impl Publishes {
         indexes.pulls_by_name.insert(name.to_vec(), record.clone());
         indexes.pulls.insert(record.stream, record.clone());
         drop(indexes);
-        let reason = EndReason::InternalError;
-        Pulled::Opened(PublishGuard { publishes: self.clone(), record, reason })
+        Pulled::Opened(PublishGuard::new(self.clone(), record))
     }
 
     /// All pulls that run or drain, in no order.
@@ -139,6 +165,19 @@ impl Publishes {
         }
     }
 
+    /// The stream of a lost publish, while it is held.
+    pub(crate) fn find_held(&self, client_id: u64) -> Option<Held> {
+        lock(&self.indexes).held.get(&client_id).cloned()
+    }
+
+    pub(super) fn enter_held(&self, held: Held) {
+        lock(&self.indexes).held.insert(held.record.client_id, held);
+    }
+
+    pub(super) fn leave_held(&self, client_id: u64) {
+        lock(&self.indexes).held.remove(&client_id);
+    }
+
     /// The publish of this node that is live under this name.
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<Arc<PublishRecord>> {
         lock(&self.indexes).by_name.get(name).cloned()
@@ -151,9 +190,23 @@ pub(crate) struct PublishGuard {
     publishes: Arc<Publishes>,
     record: Arc<PublishRecord>,
     reason: EndReason,
+    is_held: bool,
 }
 
 impl PublishGuard {
+    const fn new(publishes: Arc<Publishes>, record: Arc<PublishRecord>) -> Self {
+        Self { publishes, record, reason: EndReason::InternalError, is_held: false }
+    }
+
+    /// The drop reports this reason, and that the stream is held.
+    pub(super) const fn set_held(&mut self, reason: EndReason) {
+        (self.reason, self.is_held) = (reason, true);
+    }
+
+    pub(super) const fn publishes(&self) -> &Arc<Publishes> {
+        &self.publishes
+    }
+
     /// The publish.
     #[must_use]
     pub(crate) const fn record(&self) -> &Arc<PublishRecord> {
@@ -183,7 +236,8 @@ impl Drop for PublishGuard {
             indexes.by_client_id.remove(&client_id);
         }
         drop(indexes);
-        let ended = PublishEnded { client_id, reason: self.reason, bytes_in, bytes_out };
+        let (reason, is_held) = (self.reason, self.is_held);
+        let ended = PublishEnded { client_id, reason, bytes_in, bytes_out, is_held };
         self.publishes.mailbox.put(Event::PublishEnded(ended));
     }
 }

@@ -242,6 +242,11 @@ impl Upstreams {
         Some(list.records.remove(at).serial)
     }
 
+    /// Forgets all of them.
+    pub(crate) fn clear(&self) {
+        lock(&self.0).records.clear();
+    }
+
     pub(crate) fn status(&self, now: Instant, wall: SystemTime) -> Vec<UpstreamStatus> {
         lock(&self.0).records.iter().map(|record| record.status(now, wall)).collect()
     }

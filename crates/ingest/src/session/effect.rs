@@ -21,6 +21,8 @@ pub(crate) enum Effect {
     Publish(Frame),
     /// The publish is over; the connection goes on until its last words are written.
     EndPublish(EndReason),
+    /// The same, without having been ended by anybody: the publisher may come back, whatever the reason says.
+    LosePublish(EndReason),
     /// A player wants a stream: the gateway decides. Answered by `accept_play`, `await_stream` or `deny`.
     AskToPlay(Target),
     /// The connection is refused before anybody was asked for a publish or a play.

@@ -2,6 +2,7 @@
 //! `headgate_rtmp`'s, the socket the reactor's.
 
 mod connecting;
+mod holding;
 mod talking;
 
 use std::collections::VecDeque;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use headgate_media::Timestamp;
+use headgate_media::{Frame, Timestamp};
 use headgate_rtmp::{ClientSession, ConnectArguments, Output};
 
 use super::effect::{AudioForm, Effect};
@@ -79,6 +80,8 @@ pub(crate) struct RtmpPush {
     sent: Option<Timestamp>,
     /// While the stream has no audio of its own; anew for each connection.
     silence: Option<Silence>,
+    /// The stream's newest decoder configuration of audio.
+    audio_configuration: Option<Frame>,
     addresses: VecDeque<IpAddr>,
     /// Where the running connection leads.
     address: Option<IpAddr>,
@@ -139,6 +142,7 @@ impl RtmpPush {
             has_backlog: false,
             sent: None,
             silence: None,
+            audio_configuration: None,
             addresses: VecDeque::new(),
             address: None,
             arguments: ConnectArguments::default(),

@@ -95,6 +95,20 @@ impl CatchUp {
 }
 
 impl Silence {
+    /// For a stream that had audio, of this configuration, until its publisher was lost: its successor may have none.
+    pub(crate) fn behind(configuration: Option<Frame>) -> Self {
+        let written = configuration.as_ref().map(|frame| (frame.codec, frame.data.clone()));
+        Self { configuration, written, ..Self::default() }
+    }
+
+    /// The stream has come to a time without a video frame: once silence was written, more follows up to there.
+    pub(crate) fn go_on(&mut self, to: Timestamp, now: Instant, mut write: impl FnMut(&Frame)) {
+        if matches!(self.phase, Phase::Silent(_)) {
+            self.newest_video = to;
+            self.fill(to, now, &mut write);
+        }
+    }
+
     /// Whether the stream has an audio track whose frames are still to come, transcoded ones for example: silence then
     /// waits longer. False when they cannot be made. A configuration of an audio codec counts as true.
     pub(crate) const fn set_audio_expected(&mut self, is_expected: bool) {

@@ -121,7 +121,13 @@ impl WhipPublisher {
                 }
                 WhipEvent::Ended(end) => {
                     let reason = reason_of(end);
-                    effects.push(Effect::EndPublish(reason));
+                    effects.push(match end {
+                        // A page that is closed says so by DTLS; who means to end sends a DELETE.
+                        WhipEnd::Closed => Effect::LosePublish(reason),
+                        WhipEnd::HandshakeFailed | WhipEnd::Lost | WhipEnd::NoMedia => {
+                            Effect::EndPublish(reason)
+                        }
+                    });
                     self.end(reason, now, effects);
                 }
             }

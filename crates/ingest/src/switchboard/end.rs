@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::message::Message;
 use super::revoked::RevokedSessions;
 use super::routes::Routes;
-use super::source::Source;
+use super::source::{Away, Ending, Published, Publisher, Source};
 use super::timers::{TimerOwner, Timers};
 use super::{Action, Session, SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
@@ -18,14 +18,38 @@ const DRAIN_LIMIT: Duration = Duration::from_millis(900);
 
 impl Switchboard {
     /// The publish of `publisher` is over, whatever becomes of its connection.
-    pub(super) fn end_stream_of(&mut self, publisher: SessionKey, reason: EndReason) {
+    pub(super) fn end_stream_of(&mut self, publisher: SessionKey, ending: impl Into<Ending>) {
         let Some(entry) = self.sessions.get_mut(publisher) else { return };
-        if let Some(stream) = entry.publishes.take() {
-            self.end_stream(stream, reason);
+        if let Some(published) = entry.publishes.take() {
+            self.end_published(published, ending.into());
         }
     }
 
-    pub(super) fn end_stream(&mut self, key: StreamKey, reason: EndReason) {
+    pub(super) fn end_published(&mut self, published: Published, ending: Ending) {
+        match published {
+            Published::Here(stream) => self.end_stream(stream, ending),
+            Published::There(away) => {
+                let Away { home, record, .. } = *away;
+                let stream = record.stream;
+                self.actions.push(Action::Tell(home, Message::PublisherGone { stream, ending }));
+            }
+        }
+    }
+
+    /// The stream's publisher is gone: its readers are kept if it may come back.
+    pub(super) fn end_stream(&mut self, key: StreamKey, ending: Ending) {
+        let local = self.local_mut(key).filter(|local| local.draining_until.is_none());
+        let Some(local) = local else { return };
+        if let Some(guard) = &mut local.guard {
+            guard.set_reason(ending.reason);
+        }
+        if !self.hold_stream(key, ending) {
+            self.drain(key);
+        }
+    }
+
+    /// No frame will come any more: readers take what waits for them.
+    pub(super) fn drain(&mut self, key: StreamKey) {
         let until = self.now + DRAIN_LIMIT;
         let Some(live) = self.hub.stream_mut(key) else { return };
         let id = live.record.stream;
@@ -33,12 +57,12 @@ impl Switchboard {
         if local.draining_until.is_some() {
             return;
         }
-        local.guard.set_reason(reason);
+        local.interim = None;
         local.draining_until = Some(until);
         self.context.publishes.leave_name(&local.name, id);
-        if let Some(transcoder) = local.transcoder.take() {
-            self.context.transcoders.close(&transcoder);
-        }
+        self.close_transcoder(key);
+        let local = self.hub.stream(key).and_then(|live| live.source.local());
+        let Some(local) = local else { return };
         let pushes = local.pushes.clone();
         self.hub.end(key, &mut self.woken);
         for push in pushes {
@@ -67,8 +91,12 @@ impl Switchboard {
         }
         let Some(closed) = self.hub.close(key, &mut self.woken) else { return };
         self.timers.disarm(TimerOwner::Stream(key));
-        let (stream, worker) = (closed.record.stream, closed.record.worker);
-        self.by_id.remove(&stream);
+        let stream = closed.record.stream;
+        for id in [Some(stream), closed.former()].into_iter().flatten() {
+            if self.by_id.get(&id) == Some(&key) {
+                self.by_id.remove(&id);
+            }
+        }
         match closed.source {
             Source::Local(local) => {
                 for push in local.pushes {
@@ -77,17 +105,41 @@ impl Switchboard {
                     });
                 }
             }
-            Source::Remote { relay, .. } => {
-                self.actions.push(Action::Tell(worker, Message::Detach { stream, relay }));
+            Source::Remote { relay, home, .. } => {
+                self.actions.push(Action::Tell(home, Message::Detach { stream, relay }));
             }
         }
     }
 
     /// The gateway, or a newer publish, ends a running one.
-    pub(super) fn end_publish(&mut self, stream: StreamId, reason: EndReason, description: &str) {
+    pub(super) fn end_publish(&mut self, stream: StreamId, reason: EndReason, description: String) {
         let live = self.stream(stream).and_then(|key| self.hub.stream(key));
-        if let Some(publisher) = live.and_then(|live| live.source.live()).map(|of| of.publisher) {
-            self.end_publisher(publisher, reason, Some(description));
+        match live.and_then(|live| live.source.live()).map(|of| of.publisher.clone()) {
+            Some(Publisher::Here(key)) => self.end_publisher(key, reason, Some(&description)),
+            Some(Publisher::There { worker, .. }) => {
+                let end = Message::EndPublisher { stream, reason, description };
+                self.actions.push(Action::Tell(worker, end));
+            }
+            None => {}
+        }
+    }
+
+    /// The same, as the worker of the stream asks the publisher's.
+    pub(super) fn end_away(&mut self, stream: StreamId, reason: EndReason, description: &str) {
+        let publishes = |entry: &super::Entry| matches!(&entry.publishes, Some(Published::There(away)) if away.record.stream == stream);
+        let publisher = self.sessions.iter().find(|(_, entry)| publishes(entry));
+        if let Some((key, _)) = publisher {
+            self.end_publisher(key, reason, Some(description));
+        }
+    }
+
+    /// The publisher of another worker is gone.
+    pub(super) fn handle_publisher_gone(&mut self, stream: StreamId, ending: Ending) {
+        let Some(key) = self.stream(stream) else { return };
+        let live = self.hub.stream(key).filter(|live| live.record.stream == stream);
+        if live.is_some_and(|live| live.source.relay().is_some()) {
+            self.drain_relay(key);
+            self.end_stream(key, ending);
         }
     }
 
@@ -110,7 +162,9 @@ impl Switchboard {
     pub(super) fn refuse_publish(&mut self, push: SessionKey) {
         let stream = self.sessions.get(push).and_then(|entry| entry.pushes);
         let live = stream.and_then(|stream| self.hub.stream(stream));
-        if let Some(publisher) = live.and_then(|live| live.source.live()).map(|of| of.publisher) {
+        // Only WHIP publishes have one, and those live where their streams do.
+        let publisher = live.and_then(|live| live.source.live()).and_then(|of| of.publisher.here());
+        if let Some(publisher) = publisher {
             self.end_publisher(publisher, EndReason::UpstreamRefused, None);
         }
     }
@@ -118,6 +172,7 @@ impl Switchboard {
     /// The service stops: publishers are told and their streams end; whoever does neither publish nor read is closed.
     pub(crate) fn stop(&mut self) {
         self.is_stopping = true;
+        self.release_all();
         for key in self.sessions.keys().collect::<Vec<_>>() {
             let Some(entry) = self.sessions.get(key) else { continue };
             if entry.publishes.is_some() {
@@ -134,10 +189,17 @@ impl Switchboard {
         // Sockets go with their links; what other workers were to be told still holds.
         self.actions.retain(|action| matches!(action, Action::Tell(..)));
         let streams: Vec<_> = self.hub.streams().map(|(key, _)| key).collect();
+        for (_, entry) in &mut self.sessions {
+            if let Some(Published::There(away)) = entry.publishes.take() {
+                let (stream, ending) = (away.record.stream, EndReason::InternalError.into());
+                let gone = Message::PublisherGone { stream, ending };
+                self.actions.push(Action::Tell(away.home, gone));
+            }
+        }
         for key in streams {
             self.hub.end(key, &mut self.woken);
             let Some(closed) = self.hub.close(key, &mut self.woken) else { continue };
-            let (stream, worker) = (closed.record.stream, closed.record.worker);
+            let stream = closed.record.stream;
             match closed.source {
                 Source::Local(local) => {
                     self.context.publishes.leave_name(&local.name, stream);
@@ -145,8 +207,8 @@ impl Switchboard {
                         self.context.transcoders.close(transcoder);
                     }
                 }
-                Source::Remote { relay, .. } => {
-                    self.actions.push(Action::Tell(worker, Message::Detach { stream, relay }));
+                Source::Remote { relay, home, .. } => {
+                    self.actions.push(Action::Tell(home, Message::Detach { stream, relay }));
                 }
             }
         }

@@ -3,6 +3,9 @@
 //! A worker's hub holds the streams whose publisher lives on that worker, and copies of streams that live elsewhere but
 //! have players here; a copy is fed by its [`Relay`] and is otherwise like any stream.
 
+mod audio;
+mod succession;
+
 use std::sync::Arc;
 
 use headgate_media::{Codec, Frame, FrameKind, Timestamp};
@@ -14,7 +17,7 @@ use super::queue::SubscriberQueue;
 use super::relay::Relay;
 use super::source::Source;
 use crate::publish::play_guard::PlayGuard;
-use crate::publish::record::PublishRecord;
+use crate::publish::record::{PublishRecord, StreamId};
 use crate::publish::upstreams::Delivery;
 use crate::session::effect::AudioForm;
 use crate::session::shared_frame::SharedFrame;
@@ -39,6 +42,8 @@ pub(super) struct Stream {
     join: JoinPoint,
     subscribers: Vec<SubscriberKey>,
     relays: Vec<(usize, Arc<Relay>)>,
+    /// What other workers may still call it: the id of the publish that this one continues.
+    former: Option<StreamId>,
     ended: bool,
 }
 
@@ -83,6 +88,7 @@ impl Hub {
             join,
             subscribers,
             relays,
+            former: None,
             ended,
         })
     }
@@ -251,35 +257,6 @@ impl Hub {
         let subscriber = self.subscribers.get(key)?;
         let codec = self.streams.get(subscriber.stream)?.join.only_video()?;
         subscriber.queue.leaves_out(codec).then_some(codec)
-    }
-
-    /// Whether someone, here or behind a relay, takes the stream's audio as AAC only.
-    #[must_use]
-    pub(super) fn needs_aac(&self, stream: StreamKey) -> bool {
-        let Some(stream) = self.streams.get(stream) else { return false };
-        let needs = |key: &SubscriberKey| {
-            self.subscribers.get(*key).is_some_and(|of| of.form == AudioForm::Aac)
-        };
-        stream.subscribers.iter().any(needs)
-            || stream.relays.iter().any(|(_, relay)| relay.needs_aac())
-    }
-
-    /// Whether the stream has had Opus packets.
-    #[must_use]
-    pub(super) fn has_opus_audio(&self, stream: StreamKey) -> bool {
-        self.streams.get(stream).is_some_and(|stream| stream.has_opus_audio)
-    }
-
-    /// The Opus frames a joiner would get, their configuration first.
-    pub(super) fn opus_frames(&self, stream: StreamKey) -> Vec<Frame> {
-        self.streams.get(stream).map_or_else(Vec::new, |live| live.join.opus_frames().collect())
-    }
-
-    /// Nobody takes AAC any more: what is cached of it is forgotten.
-    pub(super) fn forget_aac(&mut self, stream: StreamKey) {
-        if let Some(live) = self.streams.get_mut(stream) {
-            live.join.forget_aac();
-        }
     }
 
     /// A reader leaves; what waits for it is gone.

@@ -25,7 +25,7 @@ impl Live {
     fn new(caches_gop: bool) -> Self {
         let record = Arc::new(PublishRecord::new(1, StreamId(0), 0, None, Instant::now()));
         let mut hub = Hub::default();
-        let source = Source::Remote { relay: Arc::default(), is_seeded: true };
+        let source = Source::Remote { relay: Arc::default(), home: 0, is_seeded: true };
         let stream = hub.open(record.clone(), source, caches_gop);
         Self { hub, stream, record, woken: Woken::default(), readers: SlotMap::with_key() }
     }
@@ -147,7 +147,7 @@ fn a_key_that_outlives_its_stream_leads_to_no_other_stream() {
     let stale = live.subscribe(AudioForm::Undecided, None);
     live.hub.close(live.stream, &mut live.woken);
     let (others, record) = (live.stream, live.record.clone());
-    let source = Source::Remote { relay: Arc::default(), is_seeded: true };
+    let source = Source::Remote { relay: Arc::default(), home: 0, is_seeded: true };
     live.stream = live.hub.open(record, source, true);
     let theirs = live.subscribe(AudioForm::Undecided, None);
     live.publish(&[(Configuration, 0), (Keyframe, 0)]);

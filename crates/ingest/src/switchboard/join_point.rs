@@ -114,6 +114,17 @@ impl JoinPoint {
         self.forget_frames(Codec::Aac);
     }
 
+    /// The stream's audio is no Opus any more.
+    pub(super) fn forget_opus(&mut self) {
+        self.opus = None;
+        self.forget_frames(Codec::Opus);
+    }
+
+    /// The configuration of AAC.
+    pub(super) fn audio(&self) -> Option<&Frame> {
+        self.audio.as_ref().filter(|frame| frame.codec == Codec::Aac)
+    }
+
     /// A header changes only when its bytes do; an encoder that repeats it breaks nobody's decoder.
     fn handle_configuration(&mut self, frame: &Frame) -> bool {
         let slot = match frame.track() {
@@ -166,7 +177,8 @@ impl JoinPoint {
         self.gop.push(frame.clone());
     }
 
-    fn clear(&mut self) {
+    /// Joiners wait for the next keyframe.
+    pub(super) fn clear(&mut self) {
         self.gop.clear();
         self.gop_bytes = 0;
     }

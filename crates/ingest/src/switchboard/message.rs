@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use headgate_media::Frame;
@@ -9,12 +10,13 @@ use headgate_media::transcode::AacBitrate;
 use headgate_whip::WhipSession;
 
 use super::relay::Relay;
+use super::source::Ending;
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::Denial;
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::preview_pipe::{PreviewEnd, PreviewWriter};
 use crate::publish::pull_record::PullSource;
-use crate::publish::record::StreamId;
+use crate::publish::record::{PublishRecord, StreamId};
 use crate::publish::registry::PublishGuard;
 use crate::publish::upstreams::{Upstream, UpstreamRecord};
 use crate::session::whip_publisher::WhipOrder;
@@ -31,12 +33,38 @@ pub(crate) struct WhipOpening {
     pub(crate) audio_bitrate: AacBitrate,
     /// An AMF0 object for its own upstream's connect command; empty for none.
     pub(crate) connect_info: Bytes,
+    /// See [`PublishOpening::window`].
+    pub(crate) window: Duration,
+    /// See [`PublishOpening::continues`].
+    pub(crate) continues: Option<StreamId>,
+}
+
+/// What opens an RTMP publish that was allowed.
+pub(crate) struct PublishOpening {
+    pub(crate) guard: PublishGuard,
+    pub(crate) upstreams: Vec<Upstream>,
+    /// How long its stream is held when its publisher is lost.
+    pub(crate) window: Duration,
+    /// The held stream that it goes on with.
+    pub(crate) continues: Option<StreamId>,
 }
 
 /// One thing to do, in the order of arrival.
 pub(crate) enum Message {
     /// The gateway allowed a publish request.
-    Allow { request: u64, guard: PublishGuard, upstreams: Vec<Upstream> },
+    Allow { request: u64, opening: PublishOpening },
+    /// The same, and the stream that it continues is held by worker `home`.
+    AllowAway { request: u64, home: usize, relay: Arc<Relay>, record: Arc<PublishRecord> },
+    /// The same to that worker: the publisher is one of `worker`.
+    OpenForAway { worker: usize, relay: Arc<Relay>, name: Vec<u8>, opening: PublishOpening },
+    /// The publisher of a stream that lives here, from its own worker: it is gone.
+    PublisherGone { stream: StreamId, ending: Ending },
+    /// The other way: it is to end.
+    EndPublisher { stream: StreamId, reason: EndReason, description: String },
+    /// A stream that is read here is that of another publish from now on.
+    Succeeded { stream: StreamId, record: Arc<PublishRecord> },
+    /// Nobody is to continue a held stream.
+    Release(StreamId),
     /// The gateway allowed a play request.
     AllowPlay { request: u64, guard: PlayGuard, is_counted: bool },
     /// The gateway allowed a play request of a stream that is live on another node.
@@ -77,7 +105,9 @@ impl Message {
     /// The worker serves no more: what would have begun a publish ends it.
     pub(crate) fn refuse(self) {
         match self {
-            Self::Allow { mut guard, .. } => guard.set_reason(EndReason::Shutdown),
+            Self::Allow { mut opening, .. } | Self::OpenForAway { mut opening, .. } => {
+                opening.guard.set_reason(EndReason::Shutdown);
+            }
             Self::OpenWhip(mut opening) => opening.guard.set_reason(EndReason::Shutdown),
             Self::OpenPreview { mut writer, .. } => writer.set_end(PreviewEnd::PublishEnded),
             Self::AllowPlay { .. }
@@ -88,6 +118,11 @@ impl Message {
             | Self::Dial { .. }
             | Self::Order { .. }
             | Self::End { .. }
+            | Self::AllowAway { .. }
+            | Self::PublisherGone { .. }
+            | Self::EndPublisher { .. }
+            | Self::Succeeded { .. }
+            | Self::Release(_)
             | Self::AddUpstream { .. }
             | Self::RemoveUpstream { .. }
             | Self::Attach { .. }

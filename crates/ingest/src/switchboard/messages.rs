@@ -20,7 +20,19 @@ impl Switchboard {
     /// Does what was asked.
     pub(crate) fn handle_message(&mut self, message: Message) {
         match message {
-            Message::Allow { request, guard, upstreams } => self.allow(request, guard, upstreams),
+            Message::Allow { request, opening } => self.allow(request, opening),
+            Message::AllowAway { request, home, relay, record } => {
+                self.allow_away(request, home, relay, record);
+            }
+            Message::OpenForAway { worker, relay, name, opening } => {
+                self.open_for_away(worker, relay, name, opening);
+            }
+            Message::PublisherGone { stream, ending } => self.handle_publisher_gone(stream, ending),
+            Message::EndPublisher { stream, reason, description } => {
+                self.end_away(stream, reason, &description);
+            }
+            Message::Succeeded { stream, record } => self.handle_succeeded(stream, &record),
+            Message::Release(stream) => self.release(stream),
             Message::AllowPlay { request, guard, is_counted } => {
                 self.allow_play(request, guard, is_counted);
             }
@@ -42,7 +54,7 @@ impl Switchboard {
             Message::OpenWhip(opening) => self.open_whip(*opening),
             Message::Order { stream, order } => self.handle_order(stream, order),
             Message::End { stream, reason, description } => {
-                self.end_publish(stream, reason, &description);
+                self.end_publish(stream, reason, description);
             }
             Message::AddUpstream { stream, record } => self.add_upstream(stream, record),
             Message::RemoveUpstream { stream, serial } => self.remove_upstream(stream, serial),
@@ -63,7 +75,7 @@ impl Switchboard {
     pub(crate) fn handle_timeout(&mut self) {
         while let Some(owner) = self.timers.pop_due(self.now) {
             match owner {
-                TimerOwner::Stream(stream) => self.close_if_done(stream),
+                TimerOwner::Stream(stream) => self.handle_stream_timeout(stream),
                 TimerOwner::Session(key) => self.handle_session_timeout(key),
             }
         }
@@ -128,9 +140,8 @@ impl Switchboard {
     /// The gateway orders something of a running WHIP publish.
     fn handle_order(&mut self, stream: StreamId, order: WhipOrder) {
         let live = self.stream(stream).and_then(|key| self.hub.stream(key));
-        let Some(key) = live.and_then(|live| live.source.live()).map(|of| of.publisher) else {
-            return;
-        };
+        let publisher = live.and_then(|live| live.source.live()).and_then(|of| of.publisher.here());
+        let Some(key) = publisher else { return };
         let mut ufrags = None;
         self.turn(key, |session, _, effects| {
             if let Session::Whip(whip) = session {

@@ -2,14 +2,18 @@
 //! needs that.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use headgate_media::transcode::AacBitrate;
-use headgate_media::{Codec, Frame, FrameKind};
+use headgate_media::{Codec, Frame, FrameKind, Track};
 
-use super::message::WhipOpening;
-use super::source::{LocalSource, Source};
-use super::{SessionKey, StreamKey, Switchboard};
+use super::join_point::JoinPoint;
+use super::message::{PublishOpening, WhipOpening};
+use super::relay::Relay;
+use super::source::{Away, LocalSource, Published, Publisher, Source};
+use super::timeline::{Placed, Timeline};
+use super::{Action, Message, SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
 use crate::publish::record::{PublishRecord, StreamId};
 use crate::publish::registry::PublishGuard;
@@ -27,31 +31,81 @@ pub(super) struct Opening {
     pub(super) upstreams: Vec<Upstream>,
     pub(super) audio_bitrate: AacBitrate,
     pub(super) connect_info: Bytes,
+    /// How long its stream is held when its publisher is lost.
+    pub(super) window: Duration,
+    /// The stream of the publish that it continues.
+    pub(super) continues: Option<StreamId>,
+}
+
+impl Opening {
+    /// Of an RTMP publish.
+    pub(super) fn of_rtmp(name: Vec<u8>, opening: PublishOpening) -> Self {
+        let PublishOpening { guard, upstreams, window, continues } = opening;
+        let (audio_bitrate, connect_info) = (AUDIO_BITRATE, Bytes::new());
+        Self { name, guard, upstreams, audio_bitrate, connect_info, window, continues }
+    }
 }
 
 impl Switchboard {
     /// The gateway allowed a publish request.
-    pub(super) fn allow(
-        &mut self,
-        request: u64,
-        mut guard: PublishGuard,
-        upstreams: Vec<Upstream>,
-    ) {
+    pub(super) fn allow(&mut self, request: u64, mut opening: PublishOpening) {
         let asked = self.take_question(request).filter(|_| !self.is_stopping);
         let Some(key) = asked else {
             // The broadcaster did not wait: accepted and ended (W12a).
-            guard.set_reason(EndReason::BroadcasterLeft);
+            opening.guard.set_reason(EndReason::BroadcasterLeft);
             return;
         };
-        let (mut name, record) = (Vec::new(), guard.record().clone());
+        let (mut name, record) = (Vec::new(), opening.guard.record().clone());
         self.turn(key, |session, now, effects| {
             if let Session::Server(server) = session {
                 name = server.name().to_vec();
                 server.allow(record, now, effects);
             }
         });
-        let (audio_bitrate, connect_info) = (AUDIO_BITRATE, Bytes::new());
-        self.open_stream(key, Opening { name, guard, upstreams, audio_bitrate, connect_info });
+        self.open_stream(key, Opening::of_rtmp(name, opening));
+    }
+
+    /// The gateway allowed a publish request here, and the stream that it continues lives on another worker.
+    pub(super) fn allow_away(
+        &mut self,
+        request: u64,
+        home: usize,
+        relay: Arc<Relay>,
+        record: Arc<PublishRecord>,
+    ) {
+        let stream = record.stream;
+        let Some(key) = self.take_question(request).filter(|_| !self.is_stopping) else {
+            let ending = EndReason::BroadcasterLeft.into();
+            self.actions.push(Action::Tell(home, Message::PublisherGone { stream, ending }));
+            return;
+        };
+        if let Some(entry) = self.sessions.get_mut(key) {
+            let headers = JoinPoint::new(false);
+            let away = Away { home, record: record.clone(), relay, headers };
+            entry.publishes = Some(Published::There(Box::new(away)));
+        }
+        self.turn(key, |session, now, effects| {
+            if let Session::Server(server) = session {
+                server.allow(record, now, effects);
+            }
+        });
+    }
+
+    /// The same on the worker where that stream lives.
+    pub(super) fn open_for_away(
+        &mut self,
+        worker: usize,
+        relay: Arc<Relay>,
+        name: Vec<u8>,
+        mut opening: PublishOpening,
+    ) {
+        if self.is_stopping {
+            opening.guard.set_reason(EndReason::Shutdown);
+            return;
+        }
+        let publisher = Publisher::There { worker, relay };
+        let key = self.open_or_continue(publisher, Opening::of_rtmp(name, opening));
+        self.drain_relay(key);
     }
 
     /// A WHIP publish was allowed and its offer answered: media may come.
@@ -64,6 +118,8 @@ impl Switchboard {
             upstreams,
             audio_bitrate,
             connect_info,
+            window,
+            continues,
         } = opening;
         if self.is_stopping {
             guard.set_reason(EndReason::Shutdown);
@@ -76,41 +132,65 @@ impl Switchboard {
         if !ufrags.is_empty() {
             self.routes.set_ufrags(key, ufrags);
         }
-        self.open_stream(key, Opening { name, guard, upstreams, audio_bitrate, connect_info });
+        let opening =
+            Opening { name, guard, upstreams, audio_bitrate, connect_info, window, continues };
+        self.open_stream(key, opening);
     }
 
-    pub(super) fn open_stream(&mut self, publisher: SessionKey, opening: Opening) {
-        let Opening { name, mut guard, upstreams, audio_bitrate, connect_info } = opening;
-        let record = guard.record().clone();
-        let Some(entry) = self.sessions.get_mut(publisher) else {
+    pub(super) fn open_stream(&mut self, publisher: SessionKey, mut opening: Opening) {
+        if !self.sessions.contains_key(publisher) {
             // Its turn failed; the guard reports that.
-            guard.set_reason(EndReason::InternalError);
+            opening.guard.set_reason(EndReason::InternalError);
             return;
-        };
+        }
+        let stream = self.open_or_continue(Publisher::Here(publisher), opening);
+        if let Some(entry) = self.sessions.get_mut(publisher) {
+            entry.publishes = Some(Published::Here(stream));
+        }
+    }
+
+    /// A stream that continues no other.
+    pub(super) fn open_anew(&mut self, publisher: Publisher, opening: Opening) -> StreamKey {
+        let Opening { name, guard, upstreams, audio_bitrate, connect_info, window, .. } = opening;
+        let record = guard.record().clone();
         // A pull has its name from when it was opened.
         let is_pull = record.pull.is_some();
         let replaced = (!is_pull).then(|| self.context.publishes.enter_name(&name, &record));
         let local = LocalSource {
-            guard,
+            guard: Some(guard),
             name,
             publisher,
             pushes: Vec::new(),
             transcoder: None,
             audio_bitrate,
             draining_until: None,
+            window,
+            interim: None,
+            timeline: Timeline::default(),
         };
         let source = Source::Local(Box::new(local));
         let key = self.hub.open(record.clone(), source, self.context.caches_gop);
-        entry.publishes = Some(key);
         self.by_id.insert(record.stream, key);
+        self.open_pushes(key, upstreams, &connect_info);
+        if let Some(pull) = replaced.flatten() {
+            self.end_pull(&pull);
+        }
+        key
+    }
+
+    /// Pushes a stream to where its publish is to be pushed.
+    pub(super) fn open_pushes(
+        &mut self,
+        key: StreamKey,
+        upstreams: Vec<Upstream>,
+        connect_info: &Bytes,
+    ) {
+        let Some(record) = self.hub.stream(key).map(|live| live.record.clone()) else { return };
         for upstream in upstreams {
             let is_own = upstream.source == UpstreamSource::Own;
             let upstream = record.upstreams.open(upstream, self.now);
             let connect_info = if is_own { connect_info.clone() } else { Bytes::new() };
             self.open_push(key, upstream, connect_info);
-        }
-        if let Some(pull) = replaced.flatten() {
-            self.end_pull(&pull);
         }
     }
 
@@ -149,9 +229,30 @@ impl Switchboard {
 
     /// A frame of the stream that `publisher` publishes.
     pub(super) fn publish_frame(&mut self, publisher: SessionKey, frame: &Frame) {
-        let Some(stream) = self.sessions.get(publisher).and_then(|entry| entry.publishes) else {
-            return;
+        match self.sessions.get_mut(publisher).and_then(|entry| entry.publishes.as_mut()) {
+            Some(Published::Here(stream)) => {
+                let stream = *stream;
+                self.feed(stream, frame);
+            }
+            Some(Published::There(away)) => self.woken.workers.extend(away.pass(frame)),
+            None => {}
+        }
+    }
+
+    /// A frame of a stream of this worker, from its publisher.
+    pub(super) fn feed(&mut self, stream: StreamKey, frame: &Frame) {
+        let placed = match self.place(stream, frame) {
+            Placed::AsItIs => None,
+            Placed::Moved(frame) => Some(frame),
+            Placed::LeftOut => return,
         };
+        let frame = placed.as_ref().unwrap_or(frame);
+        if frame.track() == Track::Audio
+            && frame.codec != Codec::Opus
+            && self.hub.has_opus_audio(stream)
+        {
+            self.leave_opus(stream);
+        }
         let is_opus = frame.codec == Codec::Opus;
         if is_opus && frame.kind == FrameKind::Audio && !self.hub.has_opus_audio(stream) {
             self.expect_audio(stream, true);
@@ -164,12 +265,14 @@ impl Switchboard {
 
     /// The publish that a session carries out; `None` for a session that is no publisher.
     pub(crate) fn publish_of(&self, key: SessionKey) -> Option<&PublishRecord> {
-        let stream = self.sessions.get(key)?.publishes?;
-        self.hub.stream(stream).map(|live| &*live.record)
+        match self.sessions.get(key)?.publishes.as_ref()? {
+            Published::Here(stream) => self.hub.stream(*stream).map(|live| &*live.record),
+            Published::There(away) => Some(&away.record),
+        }
     }
 
     /// Whether the stream has audio that may have to be transcoded first: no push of it makes up silence meanwhile.
-    fn expect_audio(&mut self, stream: StreamKey, expects_audio: bool) {
+    pub(super) fn expect_audio(&mut self, stream: StreamKey, expects_audio: bool) {
         let live = self.hub.stream(stream);
         let pushes = live.and_then(|live| live.source.local()).map(|local| local.pushes.clone());
         for push in pushes.into_iter().flatten() {
@@ -223,7 +326,17 @@ impl Switchboard {
             self.expect_audio(stream, failure.is_none());
         }
         for frame in transcoder.drain() {
-            self.hub.publish(stream, &frame, &mut self.woken);
+            if self.local_mut(stream).is_some_and(|local| local.timeline.pass_made(&frame)) {
+                self.hub.publish(stream, &frame, &mut self.woken);
+            }
+        }
+    }
+
+    /// Nothing of the stream is transcoded any more.
+    pub(super) fn close_transcoder(&mut self, stream: StreamKey) {
+        let transcoder = self.local_mut(stream).and_then(|local| local.transcoder.take());
+        if let Some(transcoder) = transcoder {
+            self.context.transcoders.close(&transcoder);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Streams of other nodes: pulled from there while somebody reads them here, and otherwise like any stream.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::message::Message;
@@ -50,18 +52,17 @@ impl Switchboard {
         let pull = RtmpPull::new(source, guard.record().clone(), self.random(), self.now);
         let key = self.insert(Session::Pull(Box::new(pull)));
         let (upstreams, connect_info) = (Vec::new(), Bytes::new());
-        let audio_bitrate = AUDIO_BITRATE;
-        self.open_stream(key, Opening { name, guard, upstreams, audio_bitrate, connect_info });
+        // Its players wait for their own publisher at the source.
+        let (audio_bitrate, window, continues) = (AUDIO_BITRATE, Duration::ZERO, None);
+        let opening =
+            Opening { name, guard, upstreams, audio_bitrate, connect_info, window, continues };
+        self.open_stream(key, opening);
         self.turn_pull(key, RtmpPull::start);
     }
 
     /// A pull lost its connection: the gateway says where the stream is now.
     pub(super) fn locate(&mut self, key: SessionKey) {
-        let stream = self.sessions.get(key).and_then(|entry| entry.publishes);
-        let Some(record) = stream.and_then(|stream| self.hub.stream(stream)).map(|of| &of.record)
-        else {
-            return;
-        };
+        let Some(record) = self.publish_of(key) else { return };
         let Some(name) = record.pull.as_ref().map(|pull| pull.name.clone()) else { return };
         let client_id = record.client_id;
         let pull = self.new_question(key);
@@ -80,7 +81,7 @@ impl Switchboard {
     pub(super) fn end_pull(&mut self, record: &PublishRecord) {
         let (stream, reason) = (record.stream, EndReason::Replaced);
         if record.worker == self.context.worker {
-            self.end_publish(stream, reason, "");
+            self.end_publish(stream, reason, String::new());
         } else {
             let end = Message::End { stream, reason, description: String::new() };
             self.actions.push(Action::Tell(record.worker, end));
@@ -93,7 +94,8 @@ impl Switchboard {
             return;
         };
         let Some(local) = live.source.live() else { return };
-        let (key, is_unread) = (local.publisher, self.hub.is_unread(stream));
+        let Some(key) = local.publisher.here() else { return };
+        let is_unread = self.hub.is_unread(stream);
         self.turn_pull(key, |pull, now, _| pull.set_unread(is_unread, now));
     }
 

@@ -156,16 +156,17 @@ impl Switchboard {
         let Some(live) = self.hub.stream(stream) else { return };
         match &live.source {
             Source::Local(local) => {
-                let publisher = local.publisher;
+                // Only WHIP publishers can be asked, and those are where their streams are.
+                let Some(publisher) = local.publisher.here() else { return };
                 self.turn(publisher, |session, _, _| {
                     if let Session::Whip(whip) = session {
                         whip.want_keyframe();
                     }
                 });
             }
-            Source::Remote { .. } => {
+            Source::Remote { home, .. } => {
                 let message = Message::WantKeyframe(live.record.stream);
-                self.actions.push(Action::Tell(live.record.worker, message));
+                self.actions.push(Action::Tell(*home, message));
             }
         }
     }

@@ -17,18 +17,23 @@ impl Switchboard {
             return None;
         }
         let relay = Arc::new(Relay::default());
-        let source = Source::Remote { relay: relay.clone(), is_seeded: false };
+        let home = record.worker;
+        let source = Source::Remote { relay: relay.clone(), home, is_seeded: false };
         let key = self.hub.open(record.clone(), source, self.context.caches_gop);
         self.by_id.insert(record.stream, key);
         let (stream, reader) = (record.stream, self.context.worker);
         let attach = Message::Attach { stream, reader, relay };
-        self.actions.push(Action::Tell(record.worker, attach));
+        self.actions.push(Action::Tell(home, attach));
         Some(key)
     }
 
     /// Another worker has players of a stream that lives here.
     pub(super) fn attach(&mut self, stream: StreamId, reader: usize, relay: Arc<Relay>) {
         let burst = self.stream(stream).and_then(|key| {
+            if let Some(live) = self.hub.stream(key).filter(|live| live.record.stream != stream) {
+                let (stream, record) = (stream, live.record.clone());
+                self.actions.push(Action::Tell(reader, Message::Succeeded { stream, record }));
+            }
             self.want_keyframe(key);
             let burst = self.hub.attach(key, reader, relay.clone());
             self.note_readers(key);
@@ -41,7 +46,7 @@ impl Switchboard {
     pub(super) fn seed(&mut self, stream: StreamId, of: &Arc<Relay>, burst: Option<Vec<Frame>>) {
         let Some(key) = self.stream(stream) else { return };
         let Some(live) = self.hub.stream_mut(key) else { return };
-        let Source::Remote { relay, is_seeded } = &mut live.source else { return };
+        let Source::Remote { relay, is_seeded, .. } = &mut live.source else { return };
         if !Arc::ptr_eq(relay, of) {
             // Its players left meanwhile; others came, whose own burst follows.
             return;
@@ -67,21 +72,28 @@ impl Switchboard {
 
     /// Takes what other workers put into our relays.
     pub(crate) fn drain_relays(&mut self) {
-        let mut fed = Vec::new();
-        for (key, live) in self.hub.streams() {
-            if let Source::Remote { relay, is_seeded: true } = &live.source {
-                fed.push((key, relay.clone()));
+        let fed = self.hub.streams().filter(|(_, live)| live.source.relay().is_some());
+        for key in fed.map(|(key, _)| key).collect::<Vec<_>>() {
+            self.drain_relay(key);
+        }
+    }
+
+    /// The same for one stream.
+    pub(super) fn drain_relay(&mut self, key: StreamKey) {
+        let Some(live) = self.hub.stream(key) else { return };
+        let Some(relay) = live.source.relay().cloned() else { return };
+        let is_remote = matches!(live.source, Source::Remote { .. });
+        // Asked before draining: what is drained then is all there will ever be.
+        let is_ended = relay.is_ended();
+        while let Some(frame) = relay.pop() {
+            if is_remote {
+                self.hub.publish(key, &frame, &mut self.woken);
+            } else {
+                self.feed(key, &frame);
             }
         }
-        for (key, relay) in fed {
-            // Asked before draining: what is drained then is all there will ever be.
-            let is_ended = relay.is_ended();
-            while let Some(frame) = relay.pop() {
-                self.hub.publish(key, &frame, &mut self.woken);
-            }
-            if is_ended {
-                self.hub.end(key, &mut self.woken);
-            }
+        if is_ended && is_remote {
+            self.hub.end(key, &mut self.woken);
         }
     }
 

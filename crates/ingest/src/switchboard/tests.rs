@@ -1,6 +1,8 @@
 //! A whole worker in virtual time: RTMP peers of our own protocol crate, in memory; no socket, no clock, no thread.
 
 mod bounds;
+mod holding;
+mod holding_away;
 mod panics;
 mod peer;
 mod plays;

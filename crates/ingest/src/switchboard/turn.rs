@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::least_rate::LeastRate;
+use super::source::Ending;
 use super::timers::TimerOwner;
 use super::{Action, Entry, SessionKey, Switchboard};
 use crate::publish::end_reason::EndReason;
@@ -113,6 +114,10 @@ impl Switchboard {
                 self.forget_routes(key);
                 self.end_stream_of(key, reason);
             }
+            Effect::LosePublish(reason) => {
+                self.forget_routes(key);
+                self.end_stream_of(key, Ending { reason, is_loss: true });
+            }
             Effect::AskToPlay(target) => self.ask_to_play(key, target),
             Effect::ReportRefusal(refused) => self.report_refusal(key, refused),
             Effect::Read { form, after } => self.read_own_stream(key, form, after),
@@ -152,8 +157,8 @@ impl Switchboard {
         if let Some(stream) = entry.pushes {
             self.forget_push(stream, key);
         }
-        if let Some(stream) = entry.publishes {
-            self.end_stream(stream, reason);
+        if let Some(published) = entry.publishes {
+            self.end_published(published, reason.into());
         }
     }
 

@@ -4,7 +4,7 @@ use headgate_rtmp::ClientEvent;
 
 use super::Core;
 use super::peer::Peer;
-use crate::{Denial, EndReason};
+use crate::{Denial, EndReason, Hold};
 
 #[test]
 fn unpublish_and_reset_and_a_closed_connection_end_once_with_their_bytes() {
@@ -57,7 +57,7 @@ fn a_broadcaster_that_does_not_wait_is_accepted_and_ended() {
     let mut publisher = Peer::publish(core.port(), "cam");
     let request = core.request_of(&mut publisher);
     publisher.reset();
-    core.ingest.allow(request.request, 9, Vec::new());
+    core.ingest.allow(request.request, 9, Vec::new(), Hold::default());
     assert_eq!(core.ended(9).reason, EndReason::BroadcasterLeft);
 }
 

@@ -6,7 +6,7 @@ use headgate_peer::{Publisher, Settings};
 
 use super::Core;
 use super::whip::{Broadcaster, wait_until};
-use crate::{AnswerError, EndReason, OfferError, WhipPublish, own_offer};
+use crate::{AnswerError, EndReason, Hold, OfferError, WhipPublish, own_offer};
 
 /// Opens `cam` as client 1; the publisher, and our offer.
 fn open(core: &Core) -> (Publisher, String) {
@@ -20,6 +20,7 @@ fn open(core: &Core) -> (Publisher, String) {
         max_bitrate_kbps: 0,
         audio_bitrate: None,
         connect_info: Vec::new(),
+        hold: Hold::default(),
     };
     let offer = core.ingest.open_whip(publish).expect("an offer");
     (Publisher::new(Settings::default()).expect("a publisher"), offer)

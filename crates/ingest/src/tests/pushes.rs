@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Core;
 use super::peer::{Peer, pictures};
-use crate::{EndReason, Event};
+use crate::{EndReason, Event, Hold};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -27,7 +27,7 @@ fn the_upstream_gets_every_frame_and_the_arguments_and_the_end() {
     for n in 1..20 {
         publisher.send_frame(n, 1000);
     }
-    upstream.ingest.allow(request.request, 7, Vec::new());
+    upstream.ingest.allow(request.request, 7, Vec::new(), Hold::default());
     let mut player = wait_for_player(&upstream);
     for n in 20..50 {
         publisher.send_frame(n, 1000);
@@ -47,7 +47,7 @@ fn pushing_fifteen_pictures() -> (Core, Core, Peer, u64) {
     let wanted = core.address_wanted();
     core.ingest.dial(wanted.push, vec![LOOPBACK]);
     let request = upstream.request();
-    upstream.ingest.allow(request.request, 7, Vec::new());
+    upstream.ingest.allow(request.request, 7, Vec::new(), Hold::default());
     for n in 0..15 {
         publisher.send_frame(n, 10);
     }
@@ -69,7 +69,7 @@ fn a_lost_upstream_is_asked_for_anew_and_resumes_at_a_keyframe() {
     }
     core.ingest.dial(again.push, vec![LOOPBACK]);
     let request = upstream.request();
-    upstream.ingest.allow(request.request, 8, Vec::new());
+    upstream.ingest.allow(request.request, 8, Vec::new(), Hold::default());
     let mut player = wait_for_player(&upstream);
     publisher.send_frame(25, 10);
     publisher.say_goodbye();
@@ -90,7 +90,7 @@ fn a_lost_upstream_never_gets_anything_twice_and_no_time_goes_back() {
     core.wait_for_time(1, 17 * 40);
     core.ingest.dial(again.push, vec![LOOPBACK]);
     let request = upstream.request();
-    upstream.ingest.allow(request.request, 8, Vec::new());
+    upstream.ingest.allow(request.request, 8, Vec::new(), Hold::default());
     let mut player = wait_for_player(&upstream);
     for n in 18..22 {
         publisher.send_frame(n, 10);
@@ -209,7 +209,7 @@ fn a_redirect_is_followed_once_the_gateway_has_judged_the_new_host() {
     core.ingest.dial(moved.push, vec![LOOPBACK]);
     let request = upstream.request();
     assert_eq!((&request.name[..], request.arguments.as_deref()), (&b"out"[..], Some(&b"k=1"[..])));
-    upstream.ingest.allow(request.request, 7, Vec::new());
+    upstream.ingest.allow(request.request, 7, Vec::new(), Hold::default());
     publisher.send_frame(0, 10);
     while upstream.ingest.snapshot(7).is_some_and(|s| s.bytes_in < Peer::FRAME_BYTES) {
         publisher.step();

@@ -17,7 +17,7 @@ use super::Core;
 use super::peer::Peer;
 use super::whip::{OPUS_HEADER, PPS, SILENCE, SPS, audio, wait_until, watch};
 use crate::{
-    AddedUpstream, EndReason, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer,
+    AddedUpstream, EndReason, Hold, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer,
 };
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -59,6 +59,7 @@ impl Str0m {
             max_bitrate_kbps: 0,
             audio_bitrate: None,
             connect_info: Vec::new(),
+            hold: Hold::default(),
         };
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");
         let answer = SdpAnswer::from_sdp_string(&answer).expect("an SDP answer");
@@ -226,7 +227,7 @@ fn a_keyframe_is_asked_for_when_a_player_joins_on_any_worker_and_when_an_upstrea
         let wanted = core.address_wanted();
         core.ingest.dial(wanted.push, vec![LOOPBACK]);
         let request = upstream.request();
-        upstream.ingest.allow(request.request, client_id, Vec::new());
+        upstream.ingest.allow(request.request, client_id, Vec::new(), Hold::default());
         is_asked(why);
         wait_until("it gets media", || {
             upstream.ingest.snapshot(client_id).is_some_and(|of| of.bytes_in > 20_000)

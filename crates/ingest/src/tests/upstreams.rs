@@ -10,7 +10,7 @@ use headgate_rtmp::{MediaKind, ServerConfig, ServerEvent, ServerSession};
 use super::peer::{Peer, pictures};
 use super::pushes::{redirect_all, wait_for_player};
 use super::{Core, PATIENCE, upstream};
-use crate::{AddedUpstream, EndReason, Event, UpstreamState, UpstreamStatus};
+use crate::{AddedUpstream, EndReason, Event, Hold, UpstreamState, UpstreamStatus};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -49,7 +49,7 @@ fn one_that_is_added_while_live_starts_at_a_keyframe_and_one_that_is_removed_is_
     dial(&mut core);
     let request = other.request();
     assert_eq!(request.arguments.as_deref(), Some(&b"key=1"[..]));
-    other.ingest.allow(request.request, 7, Vec::new());
+    other.ingest.allow(request.request, 7, Vec::new(), Hold::default());
     let sending = status(&core, |status| status.state == UpstreamState::Sending);
     assert_eq!(sending.url, format!("rtmp://127.0.0.1:{}/live", other.port()));
     // Added twice, pushed once.
@@ -72,7 +72,7 @@ fn one_that_is_added_while_live_starts_at_a_keyframe_and_one_that_is_removed_is_
     assert_eq!(core.ingest.add_upstream(1, upstream(&url)), AddedUpstream::Added);
     dial(&mut core);
     let again = other.request();
-    other.ingest.allow(again.request, 8, Vec::new());
+    other.ingest.allow(again.request, 8, Vec::new(), Hold::default());
     status(&core, |status| status.state == UpstreamState::Sending && status.bytes_out > 0);
     publisher.say_goodbye();
     core.ended(1);
@@ -108,7 +108,7 @@ fn a_loss_and_a_refusal_are_told_in_words_without_our_secrets() {
     publisher.send_frame(0, 10);
     dial(&mut core);
     let request = other.request();
-    other.ingest.allow(request.request, 7, Vec::new());
+    other.ingest.allow(request.request, 7, Vec::new(), Hold::default());
     let sending = status(&core, |status| status.state == UpstreamState::Sending);
     assert_eq!((sending.last_error, sending.reconnects), (None, 0));
     other.ingest.end(7, EndReason::Shutdown, String::new());
@@ -142,7 +142,7 @@ fn a_healthy_one_beside_dead_ones_loses_nothing() {
         dial(&mut core);
     }
     let request = healthy.request();
-    healthy.ingest.allow(request.request, 7, Vec::new());
+    healthy.ingest.allow(request.request, 7, Vec::new(), Hold::default());
     publisher.send_frame(0, 25);
     let mut player = wait_for_player(&healthy);
     // Large enough that what waits for the mute one must be dropped: 3 s of media at most.
@@ -180,7 +180,7 @@ fn a_publish_that_ends_while_a_redirected_upstream_accepts_still_reaches_it() {
     let (mut core, mut other) = (Core::start(1), Core::start(1));
     let (mut publisher, request) = redirected(&mut core, &mut other);
     publisher.say_goodbye();
-    other.ingest.allow(request, 7, Vec::new());
+    other.ingest.allow(request, 7, Vec::new(), Hold::default());
     let theirs = other.ended(7);
     assert_eq!((theirs.reason, theirs.bytes_in), (EndReason::Unpublished, Peer::FRAME_BYTES));
     assert_eq!(core.ended(1).bytes_out, Peer::FRAME_BYTES);
@@ -193,7 +193,7 @@ fn a_redirected_upstream_that_accepts_after_the_end_is_not_kept_waiting() {
     publisher.say_goodbye();
     core.ended(1);
     let accepted = Instant::now();
-    other.ingest.allow(request, 7, Vec::new());
+    other.ingest.allow(request, 7, Vec::new(), Hold::default());
     other.ended(7);
     // Far below the time that it would wait for its first media.
     assert!(accepted.elapsed() < Duration::from_secs(10));
@@ -209,7 +209,7 @@ fn a_stream_without_sound_comes_with_silence_to_upstreams_and_without_to_players
     publisher.send(MediaKind::Video, 0, &[0x17, 1, 0, 0, 0, 0, 0, 0, 0]);
     dial(&mut core);
     let request = other.request();
-    other.ingest.allow(request.request, 7, Vec::new());
+    other.ingest.allow(request.request, 7, Vec::new(), Hold::default());
     let mut far = wait_for_player(&other);
     let mut near = Peer::play(core.port(), "cam");
     near.wait_ready();

@@ -6,7 +6,7 @@ use std::thread;
 
 use super::Core;
 use super::peer::Peer;
-use crate::EndReason;
+use crate::{EndReason, Hold};
 use headgate_rtmp::ClientEvent;
 use headgate_rtmp::MediaKind::{Audio, Video};
 
@@ -47,7 +47,7 @@ fn a_relay_that_sends_before_the_decision_is_held_up_and_loses_nothing() {
         assert!(relay.step(), "the connection stays");
     }
     assert_eq!(core.ended_count(), 0);
-    core.ingest.allow(request.request, 1, Vec::new());
+    core.ingest.allow(request.request, 1, Vec::new(), Hold::default());
     relay.wait_ready();
     sender.join().expect("everything is taken");
     core.wait_for_time(1, 13 * 300);
@@ -66,7 +66,7 @@ fn a_relay_that_leaves_before_the_decision_is_not_kept_for_it() {
     let request = core.request_of(&mut relay);
     relay.send_bytes(&picture(0, 200_000)).expect("the connection is there");
     drop(relay);
-    core.ingest.allow(request.request, 1, Vec::new());
+    core.ingest.allow(request.request, 1, Vec::new(), Hold::default());
     assert_eq!(core.ended(1).reason, EndReason::BroadcasterLeft);
 }
 

@@ -11,7 +11,7 @@ use headgate_rtmp::{MediaKind, MediaMessage};
 use super::peer::Peer;
 use super::whip_wire::Wire;
 use super::{Core, PATIENCE};
-use crate::{EndReason, WhipPublish, parse_offer};
+use crate::{EndReason, Hold, WhipPublish, parse_offer};
 
 pub(super) const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
 pub(super) const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
@@ -45,6 +45,7 @@ impl Broadcaster {
             max_bitrate_kbps: 0,
             audio_bitrate: None,
             connect_info: Vec::new(),
+            hold: Hold::default(),
         };
         let answer = core.ingest.open_whip(publish).expect("an acceptable offer");
         publisher.handle_answer(Instant::now(), &answer).expect("an acceptable answer");
@@ -220,6 +221,7 @@ fn a_client_that_never_comes_ends_without_media() {
         max_bitrate_kbps: 0,
         audio_bitrate: None,
         connect_info: Vec::new(),
+        hold: Hold::default(),
     };
     core.ingest.open_whip(publish).expect("an acceptable offer");
     let ended = core.ended(1);

@@ -12,7 +12,7 @@ use super::peer::Peer;
 use super::whip::{Broadcaster, wait_until, watch};
 use super::{Core, PATIENCE};
 use crate::{
-    AddedUpstream, EndReason, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer,
+    AddedUpstream, EndReason, Hold, Upstream, UpstreamSource, UpstreamUrl, WhipPublish, parse_offer,
 };
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -61,6 +61,7 @@ fn connect_info_joins_the_connect_command_to_its_own_upstream_and_to_no_other() 
         max_bitrate_kbps: 0,
         audio_bitrate: None,
         connect_info: b"\x03\x00\x05event\x02\x00\x06spring\x00\x00\x09".to_vec(),
+        hold: Hold::default(),
     };
     core.ingest.open_whip(publish).expect("an acceptable offer");
     for _ in 0..2 {
@@ -85,7 +86,7 @@ fn what_the_broadcaster_says_reaches_its_upstream() {
     let wanted = core.address_wanted();
     core.ingest.dial(wanted.push, vec![LOOPBACK]);
     let request = other.request();
-    other.ingest.allow(request.request, 7, Vec::new());
+    other.ingest.allow(request.request, 7, Vec::new(), Hold::default());
     wait_until("it gets media", || other.ingest.snapshot(7).is_some_and(|s| s.bytes_in > 20_000));
     let player = watch(Peer::play_opus(other.port(), "out"));
     wait_until("it plays", || other.ingest.snapshot(7).is_some_and(|s| s.subscribers == 1));

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use headgate_media::{Frame, FrameKind};
+use headgate_media::{Frame, FrameKind, Track};
 use headgate_rtmp::ClientEvent;
 
 use super::{Effect, Failure, Next, RtmpPush, State};
@@ -70,6 +70,9 @@ impl RtmpPush {
         match frame.kind {
             FrameKind::Configuration if !takes_codec(session.four_cc_list(), frame.codec) => {
                 self.record.note_unlisted(frame.codec);
+            }
+            FrameKind::Configuration if frame.track() == Track::Audio => {
+                self.audio_configuration = Some(Frame::clone(frame));
             }
             FrameKind::Configuration | FrameKind::ColorInfo => {}
             FrameKind::Keyframe

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use headgate_rtmp::MediaKind;
 
+use super::super::message::PublishOpening;
 use super::world::World;
 use crate::EndReason;
 
@@ -92,7 +93,15 @@ fn a_publish_request_without_an_answer_is_denied_and_asks_no_more() {
     assert!(world.switchboard.questions.is_empty());
     let request = world.asked.pop_front().expect("it asked");
     let guard = world.publishes.open(9, 0, None, world.now);
-    let late = super::super::Message::Allow { request, guard, upstreams: Vec::new() };
+    let late = super::super::Message::Allow {
+        request,
+        opening: PublishOpening {
+            guard,
+            upstreams: Vec::new(),
+            window: Duration::ZERO,
+            continues: None,
+        },
+    };
     world.switchboard.handle_message(late);
     world.settle();
     assert_eq!(world.reasons(), [(9, EndReason::BroadcasterLeft)]);

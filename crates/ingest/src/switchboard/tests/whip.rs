@@ -59,6 +59,8 @@ impl Client {
             upstreams: Vec::new(),
             audio_bitrate: AUDIO_BITRATE,
             connect_info: Bytes::new(),
+            window: Duration::ZERO,
+            continues: None,
         })));
         let path = Path::from(address(40_000 + u16::try_from(client_id).expect("small")));
         let (is_connected, feedback, frames) = (false, 0, 0);
@@ -234,6 +236,8 @@ fn an_offer_of_ours_without_an_answer_is_reached_by_nobody_and_ends_after_ten_se
         upstreams: Vec::new(),
         audio_bitrate: AUDIO_BITRATE,
         connect_info: Bytes::new(),
+        window: Duration::ZERO,
+        continues: None,
     })));
     world.settle();
     assert!(world.switchboard.has_streams() && world.switchboard.routes.len() == 0);

@@ -9,10 +9,11 @@ use headgate_rtmp::{
     ClientConfig, ClientRole, ClientSession, Limits, MediaKind, ServerConfig, ServerSession,
 };
 
+use super::super::message::PublishOpening;
 use super::super::*;
 use super::peer::{Peer, Remote, take};
 use crate::publish::mailbox::{
-    Event, Mailbox, PlayEnded, PlayRequested, PublishEnded, PullEnded, SourceWanted,
+    Event, HoldEnded, Mailbox, PlayEnded, PlayRequested, PublishEnded, PullEnded, SourceWanted,
 };
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::upstreams::{Upstream, UpstreamSource};
@@ -29,6 +30,9 @@ pub(super) struct World {
     pub(super) publishes: Arc<Publishes>,
     pub(super) peers: HashMap<SessionKey, Peer>,
     pub(super) ended: Vec<PublishEnded>,
+    pub(super) holds_ended: Vec<HoldEnded>,
+    /// How long streams are held.
+    pub(super) window: Duration,
     /// Requests that no answer was given to yet.
     pub(super) asked: VecDeque<u64>,
     /// When a push asked for an address.
@@ -75,6 +79,8 @@ impl World {
             publishes,
             peers: HashMap::new(),
             ended: Vec::new(),
+            holds_ended: Vec::new(),
+            window: Duration::ZERO,
             asked: VecDeque::new(),
             resolved: Vec::new(),
             told: Vec::new(),
@@ -87,6 +93,12 @@ impl World {
             pulls_ended: Vec::new(),
             refused: Vec::new(),
         }
+    }
+
+    /// It is a worker of the same process as the other.
+    pub(super) fn share(&mut self, other: &Self) {
+        self.publishes = other.publishes.clone();
+        self.switchboard.context.publishes = other.publishes.clone();
     }
 
     /// A connection from a broadcaster or player of `name`.
@@ -120,13 +132,10 @@ impl World {
         let key = self.connect(ClientRole::Publish, name);
         let request = self.asked.pop_front().expect("it asked");
         let guard = self.publishes.open(client_id, 0, None, self.now);
-        let upstream = |url: &&str| Upstream {
-            id: (*url).to_owned(),
-            url: UpstreamUrl::parse(url).expect("valid"),
-            source: UpstreamSource::Stream,
-        };
-        let upstreams = upstreams.iter().map(upstream).collect();
-        self.switchboard.handle_message(Message::Allow { request, guard, upstreams });
+        let upstreams = upstreams.iter().map(|url| upstream(url)).collect();
+        let (window, continues) = (self.window, None);
+        let opening = PublishOpening { guard, upstreams, window, continues };
+        self.switchboard.handle_message(Message::Allow { request, opening });
         self.settle();
         self.send(key, MediaKind::Video, 0, AVC_HEADER);
         key
@@ -299,6 +308,7 @@ impl World {
             match event {
                 Event::PublishRequested(asked) => self.asked.push_back(asked.request),
                 Event::PublishEnded(ended) => self.ended.push(ended),
+                Event::HoldEnded(ended) => self.holds_ended.push(ended),
                 Event::AddressWanted(wanted) => {
                     self.resolved.push(self.now);
                     let addresses = vec![IpAddr::from([192, 0, 2, 9])];
@@ -327,6 +337,12 @@ impl World {
     pub(super) fn reasons(&self) -> Vec<(u64, EndReason)> {
         self.ended.iter().map(|ended| (ended.client_id, ended.reason)).collect()
     }
+}
+
+/// Where a publish of the tests is pushed.
+pub(super) fn upstream(url: &str) -> Upstream {
+    let (id, source) = (url.to_owned(), UpstreamSource::Stream);
+    Upstream { id, url: UpstreamUrl::parse(url).expect("valid"), source }
 }
 
 /// Where a client of the tests is.

@@ -1,0 +1,84 @@
+//! What stays of a publish that was lost: its upstreams and players, held for a successor. Not how a worker holds them
+//! (`switchboard/holding.rs`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::end_reason::EndReason;
+use super::mailbox::{Event, HoldEnded};
+use super::record::PublishRecord;
+use super::registry::{Held, PublishGuard, Publishes};
+
+/// What the gateway says of a publish's upstreams and players when it allows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hold {
+    /// How long they are held when the publisher is lost; zero: not at all.
+    pub window: Duration,
+    /// The lost publish whose upstreams and players it takes over, if they are still held.
+    pub continues: Option<u64>,
+}
+
+/// The promise of exactly one [`HoldEnded`] for a stream that is held: kept when this is dropped, for whatever reason.
+#[derive(Debug)]
+pub(crate) struct HoldGuard {
+    publishes: Arc<Publishes>,
+    record: Arc<PublishRecord>,
+    /// What the end of the lost publish reported.
+    reported_out: u64,
+    successor: Option<u64>,
+}
+
+impl HoldGuard {
+    /// Reports the end of a publish whose stream is held from now on, and can be found.
+    pub(crate) fn new(mut lost: PublishGuard, reason: EndReason, name: &[u8]) -> Self {
+        let (publishes, record) = (lost.publishes().clone(), lost.record().clone());
+        publishes.enter_held(Held { record: record.clone(), name: name.to_vec() });
+        lost.set_held(reason);
+        let (_, reported_out) = record.bytes();
+        Self { publishes, record, reported_out, successor: None }
+    }
+
+    /// `successor` goes on with it, and counts what was handed out meanwhile.
+    pub(crate) fn end_by(mut self, successor: &PublishRecord) {
+        let (_, out) = self.record.bytes();
+        successor.add_out(out.saturating_sub(self.reported_out));
+        self.successor = Some(successor.client_id);
+    }
+}
+
+impl Drop for HoldGuard {
+    fn drop(&mut self) {
+        let client_id = self.record.client_id;
+        self.publishes.leave_held(client_id);
+        let ended = HoldEnded { client_id, successor: self.successor };
+        self.publishes.mailbox().put(Event::HoldEnded(ended));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::publish::mailbox::{Mailbox, PublishEnded};
+
+    #[test]
+    fn a_lost_publish_is_reported_first_and_then_what_became_of_its_upstreams_and_players() {
+        let (publishes, now) = (Publishes::new(Mailbox::new(Box::new(|| {}))), Instant::now());
+        let lost = publishes.open(1, 0, None, now);
+        lost.record().add_out(5);
+        let hold = HoldGuard::new(lost, EndReason::BroadcasterLeft, b"cam");
+        let held = publishes.find_held(1).expect("held");
+        assert!(publishes.find(1).is_none() && held.name == b"cam");
+        held.record.add_out(2);
+        let successor = publishes.open_successor(&held.record, 2, None, now);
+        hold.end_by(successor.record());
+        assert!(publishes.find_held(1).is_none());
+        assert_eq!(successor.record().bytes(), (0, 2));
+        let reason = EndReason::BroadcasterLeft;
+        let ended = PublishEnded { client_id: 1, reason, bytes_in: 0, bytes_out: 5, is_held: true };
+        let hold_ended = HoldEnded { client_id: 1, successor: Some(2) };
+        let want = [Event::PublishEnded(ended), Event::HoldEnded(hold_ended)];
+        assert_eq!(publishes.mailbox().drain(), want);
+    }
+}

@@ -1,0 +1,32 @@
+//! A push while its stream has lost its publisher, and when another takes over: the connection stays.
+
+use std::time::Instant;
+
+use headgate_media::{Frame, Timestamp};
+
+use super::{RtmpPush, State};
+use crate::session::frame_writer::write_to_upstream;
+use crate::session::silence::Silence;
+
+impl RtmpPush {
+    /// The stream is that of another publish from now on.
+    pub(crate) const fn set_client_id(&mut self, client_id: u64) {
+        self.client_id = client_id;
+    }
+
+    /// The first frame of another publisher follows, which may have no audio.
+    pub(crate) fn handle_successor(&mut self) {
+        if self.adds_silence && self.silence.is_none() && self.takes_frames() {
+            let mut silence = Silence::behind(self.audio_configuration.clone());
+            silence.set_audio_expected(self.expects_audio);
+            self.silence = Some(silence);
+        }
+    }
+
+    /// No video drives the silence of a stream without audio: it goes on up to this time of the stream.
+    pub(crate) fn write_silence(&mut self, to: Timestamp, now: Instant) {
+        let State::Talking { session, ready_since: Some(_) } = &mut self.state else { return };
+        let Some(silence) = &mut self.silence else { return };
+        silence.go_on(to, now, |frame: &Frame| write_to_upstream(session, frame));
+    }
+}

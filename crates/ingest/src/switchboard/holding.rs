@@ -1,0 +1,230 @@
+//! Streams that lost their publisher: held for a while with silence, so that upstreams and players stay, and taken over by
+//! the publish that continues them. Which publish that is, the gateway says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headgate_media::{Frame, FrameKind, aac};
+
+use super::message::Message;
+use super::publishing::Opening;
+use super::source::{Ending, Interim, LocalSource, Publisher};
+use super::timeline::Placed;
+use super::timers::TimerOwner;
+use super::{Action, StreamKey, Switchboard};
+use crate::publish::hold::HoldGuard;
+use crate::publish::record::{PublishRecord, StreamId};
+use crate::publish::upstreams::UpstreamSource;
+
+/// How often a held stream gets silence.
+const SILENCE_PAUSE: Duration = Duration::from_millis(100);
+
+impl Switchboard {
+    /// Holds a stream whose publisher was lost, and reports the end of its publish. False: it ends.
+    pub(super) fn hold_stream(&mut self, key: StreamKey, ending: Ending) -> bool {
+        let now = self.now;
+        let is_stopping = self.is_stopping;
+        let Some(live) = self.hub.stream_mut(key) else { return false };
+        let id = live.record.stream;
+        let Some(local) = live.source.local_mut() else { return false };
+        // A successor without media does not make the time longer.
+        let until = local.interim.as_ref().map_or(now + local.window, |interim| interim.until);
+        if !ending.is_loss || is_stopping || now >= until || !local.timeline.has_begun() {
+            return false;
+        }
+        let Some(guard) = local.guard.take() else { return false };
+        self.context.publishes.leave_name(&local.name, id);
+        let hold = Some(HoldGuard::new(guard, ending.reason, &local.name));
+        local.interim = Some(Interim { hold, until });
+        self.timers.arm(TimerOwner::Stream(key), until.min(now + SILENCE_PAUSE));
+        true
+    }
+
+    /// What a stream's timer asks for: silence between two publishers, the end of a hold, or of the time to drain.
+    pub(super) fn handle_stream_timeout(&mut self, key: StreamKey) {
+        let now = self.now;
+        let local = self.hub.stream(key).and_then(|live| live.source.local());
+        let interim = local.filter(|local| local.draining_until.is_none());
+        match interim.and_then(|local| local.interim.as_ref()) {
+            None => self.close_if_done(key),
+            Some(interim) if interim.hold.is_some() && now >= interim.until => self.drain(key),
+            Some(_) => {
+                self.write_silence(key);
+                self.timers.arm(TimerOwner::Stream(key), now + SILENCE_PAUSE);
+            }
+        }
+    }
+
+    /// The gateway ends a held stream: nobody is to continue it.
+    pub(super) fn release(&mut self, stream: StreamId) {
+        let Some(key) = self.stream(stream) else { return };
+        let local = self.hub.stream(key).and_then(|live| live.source.local());
+        if local.is_some_and(LocalSource::is_held) {
+            self.drain(key);
+        }
+    }
+
+    /// All held streams end.
+    pub(super) fn release_all(&mut self) {
+        let held = self.hub.streams().filter_map(|(key, live)| {
+            live.source.local().is_some_and(LocalSource::is_held).then_some(key)
+        });
+        for key in held.collect::<Vec<_>>() {
+            self.drain(key);
+        }
+    }
+
+    /// A publish of `publisher` begins: it takes over the stream of the one that it continues, if that is still held.
+    pub(super) fn open_or_continue(&mut self, publisher: Publisher, opening: Opening) -> StreamKey {
+        let held = opening.continues.and_then(|stream| self.stream(stream)).filter(|key| {
+            let local = self.hub.stream(*key).and_then(|live| live.source.local());
+            local.is_some_and(LocalSource::is_held)
+        });
+        match held {
+            Some(key) => {
+                self.take_over(key, publisher, opening);
+                key
+            }
+            None => {
+                if opening.continues.is_some() {
+                    // Those of the lost publish ended while the message was on its way.
+                    opening.guard.record().upstreams.clear();
+                }
+                self.open_anew(publisher, opening)
+            }
+        }
+    }
+
+    fn take_over(&mut self, key: StreamKey, publisher: Publisher, opening: Opening) {
+        let Opening { name, guard, upstreams, audio_bitrate, connect_info, window, .. } = opening;
+        let record = guard.record().clone();
+        let Some(live) = self.hub.stream_mut(key) else { return };
+        let Some(local) = live.source.local_mut() else { return };
+        local.guard = Some(guard);
+        (local.publisher, local.window, local.audio_bitrate) = (publisher, window, audio_bitrate);
+        let pushes = local.pushes.clone();
+        if let Some(hold) = local.interim.as_mut().and_then(|interim| interim.hold.take()) {
+            hold.end_by(&record);
+        }
+        self.succeed(key, &record);
+        let replaced = self.context.publishes.enter_name(&name, &record);
+        let mut kept = Vec::new();
+        for push in pushes {
+            self.turn_push(push, |push, now, effects| {
+                let upstream = &push.record().upstream;
+                let is_wanted = upstream.source == UpstreamSource::Session
+                    || upstreams.iter().any(|of| of.id == upstream.id && of.url == upstream.url);
+                if push.is_closing() {
+                    // Taken away before: another is opened if it is wanted again.
+                } else if is_wanted {
+                    kept.push(upstream.id.clone());
+                    push.set_client_id(record.client_id);
+                } else {
+                    record.upstreams.remove(&upstream.id);
+                    push.leave(now, effects);
+                }
+            });
+        }
+        let missing = upstreams.into_iter().filter(|of| !kept.contains(&of.id));
+        self.open_pushes(key, missing.collect(), &connect_info);
+        if let Some(pull) = replaced {
+            self.end_pull(&pull);
+        }
+    }
+
+    /// The stream is that of another publish from now on: other workers that read it are told.
+    fn succeed(&mut self, key: StreamKey, record: &Arc<PublishRecord>) {
+        let Some(succession) = self.hub.succeed(key, record) else { return };
+        if let Some(forgotten) = succession.forgotten {
+            self.by_id.remove(&forgotten);
+        }
+        self.by_id.insert(record.stream, key);
+        for reader in succession.readers {
+            let (stream, record) = (succession.former, record.clone());
+            self.actions.push(Action::Tell(reader, Message::Succeeded { stream, record }));
+        }
+    }
+
+    /// A stream of another worker that is read here is that of another publish from now on.
+    pub(super) fn handle_succeeded(&mut self, stream: StreamId, record: &Arc<PublishRecord>) {
+        let Some(key) = self.stream(stream) else { return };
+        let known = self.stream(record.stream);
+        self.succeed(key, record);
+        if let Some(known) = known {
+            // Somebody asked for it under its new name already.
+            self.by_id.insert(record.stream, known);
+        }
+    }
+
+    /// A publisher's frame in the time of its stream, which a successor's first frame joins to what was before.
+    pub(super) fn place(&mut self, key: StreamKey, frame: &Frame) -> Placed {
+        let now = self.now;
+        let Some(local) = self.local_mut(key) else { return Placed::LeftOut };
+        if local.interim.is_some() {
+            let is_header = matches!(
+                frame.kind,
+                FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script
+            );
+            if is_header {
+                return Placed::Moved(local.timeline.at_newest(frame));
+            }
+            self.splice(key, frame);
+        }
+        let Some(local) = self.local_mut(key) else { return Placed::LeftOut };
+        if !local.timeline.is_spliced() {
+            local.timeline.note(frame, now);
+            return Placed::AsItIs;
+        }
+        let Some(placed) = local.timeline.place(frame) else { return Placed::LeftOut };
+        local.timeline.note(&placed, now);
+        Placed::Moved(placed)
+    }
+
+    /// The publisher's audio is no Opus any more: it goes to everyone as it comes.
+    pub(super) fn leave_opus(&mut self, key: StreamKey) {
+        self.close_transcoder(key);
+        self.hub.forget_opus(key);
+        if let Some(local) = self.local_mut(key) {
+            local.timeline.forget_opus();
+        }
+        self.expect_audio(key, false);
+    }
+
+    /// A successor's first frame: silence ends there, and what was cached is of another publish.
+    pub(super) fn splice(&mut self, key: StreamKey, first: &Frame) {
+        self.write_silence(key);
+        let now = self.now;
+        let Some(local) = self.local_mut(key) else {
+            return;
+        };
+        local.interim = None;
+        local.timeline.splice(first.timestamp, now);
+        let pushes = local.pushes.clone();
+        self.timers.disarm(TimerOwner::Stream(key));
+        self.hub.forget_frames(key);
+        for push in pushes {
+            self.turn_push(push, |push, _, _| push.handle_successor());
+        }
+    }
+
+    /// Silence up to now, on the tracks that the lost publish had.
+    fn write_silence(&mut self, key: StreamKey) {
+        let now = self.now;
+        self.close_transcoder(key);
+        let configuration = self.hub.audio_configuration(key);
+        let aac = configuration.and_then(|frame| aac::silence(&frame.data));
+        let Some(local) = self.local_mut(key) else {
+            return;
+        };
+        let position = local.timeline.position(now);
+        let (frames, pushes) =
+            (local.timeline.silence(position, aac.as_ref()), local.pushes.clone());
+        for frame in &frames {
+            self.hub.publish(key, frame, &mut self.woken);
+        }
+        for push in pushes {
+            // One whose stream never had audio makes its own.
+            self.turn_push(push, |push, now, _| push.write_silence(position, now));
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The forms of a stream's audio: as it comes, and AAC made of Opus.
+
+use headgate_media::Frame;
+
+use super::{Hub, StreamKey, SubscriberKey};
+use crate::session::effect::AudioForm;
+
+impl Hub {
+    /// Whether someone, here or behind a relay, takes the stream's audio as AAC only.
+    #[must_use]
+    pub(in crate::switchboard) fn needs_aac(&self, stream: StreamKey) -> bool {
+        let Some(stream) = self.streams.get(stream) else { return false };
+        let needs = |key: &SubscriberKey| {
+            self.subscribers.get(*key).is_some_and(|of| of.form == AudioForm::Aac)
+        };
+        stream.subscribers.iter().any(needs)
+            || stream.relays.iter().any(|(_, relay)| relay.needs_aac())
+    }
+
+    /// Whether the stream has had Opus packets.
+    #[must_use]
+    pub(in crate::switchboard) fn has_opus_audio(&self, stream: StreamKey) -> bool {
+        self.streams.get(stream).is_some_and(|stream| stream.has_opus_audio)
+    }
+
+    /// The Opus frames a joiner would get, their configuration first.
+    pub(in crate::switchboard) fn opus_frames(&self, stream: StreamKey) -> Vec<Frame> {
+        self.streams.get(stream).map_or_else(Vec::new, |live| live.join.opus_frames().collect())
+    }
+
+    /// Nobody takes AAC any more: what is cached of it is forgotten.
+    pub(in crate::switchboard) fn forget_aac(&mut self, stream: StreamKey) {
+        if let Some(live) = self.streams.get_mut(stream) {
+            live.join.forget_aac();
+        }
+    }
+
+    /// The publisher's audio is no Opus, or no more: readers that take Opus get it as it comes.
+    pub(in crate::switchboard) fn forget_opus(&mut self, stream: StreamKey) {
+        if let Some(live) = self.streams.get_mut(stream) {
+            (live.has_opus, live.has_opus_audio) = (false, false);
+            live.join.forget_opus();
+        }
+    }
+
+    /// The decoder configuration of the stream's AAC.
+    pub(in crate::switchboard) fn audio_configuration(&self, stream: StreamKey) -> Option<&Frame> {
+        let configuration = self.streams.get(stream)?.join.audio()?;
+        Some(configuration)
+    }
+}

@@ -1,0 +1,253 @@
+//! Streams that lose their publisher, in virtual time: what their upstreams and players get until another one comes.
+
+use std::time::Duration;
+
+use headgate_rtmp::{ClientRole, MediaKind, MediaMessage};
+
+use super::super::message::{Message, PublishOpening};
+use super::super::{EndReason, SessionKey};
+use super::world::{AVC_HEADER, World, upstream};
+use crate::publish::mailbox::HoldEnded;
+
+const URL: &str = "rtmp://upstream.example/live/out";
+/// Another AVCDecoderConfigurationRecord.
+const OTHER_HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x64, 0, 0x28, 0xff, 0xe1, 0, 0];
+const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
+const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
+/// How long streams are held here.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// A world that holds streams, its publisher with two seconds of video and audio behind it, and its upstream.
+fn live_world() -> (World, SessionKey, SessionKey) {
+    let mut world = World::new();
+    world.window = WINDOW;
+    let publisher = world.publisher("a", 1, &[URL]);
+    world.send(publisher, MediaKind::Audio, 0, AAC_HEADER);
+    send_seconds(&mut world, publisher, 2);
+    let upstream = world.upstream_peer().expect("connected");
+    (world, publisher, upstream)
+}
+
+/// So many seconds of video and audio from the start of the publisher's clock, at its pace.
+fn send_seconds(world: &mut World, publisher: SessionKey, seconds: u32) {
+    for n in 0..seconds * 25 {
+        world.send_frame(publisher, n, 100);
+        world.send(publisher, MediaKind::Audio, n * 40, AAC_FRAME);
+        world.pass(Duration::from_millis(40));
+    }
+}
+
+/// A publisher that goes on with the stream of the publish `lost`, if it is held; nothing was sent yet.
+fn successor(world: &mut World, client_id: u64, lost: u64) -> SessionKey {
+    let key = world.connect(ClientRole::Publish, "a");
+    let request = world.asked.pop_front().expect("it asked");
+    let held = world.publishes.find_held(lost).expect("held");
+    let guard = world.publishes.open_successor(&held.record, client_id, None, world.now);
+    let (upstreams, continues) = (vec![upstream(URL)], Some(held.record.stream));
+    let opening = PublishOpening { guard, upstreams, window: world.window, continues };
+    world.switchboard.handle_message(Message::Allow { request, opening });
+    world.settle();
+    key
+}
+
+fn media(world: &World, peer: SessionKey, kind: MediaKind) -> Vec<&MediaMessage> {
+    world.peers[&peer].media.iter().filter(|message| message.kind == kind).collect()
+}
+
+fn times(world: &World, peer: SessionKey, kind: MediaKind) -> Vec<u32> {
+    media(world, peer, kind).iter().map(|message| message.timestamp).collect()
+}
+
+/// The greatest step between two frames of a kind, none of which goes back. Headers of a late player come at 0.
+fn widest_step(world: &World, peer: SessionKey, kind: MediaKind) -> u32 {
+    let frames = media(world, peer, kind).into_iter().filter(|message| message.payload[1] != 0);
+    let times: Vec<_> = frames.map(|message| message.timestamp).collect();
+    assert!(times.is_sorted(), "{kind:?} goes back: {times:?}");
+    times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
+}
+
+fn said_goodbye(world: &World, upstream: SessionKey) -> bool {
+    world
+        .peers
+        .get(&upstream)
+        .is_none_or(|peer| peer.events.iter().any(|event| event.contains("PublishEnded")))
+}
+
+#[test]
+fn a_publisher_that_is_lost_leaves_its_upstream_and_player_silence_for_the_window() {
+    let (mut world, publisher, upstream) = live_world();
+    let player = world.player("a");
+    world.hang_up(publisher);
+    assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)], "its publish is over at once");
+    assert!(world.ended[0].is_held && world.publishes.find_name(b"a").is_none());
+    world.pass(Duration::from_millis(9_900));
+    for peer in [upstream, player] {
+        assert!(widest_step(&world, peer, MediaKind::Audio) <= 60);
+        let last = *times(&world, peer, MediaKind::Audio).last().expect("audio");
+        assert!((11_600..12_000).contains(&last), "{last}: at the pace of the clock");
+    }
+    assert!(!said_goodbye(&world, upstream) && world.holds_ended.is_empty());
+    world.pass(Duration::from_secs(1));
+    assert!(said_goodbye(&world, upstream));
+    assert!(world.peers[&player].events.iter().any(|event| event.contains("Ended")));
+    assert_eq!(world.holds_ended, [HoldEnded { client_id: 1, successor: None }]);
+    world.pass(Duration::from_secs(3));
+    assert!(world.switchboard.is_empty());
+}
+
+#[test]
+fn a_successor_goes_on_on_the_same_connections_as_much_later_as_it_came() {
+    let (mut world, publisher, upstream) = live_world();
+    let player = world.player("a");
+    world.hang_up(publisher);
+    world.pass(Duration::from_secs(3));
+    let second = successor(&mut world, 2, 1);
+    assert_eq!(world.holds_ended, [HoldEnded { client_id: 1, successor: Some(2) }]);
+    world.send(second, MediaKind::Video, 0, OTHER_HEADER);
+    world.send(second, MediaKind::Audio, 0, AAC_HEADER);
+    // It begins in the middle of a GOP.
+    for n in 20..75 {
+        world.send_frame(second, n, 100);
+        world.send(second, MediaKind::Audio, n * 40, AAC_FRAME);
+        world.pass(Duration::from_millis(40));
+    }
+    assert_eq!(world.upstream_peer(), Some(upstream), "the connection is the same");
+    assert_eq!(world.resolved.len(), 1);
+    for peer in [upstream, player] {
+        assert!(widest_step(&world, peer, MediaKind::Audio) <= 60);
+        let step = widest_step(&world, peer, MediaKind::Video);
+        assert!((3_000..3_400).contains(&step), "{step}: the real gap");
+        let frames = world.frames(peer);
+        let resumed = frames.windows(2).position(|pair| pair[1] < pair[0]).expect("it begins anew");
+        assert_eq!(frames[resumed + 1], 25, "with a keyframe");
+        let video = media(&world, peer, MediaKind::Video);
+        let headers: Vec<_> = video.iter().filter(|of| of.payload[1] == 0).collect();
+        assert_eq!(headers.len(), 2);
+        assert_eq!((&headers[1].payload[..], headers[1].timestamp > 2_000), (OTHER_HEADER, true));
+        let audio = media(&world, peer, MediaKind::Audio);
+        assert_eq!(audio.iter().filter(|of| of.payload[1] == 0).count(), 1, "not sent again");
+    }
+    let record = world.publishes.find(2).expect("it runs");
+    let snapshot = record.snapshot(world.now, std::time::SystemTime::now());
+    assert_eq!((snapshot.subscribers, snapshot.upstreams.len()), (2, 1));
+    assert!(snapshot.bytes_out > 0 && world.publishes.find_name(b"a").is_some());
+    world.switchboard.end_publish(record.stream, EndReason::Kicked, String::new());
+    world.settle();
+    assert!(said_goodbye(&world, upstream), "an intended end ends at once");
+}
+
+#[test]
+fn timestamps_go_on_over_many_losses_and_a_successor_that_begins_anywhere() {
+    let (mut world, mut publisher, upstream) = live_world();
+    for id in 2..8 {
+        world.hang_up(publisher);
+        world.pass(Duration::from_millis(200 * id));
+        publisher = successor(&mut world, id, id - 1);
+        world.send(publisher, MediaKind::Video, 0, AVC_HEADER);
+        world.send(publisher, MediaKind::Audio, 0, AAC_HEADER);
+        let start = if id % 2 == 0 { 4_000_000 } else { 25 };
+        for n in start..start + 30 {
+            // Video before audio, and audio before video.
+            let ahead = u32::try_from(id).expect("small") * 20;
+            world.send_frame(publisher, n, 100);
+            world.send(publisher, MediaKind::Audio, n * 40 - ahead, AAC_FRAME);
+            world.pass(Duration::from_millis(40));
+        }
+    }
+    assert!(widest_step(&world, upstream, MediaKind::Audio) <= 200);
+    assert!(widest_step(&world, upstream, MediaKind::Video) < 2_000);
+    let last = *times(&world, upstream, MediaKind::Video).last().expect("video");
+    // Two seconds, six times 1.2, and the gaps of 0.4 to 1.4.
+    assert!((14_000..15_200).contains(&last), "{last}");
+}
+
+#[test]
+fn a_successor_without_media_does_not_make_the_window_longer() {
+    let (mut world, publisher, upstream) = live_world();
+    world.hang_up(publisher);
+    world.pass(Duration::from_secs(6));
+    let second = successor(&mut world, 2, 1);
+    world.pass(Duration::from_secs(1));
+    world.hang_up(second);
+    assert_eq!(world.reasons().last(), Some(&(2, EndReason::BroadcasterLeft)));
+    world.pass(Duration::from_millis(2_900));
+    assert!(!said_goodbye(&world, upstream));
+    world.pass(Duration::from_millis(300));
+    assert!(said_goodbye(&world, upstream));
+    assert_eq!(world.holds_ended[1], HoldEnded { client_id: 2, successor: None });
+}
+
+#[test]
+fn upstreams_that_the_successor_does_not_want_are_left_and_new_ones_are_dialled() {
+    let (mut world, publisher, upstream_key) = live_world();
+    world.hang_up(publisher);
+    let key = world.connect(ClientRole::Publish, "a");
+    let request = world.asked.pop_front().expect("it asked");
+    let held = world.publishes.find_held(1).expect("held");
+    let guard = world.publishes.open_successor(&held.record, 2, None, world.now);
+    let upstreams = vec![upstream("rtmp://other.example/live/out")];
+    let (window, continues) = (WINDOW, Some(held.record.stream));
+    let opening = PublishOpening { guard, upstreams, window, continues };
+    world.switchboard.handle_message(Message::Allow { request, opening });
+    world.settle();
+    assert!(said_goodbye(&world, upstream_key));
+    world.pass(Duration::from_millis(100));
+    world.send(key, MediaKind::Video, 0, AVC_HEADER);
+    send_seconds(&mut world, key, 1);
+    let snapshot = world.publishes.find(2).expect("it runs");
+    let upstreams = snapshot.snapshot(world.now, std::time::SystemTime::now()).upstreams;
+    assert_eq!(upstreams.len(), 1);
+    assert!(upstreams[0].url.contains("other.example") && upstreams[0].bytes_out > 0);
+}
+
+#[test]
+fn a_held_stream_ends_at_once_when_nobody_is_to_continue_it_or_the_service_stops() {
+    for stops in [false, true] {
+        let (mut world, publisher, upstream) = live_world();
+        let stream = world.publishes.find(1).expect("it runs").stream;
+        world.hang_up(publisher);
+        if stops {
+            world.switchboard.stop();
+        } else {
+            world.switchboard.handle_message(Message::Release(stream));
+        }
+        world.settle();
+        assert!(said_goodbye(&world, upstream));
+        assert_eq!(world.holds_ended, [HoldEnded { client_id: 1, successor: None }]);
+    }
+}
+
+#[test]
+fn nothing_is_held_without_a_window_without_media_and_after_an_intended_end() {
+    let mut world = World::new();
+    let publisher = world.publisher("a", 1, &[URL]);
+    send_seconds(&mut world, publisher, 1);
+    world.hang_up(publisher);
+    world.window = WINDOW;
+    let silent = world.publisher("b", 2, &[]);
+    world.hang_up(silent);
+    let kicked = world.publisher("c", 3, &[]);
+    send_seconds(&mut world, kicked, 1);
+    let stream = world.publishes.find(3).expect("it runs").stream;
+    world.switchboard.end_publish(stream, EndReason::Kicked, String::new());
+    world.pass(Duration::from_secs(3));
+    let ends: Vec<_> = world.ended.iter().map(|ended| (ended.client_id, ended.is_held)).collect();
+    assert_eq!(ends, [(1, false), (2, false), (3, false)]);
+    assert!(world.holds_ended.is_empty());
+}
+
+#[test]
+fn an_upstream_without_audio_keeps_the_silence_that_it_was_given() {
+    let mut world = World::new();
+    world.window = WINDOW;
+    let publisher = world.publisher("a", 1, &[URL]);
+    for n in 0..75 {
+        world.send_frame(publisher, n, 100);
+        world.pass(Duration::from_millis(40));
+    }
+    let upstream = world.upstream_peer().expect("connected");
+    world.hang_up(publisher);
+    world.pass(Duration::from_secs(5));
+    assert!(widest_step(&world, upstream, MediaKind::Audio) <= 60);
+    assert!(times(&world, upstream, MediaKind::Audio).last().is_some_and(|last| *last > 7_500));
+}

@@ -1,0 +1,100 @@
+//! The stream's time over several publishers.
+
+use super::*;
+
+fn frame(kind: FrameKind, codec: Codec, millis: i64) -> Frame {
+    let (timestamp, data) = (Timestamp::from_millis(millis), Bytes::from_static(b"x"));
+    Frame { codec, kind, timestamp, composition_ms: 0, data }
+}
+
+fn video(kind: FrameKind, millis: i64) -> Frame {
+    frame(kind, Codec::H264, millis)
+}
+
+fn audio(millis: i64) -> Frame {
+    frame(FrameKind::Audio, Codec::Aac, millis)
+}
+
+/// A stream with video and audio up to 10 s, the moment of the last.
+fn timeline() -> (Timeline, Instant) {
+    let (mut timeline, now) = (Timeline::default(), Instant::now());
+    timeline.note(&audio(9_980), now);
+    timeline.note(&video(FrameKind::Inter, 10_000), now);
+    (timeline, now)
+}
+
+fn silence_step() -> Silence {
+    Silence { data: Bytes::from_static(b"s"), duration_us: 20_000 }
+}
+
+#[test]
+fn a_first_publisher_keeps_its_own_timestamps() {
+    let (mut timeline, _) = timeline();
+    assert!(!timeline.is_spliced());
+    let jump = video(FrameKind::Inter, 5);
+    assert_eq!(timeline.place(&jump), Some(jump));
+}
+
+#[test]
+fn a_successor_goes_on_as_much_later_as_it_came_and_with_a_keyframe() {
+    let (mut timeline, now) = timeline();
+    let later = now + Duration::from_millis(1_500);
+    timeline.splice(Timestamp::from_millis(70_000), later);
+    assert_eq!(timeline.place(&video(FrameKind::Inter, 70_000)), None);
+    let keyframe = timeline.place(&video(FrameKind::Keyframe, 70_040)).expect("it passes");
+    assert_eq!(keyframe.timestamp.as_millis(), 11_540);
+    timeline.note(&keyframe, later);
+    let next = timeline.place(&video(FrameKind::Inter, 70_080)).expect("it passes");
+    assert_eq!(next.timestamp.as_millis(), 11_580);
+}
+
+#[test]
+fn audio_of_a_time_that_had_silence_is_left_out_and_video_before_it_makes_room() {
+    let (mut timeline, now) = timeline();
+    let silence = timeline.silence(Timestamp::from_millis(10_500), Some(&silence_step()));
+    assert_eq!(silence.len(), 26);
+    timeline.splice(Timestamp::from_millis(500), now + Duration::from_millis(500));
+    // Begins at 10,524: a frame after the silence.
+    assert_eq!(timeline.place(&audio(400)), None);
+    assert_eq!(timeline.place(&audio(500)).map(|of| of.timestamp.as_millis()), Some(10_524));
+    let early = timeline.place(&video(FrameKind::Keyframe, -100)).expect("it passes");
+    assert_eq!(early.timestamp.as_millis(), 10_001);
+    assert_eq!(timeline.place(&audio(520)).map(|of| of.timestamp.as_millis()), Some(10_621));
+}
+
+#[test]
+fn headers_of_a_successor_come_at_the_newest_time_however_they_are_stamped() {
+    let (mut timeline, now) = timeline();
+    timeline.splice(Timestamp::ZERO, now);
+    for stamped in [0, -5_000] {
+        let header = video(FrameKind::Configuration, stamped);
+        assert_eq!(timeline.place(&header).map(|of| of.timestamp.as_millis()), Some(10_000));
+    }
+    assert_eq!(timeline.at_newest(&video(FrameKind::Script, 7)).timestamp.as_millis(), 10_000);
+}
+
+#[test]
+fn silence_has_no_hole_but_does_not_make_up_for_a_long_one() {
+    let (mut timeline, _) = timeline();
+    let millis = |frames: Vec<Frame>| -> Vec<_> {
+        frames.iter().map(|frame| frame.timestamp.as_millis()).collect()
+    };
+    let step = silence_step();
+    let first = timeline.silence(Timestamp::from_millis(10_040), Some(&step));
+    assert_eq!(millis(first), [10_000, 10_020, 10_040]);
+    assert_eq!(millis(timeline.silence(Timestamp::from_millis(10_059), Some(&step))), [0; 0]);
+    let after_a_hole = timeline.silence(Timestamp::from_millis(25_000), Some(&step));
+    assert_eq!(millis(after_a_hole), [25_000]);
+    assert!(timeline.silence(Timestamp::from_millis(26_000), None).is_empty(), "no AAC");
+}
+
+#[test]
+fn opus_has_its_own_silence_until_the_publisher_sends_something_else() {
+    let (mut timeline, now) = (Timeline::default(), Instant::now());
+    timeline.note(&frame(FrameKind::Audio, Codec::Opus, 100), now);
+    let silence = timeline.silence(Timestamp::from_millis(140), None);
+    assert_eq!(silence.len(), 2);
+    assert!(silence.iter().all(|of| of.codec == Codec::Opus && of.data[..] == opus::SILENCE));
+    timeline.forget_opus();
+    assert!(timeline.silence(Timestamp::from_millis(900), None).is_empty());
+}

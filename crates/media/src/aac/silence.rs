@@ -1,0 +1,156 @@
+//! Silent frames for a decoder configuration: what goes on when an encoder is gone. Not an encoder (`transcode`).
+//!
+//! Source: ISO 14496-3 4.4.1.1 and 4.4.2.1: elements without a spectrum (`max_sfb` 0), then the end.
+
+use bytes::Bytes;
+
+use super::{Bits, OBJECT_LC, OBJECT_PS, OBJECT_SBR, SAMPLES_PER_FRAME};
+
+/// Samples per channel when GASpecificConfig says so.
+const SHORT_FRAME_SAMPLES: u32 = 960;
+/// Any gain will do where there is nothing to scale; our own encoder writes this one.
+const GLOBAL_GAIN: u32 = 104;
+
+/// A frame of silence that a decoder of some configuration takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// The raw data block.
+    pub data: Bytes,
+    /// How long it lasts, in microseconds, rounded down.
+    pub duration_us: i64,
+}
+
+/// What a frame is made of (ISO 14496-3 table 4.85).
+#[derive(Clone, Copy)]
+enum Element {
+    Single = 0,
+    Pair = 1,
+    LowFrequency = 3,
+}
+
+/// Silence for this AudioSpecificConfig: AAC-LC, and HE-AAC by its core; `None` for other object types and for channels
+/// that are spelt out in the stream.
+#[must_use]
+pub fn silence(configuration: &[u8]) -> Option<Silence> {
+    use Element::{LowFrequency, Pair, Single};
+    let mut bits = Bits { bytes: configuration, position: 0 };
+    let mut object_type = bits.object_type().ok()?;
+    let core_rate = bits.sample_rate().ok()?;
+    // ISO 14496-3 table 1.19.
+    let elements: &[Element] = match bits.read(4).ok()? {
+        1 => &[Single],
+        2 => &[Pair],
+        3 => &[Single, Pair],
+        4 => &[Single, Pair, Single],
+        5 => &[Single, Pair, Pair],
+        6 => &[Single, Pair, Pair, LowFrequency],
+        7 => &[Single, Pair, Pair, Pair, LowFrequency],
+        _ => return None,
+    };
+    if matches!(object_type, OBJECT_SBR | OBJECT_PS) {
+        bits.sample_rate().ok()?;
+        object_type = bits.object_type().ok()?;
+    }
+    if object_type != OBJECT_LC {
+        return None;
+    }
+    let is_short = bits.read(1).is_ok_and(|flag| flag == 1);
+    let samples = if is_short { SHORT_FRAME_SAMPLES } else { SAMPLES_PER_FRAME };
+    let duration_us = i64::from(samples) * 1_000_000 / i64::from(core_rate);
+    Some(Silence { data: block(elements), duration_us })
+}
+
+fn block(elements: &[Element]) -> Bytes {
+    let mut writer = Writer::default();
+    let mut counts = [0; 4];
+    for element in elements {
+        let tag = &mut counts[*element as usize];
+        writer.put(*element as u32, 3);
+        writer.put(*tag, 4);
+        *tag += 1;
+        match element {
+            Element::Pair => {
+                // common_window, ics_info, ms_mask_present.
+                writer.put(1, 1);
+                writer.window();
+                writer.put(0, 2);
+                for _ in 0..2 {
+                    writer.put(GLOBAL_GAIN, 8);
+                    writer.no_tools();
+                }
+            }
+            Element::Single | Element::LowFrequency => {
+                writer.put(GLOBAL_GAIN, 8);
+                writer.window();
+                writer.no_tools();
+            }
+        }
+    }
+    // ID_END.
+    writer.put(7, 3);
+    writer.bytes.into()
+}
+
+#[derive(Default)]
+struct Writer {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Writer {
+    /// The low `count` bits, most significant first.
+    fn put(&mut self, value: u32, count: usize) {
+        for at in (0..count).rev() {
+            if self.length.is_multiple_of(8) {
+                self.bytes.push(0);
+            }
+            if let Some(last) = self.bytes.last_mut() {
+                *last |= ((value >> at & 1) as u8) << (7 - self.length % 8);
+            }
+            self.length += 1;
+        }
+    }
+
+    /// ics_info: one long window of the derived shape, no bands, no prediction.
+    fn window(&mut self) {
+        self.put(0b0001, 4);
+        self.put(0, 7);
+    }
+
+    /// No pulses, no noise shaping, no gain control.
+    fn no_tools(&mut self) {
+        self.put(0, 3);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{SILENCE_STEREO, lc_48k};
+    use super::*;
+    use crate::Channels;
+
+    #[test]
+    fn stereo_is_what_pushes_without_audio_get() {
+        let silence = silence(&lc_48k(Channels::Stereo)).expect("AAC-LC");
+        assert_eq!((&silence.data[..], silence.duration_us), (&SILENCE_STEREO[..], 21_333));
+    }
+
+    #[test]
+    fn every_channel_configuration_has_its_elements_and_each_rate_its_duration() {
+        for (configuration, want) in [
+            // 44.1 kHz mono and 5.1; HE-AAC with a core of 24 kHz; frames of 960 samples at 48 kHz.
+            (&[0x12, 0x08][..], Some((4, 23_219))),
+            (&[0x12, 0x30], Some((19, 23_219))),
+            (&[0x2b, 0x11, 0x88, 0x00], Some((6, 42_666))),
+            (&[0x11, 0x94], Some((6, 20_000))),
+            // AAC Main; channels spelt out in the stream; nothing at all.
+            (&[0x09, 0x90], None),
+            (&[0x11, 0x80], None),
+            (&[], None),
+        ] {
+            let silence = silence(configuration);
+            let got = silence.map(|silence| (silence.data.len(), silence.duration_us));
+            assert_eq!(got, want, "{configuration:x?}");
+        }
+    }
+}

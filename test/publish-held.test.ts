@@ -1,0 +1,115 @@
+// Publishes that were lost and are held: which publish goes on with them, what is recorded of that, and who ends them.
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { until } from "./support/child.ts";
+import { type Customer, startCustomer } from "./support/customer.ts";
+import { openStage, STREAM, type Stage } from "./support/publishing.ts";
+
+const BYTES = { bytesIn: 7, bytesOut: 9 };
+
+let customer: Customer;
+let stage: Stage;
+
+beforeEach(async () => {
+  customer = await startCustomer();
+  stage = await openStage({ webhook: customer.url, ca: customer.ca });
+});
+afterEach(async () => {
+  await stage.close();
+  await customer.close();
+});
+
+/** What the core was told of a publish when it was allowed. */
+function holdOf(clientId: number) {
+  for (const each of stage.media.told) {
+    if ((each.told === "allow" || each.told === "open_whip") && each.clientId === clientId) return each.hold;
+  }
+  throw new Error(`publish ${clientId} was not allowed`);
+}
+
+const released = () => stage.media.told.flatMap((each) => (each.told === "release" ? [each.clientId] : []));
+
+/** A publish that is lost and held. */
+async function lost(options: { readonly arguments?: string | null } = {}): Promise<number> {
+  const clientId = await stage.allowed(STREAM, options);
+  stage.end(clientId, "broadcaster_left", BYTES, true);
+  await until("its end is recorded", async () => {
+    const row = await stage.db
+      .selectFrom("publish")
+      .select("state")
+      .where("client_id", "=", clientId)
+      .executeTakeFirst();
+    return row?.state === "ended";
+  });
+  return clientId;
+}
+
+test("the same stream with the same custom arguments goes on, and its record says with what", async () => {
+  const first = await lost({ arguments: "pass=1" });
+  await customer.received("publish_done");
+  const second = await stage.allowed(STREAM, { arguments: "pass=1" });
+  expect(holdOf(second)).toEqual({ windowMs: 10_000, continues: first });
+  expect(stage.publishing.running()[0]?.continues).toBeNull();
+  stage.publishing.handle({ kind: "hold_ended", clientId: first, successor: second });
+  expect(stage.publishing.running()[0]?.continues).toBe(first);
+  const continues = () =>
+    stage.db.selectFrom("publish").select(["client_id", "continues"]).orderBy("client_id").execute();
+  await until("it is recorded", async () => (await continues()).at(-1)?.continues !== null);
+  expect(await continues()).toEqual([
+    { client_id: first, continues: null },
+    { client_id: second, continues: first },
+  ]);
+  expect(released()).toEqual([]);
+  expect(customer.calls("publish_done")).toHaveLength(1);
+});
+
+test.each([
+  ["other arguments", "pass=1", "pass=2"],
+  ["arguments after none", null, "pass=1"],
+])("%s are another publish, and what was held ends", async (_, before, after) => {
+  const first = await lost({ arguments: before });
+  const second = await stage.allowed(STREAM, { arguments: after });
+  expect(holdOf(second)?.continues).toBeNull();
+  expect(released()).toEqual([first]);
+});
+
+test("a hold that is over is not gone on with", async () => {
+  const first = await lost();
+  stage.publishing.handle({ kind: "hold_ended", clientId: first, successor: null });
+  const second = await stage.allowed(STREAM);
+  expect(holdOf(second)?.continues).toBeNull();
+  expect(released()).toEqual([]);
+});
+
+test("an organisation says how long its publishes are held, a stream how long its own", async () => {
+  await stage.change({ hold_s: 30 });
+  stage.service.customers.forget("org1");
+  const first = await stage.allowed(STREAM);
+  expect(holdOf(first)?.windowMs).toBe(30_000);
+  stage.end(first, "unpublished", BYTES);
+  await stage.db.updateTable("stream").set({ hold_s: 0 }).execute();
+  await until("it is over", () => stage.publishing.running().length === 0);
+  expect(holdOf(await stage.allowed(STREAM))?.windowMs).toBe(0);
+});
+
+test("who ends the stream ends what is held of it, and so does a drain", async () => {
+  const first = await lost();
+  expect(stage.publishing.kick(({ intent }) => intent.name === STREAM, "Stopped")).toBe(true);
+  expect(released()).toEqual([first]);
+  await stage.publishing.drain(1_000);
+  expect(released()).toEqual([first, first]);
+});
+
+test("a WHIP client that says by DELETE that it meant to end is believed after its connection has closed", async () => {
+  const session = "session";
+  const request = { app: "live", name: Buffer.from(STREAM), arguments: null, address: "203.0.113.9", session };
+  const opened = await stage.publishing.openWhip(request, () => "v=0\r\n");
+  if (opened.outcome !== "opened") throw new Error("denied");
+  const { clientId } = opened;
+  stage.end(clientId, "unpublished", BYTES, true);
+  expect(stage.publishing.endWhip(session, true)).toBe(true);
+  expect(released()).toEqual([]);
+  expect(stage.publishing.endWhip(session)).toBe(true);
+  expect(released()).toEqual([clientId]);
+  stage.publishing.handle({ kind: "hold_ended", clientId, successor: null });
+  expect(stage.publishing.endWhip(session)).toBe(false);
+});

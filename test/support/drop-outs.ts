@@ -1,0 +1,111 @@
+// Drop-outs of broadcasters, and what upstreams saw of them: an encoder is killed, or says nothing any more, and another
+// takes its place some seconds later.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Child, start, until } from "./child.ts";
+import { broadcast, decodeComplaints, packetsOf } from "./ffmpeg.ts";
+import { freePort } from "./free-port.ts";
+import type { Headgate } from "./headgate.ts";
+import { isMonotonic, ofTrack } from "./judge.ts";
+import type { NginxRtmp } from "./nginx-rtmp.ts";
+
+/** `killed`: kill -9, the connection closes; `silent`: it stays and brings nothing (SIGSTOP). */
+export type DropOut = "killed" | "silent";
+
+export interface Session {
+  readonly client_id: number;
+  readonly streamname: string;
+  readonly timestamp_ms: number;
+  readonly continues: number | null;
+  readonly upstreams: readonly { readonly state: string; readonly reconnects: number; readonly label: string | null }[];
+}
+
+export async function sessionOf(headgate: Headgate, name: string): Promise<Session | undefined> {
+  const sessions = (await headgate.call("GET", "/session")) as unknown as Session[];
+  return sessions.find(({ streamname }) => streamname === name);
+}
+
+/** An encoder whose publish is another one than `before` and has sent media; it asks again while the name is taken. */
+export async function encoderOf(
+  headgate: Headgate,
+  name: string,
+  options: { readonly before?: number; readonly size?: string } = {},
+): Promise<{ readonly encoder: Child; readonly session: Session }> {
+  const encode = () => broadcast(`${headgate.rtmp}/${name}`, { seconds: 600, gop: 25, ...options });
+  let encoder = encode();
+  let isOver = false;
+  const watch = (child: Child) => void child.exit.then(() => (isOver = encoder === child));
+  watch(encoder);
+  const session = await until(
+    `${name} is published`,
+    async () => {
+      if (isOver) {
+        isOver = false;
+        encoder = encode();
+        watch(encoder);
+      }
+      const found = await sessionOf(headgate, name);
+      return found !== undefined && found.client_id !== options.before && found.timestamp_ms > 0 ? found : null;
+    },
+    60_000,
+  );
+  return { encoder, session };
+}
+
+/** ffmpeg as upstream: takes one connection and records what comes by it. */
+export async function startFfmpegUpstream(): Promise<{
+  readonly url: string;
+  readonly recording: string;
+  readonly process: Child;
+  remove(): void;
+}> {
+  const folder = mkdtempSync(join(tmpdir(), "headgate-upstream-"));
+  const recording = join(folder, "taken.flv");
+  const url = `rtmp://127.0.0.1:${await freePort()}/live`;
+  const taking = ["-listen", "1", "-i", `${url}/taken`, "-map", "0:v", "-map", "0:a", "-c", "copy", recording];
+  const process = start("ffmpeg", ["-nostdin", "-loglevel", "warning", ...taking]);
+  const remove = () => {
+    process.kill("SIGKILL");
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { url: `${url}/taken`, recording, process, remove };
+}
+
+/** Drops a running encoder and brings another after `gapMs`. */
+export async function dropOut(
+  headgate: Headgate,
+  name: string,
+  running: { readonly encoder: Child; readonly session: Session },
+  how: { readonly kind: DropOut; readonly gapMs: number; readonly size?: string },
+): Promise<{ readonly encoder: Child; readonly session: Session }> {
+  const { encoder, session } = running;
+  encoder.kill(how.kind === "killed" ? "SIGKILL" : "SIGSTOP");
+  await pause(how.gapMs);
+  const next = await encoderOf(headgate, name, { before: session.client_id, ...(how.size && { size: how.size }) });
+  encoder.kill("SIGKILL");
+  return next;
+}
+
+/** How often a name was published at the upstream. */
+export function publishesAt(upstream: NginxRtmp, name: string): number {
+  return [...upstream.log().matchAll(/ publish: name='([^']*)'/g)].filter((line) => line[1] === name).length;
+}
+
+/** What is wrong with a recording; and the longest hole in its audio, ms. */
+export async function judgeRecording(file: string): Promise<{
+  readonly isMonotonic: boolean;
+  readonly complaints: string;
+  readonly audioHoleMs: number;
+  readonly videoHoleMs: number;
+}> {
+  const packets = await packetsOf(file);
+  const hole = (track: "video" | "audio") => {
+    const times = ofTrack(packets, track).map(({ dts }) => dts);
+    return Math.max(0, ...times.slice(1).map((time, at) => time - (times[at] ?? 0)));
+  };
+  // Without the demuxer's parser, which knows the first decoder configuration alone: the decoder is given each new one.
+  const complaints = await decodeComplaints(file, ["-fflags", "+nofillin+noparse"]);
+  return { isMonotonic: isMonotonic(packets), complaints, audioHoleMs: hole("audio"), videoHoleMs: hole("video") };
+}

@@ -1,0 +1,79 @@
+// A browser tab that is closed in the middle of a broadcast, and who goes on: Chromium by WHIP, ffmpeg by RTMP, and back.
+// nginx-rtmp is the upstream and records.
+import { setTimeout as pause } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "./support/child.ts";
+import { type Broadcaster, type Chromium, startChromium } from "./support/chromium.ts";
+import { encoderOf, judgeRecording, publishesAt, type Session, sessionOf } from "./support/drop-outs.ts";
+import { packetsOf } from "./support/ffmpeg.ts";
+import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { ofTrack } from "./support/judge.ts";
+import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
+
+let upstream: NginxRtmp;
+let headgate: Headgate;
+let chromium: Chromium;
+
+beforeAll(async () => {
+  upstream = await startNginxRtmp();
+  const env = { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" };
+  headgate = await startHeadgate({ env });
+  // As an organisation has it: the service of the tests holds nothing.
+  await headgate.call("PUT", "/organisation/settings", { hold_s: 60 });
+  chromium = await startChromium();
+}, 120_000);
+afterAll(async () => {
+  await chromium?.close();
+  await headgate?.stop();
+  await upstream?.stop();
+});
+
+/** A tab that broadcasts; its publish is another one than `before`. */
+async function openTab(
+  name: string,
+  before?: number,
+): Promise<{ readonly tab: Broadcaster; readonly session: Session }> {
+  const tab = await chromium.open(headgate.whip(name));
+  await until("the offer is answered", async () => (await tab.start()).status === 201, 30_000);
+  const session = await until(
+    "it brings media",
+    async () => {
+      const found = await sessionOf(headgate, name);
+      return found !== undefined && found.client_id !== before && found.timestamp_ms > 0 ? found : null;
+    },
+    30_000,
+  );
+  return { tab, session };
+}
+
+const isOver = (name: string) =>
+  until("the publish is over", async () => (await sessionOf(headgate, name)) === undefined);
+
+test("a closed tab is taken over by an encoder and that by a tab, on one connection to the upstream", {
+  timeout: 180_000,
+}, async () => {
+  const name = await headgate.newStream();
+  const first = await openTab(name);
+  await pause(3_000);
+  await first.tab.page.close();
+  // Chromium says nothing; after five seconds of that another publish takes the name.
+  const second = await encoderOf(headgate, name, { before: first.session.client_id });
+  expect(second.session.continues).toBe(first.session.client_id);
+  await pause(3_000);
+  second.encoder.kill("SIGKILL");
+  await isOver(name);
+  const third = await openTab(name, second.session.client_id);
+  expect(third.session.continues).toBe(second.session.client_id);
+  await pause(3_000);
+  expect(upstream.hasEnded(name)).toBe(false);
+  await headgate.call("POST", `/session/${third.session.client_id}/kick`);
+  await until("the upstream is left", () => upstream.hasEnded(name), 30_000);
+  expect(publishesAt(upstream, name)).toBe(1);
+  const recording = upstream.recording(name) ?? "";
+  const judged = await judgeRecording(recording);
+  console.log(`tab, encoder, tab ${JSON.stringify(judged)}`);
+  expect(judged).toMatchObject({ isMonotonic: true, complaints: "" });
+  expect(judged.audioHoleMs).toBeLessThan(20_000);
+  const video = ofTrack(await packetsOf(recording), "video");
+  expect(video.filter(({ isKey }) => isKey).length).toBeGreaterThanOrEqual(3);
+});

@@ -1,0 +1,34 @@
+// What is done every ten seconds for all running publishes: their counters are persisted (W8), the operator is told of
+// audio that cannot be transcoded, and organisations that may do nothing any more go off the air.
+import type { Kysely } from "kysely";
+import type { Logger } from "pino";
+import type { Media } from "../../media.ts";
+import { disabledOf } from "../../store/enabled.ts";
+import type { Schema } from "../../store/schema.ts";
+import { type Intent, recordBytes } from "../record.ts";
+import { createTranscoderWarnings } from "../transcoder-error.ts";
+
+export function createUpkeep(deps: {
+  readonly db: Kysely<Schema>;
+  readonly media: () => Pick<Media, "snapshot">;
+  readonly clock: { now(): number };
+  readonly log: Logger;
+  /** What runs, or is held for a successor. */
+  readonly intents: () => readonly Intent[];
+  readonly kick: (isMeant: (publish: { readonly intent: Intent }) => boolean, description: string) => boolean;
+}): () => Promise<void> {
+  const { db, media, clock, log, kick } = deps;
+  const warnOfTranscoders = createTranscoderWarnings(log);
+  return async () => {
+    const intents = deps.intents();
+    const snapshots = intents.map(({ clientId }) => media().snapshot(clientId)).filter((of) => of !== null);
+    warnOfTranscoders(snapshots);
+    if (snapshots.length > 0) await recordBytes(db, snapshots, clock.now());
+    const organisations = new Set(intents.map(({ organisationId }) => organisationId));
+    if (organisations.size === 0) return;
+    for (const id of await disabledOf(db, [...organisations], clock.now())) {
+      log.warn({ organisation: id }, "organisation is not enabled any more: its publishes end");
+      kick(({ intent }) => intent.organisationId === id, "Organisation is not enabled");
+    }
+  };
+}
