@@ -45,6 +45,7 @@ const alone = [
   "whip-clients-browser",
   "whip-switch",
   "whip-end",
+  "survival-browser",
   "webcaster-live",
   "webcaster-docs",
   "broadcast-page",
