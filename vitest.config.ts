@@ -46,6 +46,7 @@ const alone = [
   "whip-clients-browser",
   "whip-switch",
   "whip-end",
+  "survival-browser",
   "webcaster-live",
   "webcaster-docs",
   "broadcast-page",

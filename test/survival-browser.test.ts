@@ -9,6 +9,7 @@ import { packetsOf } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { ofTrack } from "./support/judge.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
+import { openWebcasterStage, SMALL } from "./support/webcaster-stage.ts";
 
 let upstream: NginxRtmp;
 let headgate: Headgate;
@@ -77,3 +78,38 @@ test("a closed tab is taken over by an encoder and that by a tab, on one connect
   const video = ofTrack(await packetsOf(recording), "video");
   expect(video.filter(({ isKey }) => isKey).length).toBeGreaterThanOrEqual(3);
 });
+
+test("a page of the browser client that is closed is over at once, and the next one goes on", {
+  timeout: 180_000,
+}, async () => {
+  const stage = await openWebcasterStage();
+  try {
+    const service = stage.headgate();
+    await service.call("PUT", "/organisation/settings", { hold_s: 60 });
+    const { name, page } = await stage.liveOn(stage.network);
+    await stage.recordingOf(name);
+    const first = await until("it brings media", () => liveAt(service, name));
+    await page.page.close();
+    await until("it is over", async () => (await sessionOf(service, name)) === undefined, 5_000);
+    expect(stage.upstream.hasEnded(name)).toBe(false);
+    const config = { streamName: name, ingestUrl: service.rtmp, ...SMALL };
+    const next = await stage.site.open(stage.network.https, config);
+    await next.run("webcaster.setup()");
+    await next.run("webcaster.startBroadcast()");
+    const second = await until("it brings media again", () => liveAt(service, name));
+    expect(second.continues).toBe(first.client_id);
+    await pause(2_000);
+    await next.run("webcaster.stopBroadcast()");
+    await until("the upstream is left", () => stage.upstream.hasEnded(name), 10_000);
+    expect(publishesAt(stage.upstream, name)).toBe(1);
+  } finally {
+    await stage.close();
+  }
+});
+
+async function liveAt(service: Headgate, name: string): Promise<Session | null> {
+  // Not oftener than one key may ask.
+  await pause(200);
+  const found = await sessionOf(service, name);
+  return found !== undefined && found.timestamp_ms > 0 ? found : null;
+}
