@@ -19,6 +19,9 @@ export interface LossyProxy {
   readonly http: string;
   /** Datagrams lost so far, both ways. */
   lost(): number;
+  /** By how much the latest datagram came later than this network delays it, ms: on a machine that does something else for
+   *  longer than a packet may be late, it was another network. */
+  lateMs(): number;
   close(): Promise<void>;
 }
 
@@ -29,6 +32,7 @@ export async function startLossyProxy(service: string, { loss, delay, reorder }:
   let target: { readonly host: string; readonly port: number } | null = null;
   let lost = 0;
   let isClosed = false;
+  let lateMs = 0;
   let dice = 1;
   const happens = (percent: number) => {
     dice = (Math.imul(dice, 1_664_525) + 1_013_904_223) >>> 0;
@@ -40,8 +44,12 @@ export async function startLossyProxy(service: string, { loss, delay, reorder }:
       return;
     }
     const ms = delay + (happens(reorder) ? OVERTAKEN_BY_MS : 0);
-    if (ms === 0) send();
-    else setTimeout(() => isClosed || send(), ms);
+    if (ms === 0) return send();
+    const due = performance.now() + ms;
+    setTimeout(() => {
+      lateMs = Math.max(lateMs, performance.now() - due);
+      if (!isClosed) send();
+    }, ms);
   };
 
   front.on("message", (datagram, client) => {
@@ -89,6 +97,7 @@ export async function startLossyProxy(service: string, { loss, delay, reorder }:
   return {
     http: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     lost: () => lost,
+    lateMs: () => Math.round(lateMs),
     async close() {
       isClosed = true;
       front.close();
