@@ -225,6 +225,7 @@ describe("a new stream", () => {
         tags: [],
         webrtc: true,
         transcoding: false,
+        hold_s: null,
         ingest: {
           rtmp: { url, streamname },
           rtmps: null,

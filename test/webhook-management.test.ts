@@ -101,6 +101,7 @@ describe("the settings", () => {
     play: "open",
     play_addresses: [],
     max_bitrate_kbps: 0,
+    hold_s: null,
     update_fields: [],
   };
 

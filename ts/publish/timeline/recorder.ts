@@ -107,8 +107,8 @@ export function createTimelineRecorder(deps: {
     },
     figuresOf: (clientId) => waiting.get(clientId)?.figures ?? {},
     timelineOf(clientId) {
-      const memory = memories.get(clientId);
-      return memory === undefined ? (waiting.get(clientId) ?? null) : keptOf(clientId, memory);
+      const memory = memoryOf(clientId);
+      return memory === null ? (waiting.get(clientId) ?? null) : keptOf(clientId, memory);
     },
     troubles() {
       const counts = Object.fromEntries(TROUBLES.map((trouble) => [trouble, 0])) as Record<Trouble, number>;
