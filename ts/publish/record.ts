@@ -131,7 +131,7 @@ export async function recordBytes(db: Kysely<Schema>, counters: readonly Counter
 
 /** A publish goes on with the upstreams and players of one that was lost. */
 export async function recordContinued(db: Kysely<Schema>, clientId: number, lost: number): Promise<void> {
-  await db.updateTable("publish").set({ continues: lost }).where("client_id", "=", clientId).execute();
+  await db.updateTable("publish").set({ continues: lost }).where("client_id", "=", clientId).where(isOwn).execute();
 }
 
 /** An end, and who says so. */
