@@ -127,6 +127,23 @@ async function kept(clientId: number): Promise<string | undefined> {
   return row?.kept;
 }
 
+test("one that was lost and the one that went on for it tell of each other", async () => {
+  const first = await stage.allowed(STREAM);
+  stage.clock.ms += 5_000;
+  stage.end(first, "broadcaster_left", { bytesIn: 0, bytesOut: 0 }, true);
+  await ended(first);
+  stage.clock.ms += 3_200;
+  const second = await stage.allowed(STREAM);
+  stage.publishing.handle({ kind: "hold_ended", clientId: first, successor: second });
+  await until(async () => (await told(first)).includes("continued"));
+  const texts = async (clientId: number) => (await ask(clientId)).body.moments.map(({ text }) => text);
+  expect(await texts(first)).toContain(`Publish ${second} went on with its upstreams and players after 3.2 s.`);
+  expect(await texts(second)).toContain(
+    `It went on with the upstreams and players of publish ${first}, which was lost.`,
+  );
+  expect((await told(second)).slice(0, 4)).toEqual(["requested", "webhook_allowed", "accepted", "continues"]);
+});
+
 test("it goes with its publish", async () => {
   const clientId = await published();
   await until(() => kept(clientId));
@@ -213,7 +230,9 @@ test("an end that was given up is told as such, and counted", async () => {
   stage.clock.ms += 2 * 3_600_000;
   const givenUp = await until(async () => {
     await stage.publishing.takeOver("gateway_restarted"); // looks for what is due
-    return (await ask(clientId)).body.moments.find(({ figures }) => figures.is_given_up === true);
+    const { moments } = (await ask(clientId)).body;
+    // The log of deliveries is written behind the outbox.
+    return moments.find(({ figures }) => figures.is_given_up === true && figures.attempts === 2);
   });
   expect(givenUp?.text).toBe("publish_done is not delivered after 2 attempts (404); it was given up.");
   expect(await stage.metrics.registry.metrics()).toMatch(/^headgate_outbox_given_up_total 1$/m);

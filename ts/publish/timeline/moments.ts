@@ -64,6 +64,9 @@ export interface MomentFigures {
     readonly bytes_in: number;
     readonly bytes_out: number;
   };
+  /** It went on with the upstreams and players of a lost publish; of that one: who went on with them. */
+  readonly continues: { readonly client_id: number };
+  readonly continued: { readonly client_id: number; readonly after_ms: number };
   readonly end_delivered: { readonly attempts: number; readonly status: number | null };
   readonly end_not_delivered: { readonly attempts: number; readonly cause: string; readonly is_given_up: boolean };
   /** In the place of moments that are not kept: how many of which code. */

@@ -84,7 +84,10 @@ export function createTimelines(deps: {
     if (row.state === "denied" && cause !== null && reason !== null)
       return [moment(Number(row.ended_at), "denied", { cause, reason })];
     if (row.accepted_at === null) return [];
-    return [moment(Number(row.accepted_at), "accepted", { has_webhook: webhook !== null })];
+    const acceptedAt = Number(row.accepted_at);
+    const accepted = moment(acceptedAt, "accepted", { has_webhook: webhook !== null });
+    if (row.continues === null) return [accepted];
+    return [accepted, moment(acceptedAt, "continues", { client_id: Number(row.continues) })];
   }
 
   /** The end, and whether its customer knows of it; or how it goes on. */
@@ -103,7 +106,23 @@ export function createTimelines(deps: {
     const lasted_ms = Math.max(0, endedAt - since);
     const end = moment(endedAt, "ended", { reason: row.end_reason ?? "internal_error", lasted_ms, ...bytes });
     const done = deliveries.findLast(({ call }) => call === "publish_done");
-    return done === undefined ? [end] : [end, await delivered(row, done)];
+    const delivery = done === undefined ? [] : [await delivered(row, done)];
+    return [end, ...delivery, ...(await successorOf(row, endedAt))];
+  }
+
+  /** Who went on with the upstreams and players of one that was lost. */
+  async function successorOf(row: Selectable<PublishTable>, endedAt: number): Promise<readonly Moment[]> {
+    const successor = await db
+      .selectFrom("publish")
+      .select(["client_id", "accepted_at"])
+      .where("stream_id", "=", row.stream_id)
+      .where("client_id", ">", row.client_id)
+      .where("continues", "=", row.client_id)
+      .executeTakeFirst();
+    if (successor === undefined) return [];
+    const at = Number(successor.accepted_at);
+    const after_ms = Math.max(0, at - endedAt);
+    return [moment(at, "continued", { client_id: Number(successor.client_id), after_ms })];
   }
 
   async function delivered(row: Selectable<PublishTable>, done: Delivery): Promise<Moment> {

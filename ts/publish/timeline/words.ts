@@ -67,6 +67,9 @@ const WORDS: Words = {
     `It runs, for ${lasting(lasted_ms)} now: ${sizes(bytes_in, bytes_out)}.`,
   ended: ({ reason, lasted_ms, bytes_in, bytes_out }) =>
     `Ended after ${lasting(lasted_ms)}, ${sizes(bytes_in, bytes_out)}: ${lowered(endWords(reason))}`,
+  continues: ({ client_id }) => `It went on with the upstreams and players of publish ${client_id}, which was lost.`,
+  continued: ({ client_id, after_ms }) =>
+    `Publish ${client_id} went on with its upstreams and players after ${lasting(after_ms)}.`,
   end_delivered: ({ attempts, status }) =>
     `publish_done was delivered at ${attempts === 1 ? "the first attempt" : `attempt ${attempts}`} (${status}).`,
   end_not_delivered: ({ attempts, cause, is_given_up }) =>
