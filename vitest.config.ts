@@ -39,6 +39,7 @@ const stores = [
   "pruning",
   "webhook-{management,settings,url}",
   "whip-{denials,token}",
+  "handover",
 ];
 /** A browser that encodes 720p shrinks its picture when others take its time, and a decision comes late. */
 const alone = [

@@ -9,6 +9,7 @@ import { crates } from "./crate-boundaries.mjs";
 const LAYERS = [
   ["cli"],
   ["main"],
+  ["handover"],
   ["clock"],
   ["service"],
   ["app"],
@@ -19,9 +20,15 @@ const LAYERS = [
 ];
 /** Folders of a room, the upper ones first, "" for what stands at its top: each may import those beside and below it. */
 const FOLDERS = {
-  publish: [["whip", "monitoring", "timeline"], ["", "upstreams", "preview", "running"], ["webhook"], ["addresses"]],
-  http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster"], ["request"]],
-  store: [[""], ["tables", "postgres"]],
+  publish: [
+    ["whip", "monitoring", "timeline"],
+    ["", "upstreams", "preview", "running", "limits", "backup"],
+    ["webhook"],
+    ["addresses"],
+  ],
+  http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide"], ["request"]],
+  store: [["copy"], [""], ["tables", "postgres"]],
+  cli: [["", "store", "doctor"]],
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [
     [""],
@@ -39,12 +46,13 @@ const PACKAGES_IN_BROWSERS = {
 };
 /** What the routes share; they import nothing else of each other. */
 const FOR_ROUTES =
-  /^ts\/http\/((openapi|error-codes|error-answers)\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|cluster\/(?!node-app)|monitoring\/(?!\w+-routes)|records\/|request\/)/;
+  /^ts\/http\/((openapi|error-codes|error-answers)\.ts$|whip\/(whip-problems|problem-page)\.ts$|v5\/v5-(?!socket)|cluster\/(?!node-app)|guide\/(?!\w+-routes)|monitoring\/(?!\w+-routes)|records\/|request\/)/;
 /** What any room may import; they import each other and what is below http. No circle comes of it: that is checked. */
 const FREE = new Set([
   "errors",
   "certificate",
   "config",
+  "capacity",
   "settings",
   "setting-kinds",
   "api-key-headers",
@@ -63,6 +71,7 @@ const FREE = new Set([
 ]);
 /** Who may measure how long something took, on a clock that is never set back. */
 const STOPWATCHES = new Set([
+  "ts/capacity/capacity.ts",
   "ts/http/request/envelope.ts",
   "ts/publish/admission-steps.ts",
   "ts/cluster/membership.ts",
@@ -124,7 +133,7 @@ function* gateway(files) {
 function* ambient(name, text) {
   if (
     /\bprocess\s*(\.|\[")env\b|\benv\b[^;=]*(\bfrom "node:process"|=\s*process\b)/.test(text) &&
-    name !== "ts/config.ts"
+    !["ts/config.ts", "ts/handover/inherited.ts"].includes(name)
   ) {
     yield `${name}: only config.ts reads process.env`;
   }

@@ -39,6 +39,10 @@ export const installPackages = () => provide(packages);
 /** The gateway alone. */
 export const buildGateway = () => provide(gateway);
 
+/** The load generator of the measurements and of tests; cargo knows what changed. */
+export const buildLoadGenerator = () =>
+  run("cargo", ["build", "--quiet", "--release", "--locked", "-p", "headgate-bench"]);
+
 const isRustInput = (path) => /\.(rs|toml|lock)$/.test(path) && !/crates\/(fuzz|bench)\//.test(path);
 const isGatewayInput = (path) =>
   !/ts\/(native|webcaster|broadcast|dashboard)\//.test(path) && /\.(ts|mjs|json)$/.test(path);

@@ -10,6 +10,9 @@ export async function main(argv) {
     console.error(`headgate: ${error.message}`);
     process.exit(1);
   }
+  // All files of a program are opened at once; these alone are as many as a process with few descriptors may have.
+  await import("kysely");
+  await import("@hono/zod-openapi");
   const { run } = await import("../dist/cli/main.js");
   await run(argv);
 }

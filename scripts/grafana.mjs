@@ -49,11 +49,12 @@ const ROWS = [
       ],
       ["Upstreams", "short", [["sum by (state) (headgate_upstreams{$of})", "{{state}}"]]],
       [
-        "Lost upstreams, failed transcoders",
+        "Lost upstreams, failed transcoders, backups on air",
         "reqps",
         [
           ["sum(rate(headgate_upstream_lost_total{$of}[$range]))", "upstreams lost"],
           ["sum(rate(headgate_transcoder_failed_total{$of}[$range]))", "transcoders failed"],
+          ["sum by (cause) (rate(headgate_takeovers_total{$of}[$range]))", "backup took over: {{cause}}"],
         ],
       ],
     ],
@@ -133,9 +134,11 @@ const ROWS = [
         [
           ["max by (state) (headgate_nodes)", "{{state}}"],
           ["sum(increase(headgate_node_takeovers_total[1h]))", "takeovers in an hour"],
+          ["sum(increase(headgate_upgrade_failed_total[1h]))", "upgrades that did not happen in an hour"],
         ],
       ],
       ["Which node is which", "short", [["headgate_node_info{$of}", "{{name}} {{version}} (epoch {{epoch}})"]]],
+      ["What each does", "short", [["headgate_state_info{$of} == 1", "{{instance}} {{state}}"]]],
       [
         "Store",
         "s",
@@ -164,6 +167,8 @@ const ROWS = [
         [
           ["rate(headgate_media_kernel_drops_total{$of}[$range])", "{{instance}}: datagrams dropped"],
           ["rate(headgate_rtmp_connection_refused_total{$of}[$range])", "{{instance}}: connections refused"],
+          ["rate(headgate_full_refusals_total{$of}[$range])", "{{instance}}: refused for want of {{cause}}"],
+          ["headgate_full{$of} > 0", "{{instance}}: 1 while full, {{cause}}"],
         ],
       ],
       ["Free disk", "bytes", [["headgate_data_dir_free_bytes{$of}", "{{instance}}"]]],

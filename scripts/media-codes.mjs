@@ -22,6 +22,7 @@ const SETS = [
     "UPSTREAM_STATES",
     "UpstreamState",
   ],
+  [`${PUBLISH}/mailbox.rs`, /impl OnAirCause \{.*?match self \{(.*?)\n {8}\}/s, "ON_AIR_CAUSES", "OnAirCause"],
   [`${PUBLISH}/pull_record.rs`, /impl PullState \{.*?match self \{(.*?)\n {8}\}/s, "PULL_STATES", "PullState"],
   [`${PUBLISH}/pull_record.rs`, /impl PullEnd \{.*?match self \{(.*?)\n {8}\}/s, "PULL_END_REASONS", "PullEndReason"],
 ];
@@ -31,6 +32,7 @@ const MEANINGS = {
   UpstreamSource:
     "Who wants an upstream: the operator for every publish, the stream, someone for this publish alone, or the\n *  publish's own stream_url.",
   UpstreamState: "How a push to an upstream does.",
+  OnAirCause: "Why a publish goes on air, or stands by.",
   PullState: "How a pull from another node does.",
   PullEndReason: "Why a pull ended.",
 };

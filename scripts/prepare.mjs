@@ -1,5 +1,5 @@
 // What stands before every run of real programs: a current build, the programs, the pinned Python and Go.
-import { BuildError, build } from "./build.mjs";
+import { BuildError, build, buildLoadGenerator } from "./build.mjs";
 import { provideOapiCodegen } from "./go.mjs";
 import { providePrograms, toTest } from "./programs.mjs";
 import { providePython } from "./python.mjs";
@@ -8,6 +8,7 @@ import { providePython } from "./python.mjs";
 export function prepareTests() {
   try {
     build();
+    buildLoadGenerator();
     const missing = providePrograms(toTest);
     if (missing) throw new BuildError(missing);
     providePython();

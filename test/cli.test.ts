@@ -45,7 +45,7 @@ test("help lists every verb and the exit codes", async () => {
   const { code, out } = await headgate(["--help"]);
   expect(code).toBe(0);
   const verbs =
-    "serve init doctor config organisation user keys stream token webhook sessions upstreams nodes backup openapi";
+    "serve init doctor config organisation user keys stream token webhook sessions upstreams nodes backup restore store openapi";
   for (const verb of verbs.split(" ")) expect(out).toMatch(new RegExp(`^ +${verb} `, "m"));
   expect(out).toContain("4 the store cannot be opened");
   expect(await headgate(["help"])).toEqual({ code: 0, out, err: "" });
@@ -74,6 +74,8 @@ test.concurrent.each([
   [["user", "password", "who@example.com"], 2, "a user who@example.com of Headgate is missing"],
   [["token", "rotate"], 2, "has not been shown for long enough"],
   [["backup"], 2, "the file to write is missing"],
+  [["store"], 2, "store needs a further word: headgate store copy FROM TO"],
+  [["store", "copy"], 2, "where to copy from, a data directory or a postgresql:// URL, is missing"],
   [["sessions", "ls", "--url", "http://127.0.0.1:1"], 2, "HEADGATE_API_KEY"],
   [["sessions", "ls", "--url", "nonsense"], 2, "is no address"],
   [["serve", "--frob"], 2, "--frob is not known"],

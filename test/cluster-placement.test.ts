@@ -160,7 +160,8 @@ test("a node that stops sends offers to another, by redirect or passed on with c
     ...{ method: "POST", redirect: "manual", headers: { "content-type": "application/sdp" } },
     body: await offerOf(page),
   });
-  expect([status, headers.get("location")]).toEqual([307, a().whip(redirected).replace(a().http, b().http)]);
+  const there = `${a().whip(redirected).replace(a().http, b().http)}&headgate-sent-on=1`;
+  expect([status, headers.get("location")]).toEqual([307, there]);
   const passed = await fetch(`${a().http}/p/webrtc?stream_url=${encodeURIComponent(b().rtmp)}`, {
     method: "POST",
     headers: { "content-type": "application/sdp", authorization: `Bearer ${token}` },

@@ -12,7 +12,7 @@ function stream(id: string, state: StreamState = "created", tags: string[] = [])
 }
 
 function row(client_id: number, of: string, bitrate_kbps = 1_000): LiveRow {
-  return { client_id, stream: of, bitrate_kbps, condition: "good" } as LiveRow;
+  return { client_id, stream: of, bitrate_kbps, on_air: true, condition: "good" } as LiveRow;
 }
 
 /** A service with these streams, in pages of two; it records what was asked for. */
@@ -128,4 +128,22 @@ test("numbers are told to their own row alone, and of two publishes the newest c
   expect(seen).toEqual([1_000, 6, 7, undefined]);
   expect([rows.of("a").value?.bitrate_kbps, rows.of("a").value?.condition]).toEqual([5, "good"]);
   expect([...rows.streams()]).toEqual(["a"]);
+});
+
+test("of a publish and its backup the one on air is shown", () => {
+  const rows = new LiveRows();
+  const counts = { created: 0, live: 1, ended: 0, locked: 0 };
+  rows.replace({ at: 0, counts, sessions: [row(1, "a"), { ...row(2, "a"), on_air: false }] });
+  const shown = () => rows.of("a").value?.client_id;
+  expect(shown()).toBe(1);
+  rows.change({
+    changed: [
+      { client_id: 1, on_air: false },
+      { client_id: 2, on_air: true },
+    ],
+    gone: [],
+  });
+  expect(shown()).toBe(2);
+  rows.change({ changed: [], gone: [2] });
+  expect(shown()).toBe(1);
 });

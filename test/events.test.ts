@@ -34,6 +34,7 @@ describe("the sessions of an organisation", () => {
       stream: ID,
       streamname: STREAM,
       protocol: "rtmp",
+      on_air: true,
       accepted_at: new Date(stage.clock.ms).toISOString(),
       bitrate_kbps: null,
       fps: null,

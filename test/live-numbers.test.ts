@@ -1,6 +1,6 @@
 // The operator's numbers of what runs now, summed over the snapshots of the running publishes.
 import { expect, test } from "vitest";
-import { liveNumbers } from "../ts/publish/live-numbers.ts";
+import { liveNumbers } from "../ts/publish/running/live-numbers.ts";
 import { openStage, STREAM, until } from "./support/publishing.ts";
 import { RecordingMedia } from "./support/recording-media.ts";
 

@@ -163,6 +163,8 @@ async function publish(stream: { id: string; name: string }, clientId: number, o
     address: "203.0.113.7",
     protocol: "rtmp",
     arguments: null,
+    backup: false,
+    otherArguments: null,
     epoch: await epoch(),
     trace: newTrace(),
     requestedAt: gateway.clock.ms,

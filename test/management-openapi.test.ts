@@ -122,7 +122,7 @@ test("the page and its files come from here alone", async () => {
   const html = await page.text();
   expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
   expect(html).not.toMatch(/https?:\/\//);
-  for (const [, file] of html.matchAll(/(?:href|src)="(\/docs\/[^"]+)"/g)) {
+  for (const [, file] of html.matchAll(/<(?:link|script)[^>]* (?:href|src)="(\/docs\/[^"]+)"/g)) {
     const answer = await gateway.app.request(file as string);
     expect(answer.status).toBe(200);
     expect(answer.headers.get("content-type")).toMatch(/^text\/(css|javascript); charset=utf-8$/);

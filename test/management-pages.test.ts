@@ -140,6 +140,8 @@ function session(clientId: number): LiveSession {
     address: "203.0.113.9",
     acceptedAt: 0,
     continues: null,
+    backup: false,
+    onAir: true,
     timestampMs: 0,
     bytesIn: 0,
     bytesOut: 0,

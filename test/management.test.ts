@@ -35,6 +35,7 @@ function organisationRecord(webhook: string | null, updatedAt = START, secretSet
     webhook,
     webhook_secret_set: secretSet,
     plan: "paid",
+    limits: { streams: 0, ingest_kbps: 0, setups_per_second: 0 },
     created_at: START,
     updated_at: updatedAt,
   };

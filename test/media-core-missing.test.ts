@@ -37,6 +37,14 @@ test("doctor looks at everything else and says why the core does not load", asyn
   expect(code).toBe(1);
 });
 
+test("doctor names the files of pages that are missing", async () => {
+  rmSync(join(folder, "dist/dashboard/page.html"));
+  const { out } = await headgate("doctor");
+  expect(out).toMatch(
+    /^BAD {2}pages: missing in .*dist\/: dashboard\/page\.html\n +why: people who open the dashboard/m,
+  );
+});
+
 test("the service does not start, and says so in one line", async () => {
   const { code, err } = await headgate("serve");
   expect(err).toMatch(/^headgate: the media core does not load: .*headgate\.node/m);

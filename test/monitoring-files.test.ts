@@ -12,6 +12,7 @@ const FOLDER = "docs/monitoring";
 const read = (path: string) => readFileSync(path, "utf8");
 /** Gauges that count what there is now have no unit; neither has what says something by its labels. */
 const COUNTS = [
+  "headgate_full",
   "headgate_publishes",
   "headgate_publish_troubles",
   "headgate_players",

@@ -44,7 +44,7 @@ test(
         () => {
           const snapshot = media.snapshot(1);
           const isMeasured =
-            snapshot !== null && snapshot.gopMs !== null && media.workerLoads().some((load) => load > 0);
+            snapshot !== null && snapshot.gopMs !== null && media.workerStatus().some(({ load }) => load > 0);
           return isMeasured ? snapshot : null;
         },
         LIMIT_MS,
@@ -53,9 +53,12 @@ test(
       expect(told.videoFrames).toBeGreaterThan(20);
       expect(told.rttMs).toBeGreaterThan(0);
       expect(told.rttMs).toBeLessThan(1_000);
-      const loads = media.workerLoads();
-      expect(loads).toHaveLength(2);
-      for (const load of loads) expect(load).toBeLessThanOrEqual(1);
+      const workers = media.workerStatus();
+      expect(workers).toHaveLength(2);
+      for (const { load, busy, lateMs } of workers) {
+        expect(Math.max(load, busy)).toBeLessThanOrEqual(1);
+        expect(lateMs).toBeGreaterThanOrEqual(0);
+      }
     } finally {
       encoder.kill("SIGKILL");
       await encoder.exit;

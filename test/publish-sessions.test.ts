@@ -51,6 +51,8 @@ describe("a running publish", () => {
       address: "203.0.113.7",
       acceptedAt: stage.clock.ms,
       continues: null,
+      backup: false,
+      onAir: true,
       maxBitrateKbps: 0,
       timestampMs: 40,
       bytesIn: 5,

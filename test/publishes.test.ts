@@ -3,6 +3,8 @@ import { beforeEach, expect, test } from "vitest";
 import { createPublishes, type Publishes, type RunningPublish } from "../ts/publish/publishes.ts";
 
 const NAME = "Ab1Cd-9XyZ0";
+const ORGANISATION = "org1";
+const SLOT = { name: NAME, backup: false };
 
 let publishes: Publishes;
 beforeEach(() => {
@@ -10,12 +12,12 @@ beforeEach(() => {
 });
 
 function publishOf(clientId: number, session: string | null = null): RunningPublish {
-  const intent = { clientId, name: NAME, organisationId: "org1", streamId: "stream1" };
+  const intent = { ...SLOT, clientId, organisationId: "org1", streamId: "stream1" };
   return { clientId, intent, claims: null, protocol: "whip", session } as unknown as RunningPublish;
 }
 
 function started(clientId: number, session: string | null = null): RunningPublish {
-  const reservation = publishes.reserve(NAME);
+  const reservation = publishes.reserve(SLOT, ORGANISATION);
   const publish = publishOf(clientId, session);
   reservation?.ask(publish);
   reservation?.settle();
@@ -25,26 +27,26 @@ function started(clientId: number, session: string | null = null): RunningPublis
 }
 
 test("a name is for one request at a time, and stays its publish's until it is freed", () => {
-  const first = publishes.reserve(NAME);
-  expect(publishes.reserve(NAME)).toBeNull();
+  const first = publishes.reserve(SLOT, ORGANISATION);
+  expect(publishes.reserve(SLOT, ORGANISATION)).toBeNull();
   first?.release();
   started(1);
-  expect(publishes.live(NAME)).toBe(1);
+  expect(publishes.live(SLOT)).toBe(1);
   publishes.end(1);
-  expect(publishes.live(NAME)).toBe(1);
+  expect(publishes.live(SLOT)).toBe(1);
   publishes.freeName(publishOf(1), Promise.resolve());
-  expect(publishes.live(NAME)).toBeNull();
+  expect(publishes.live(SLOT)).toBeNull();
 });
 
 test("an end that is still being recorded is waited for, also after a request that was denied meanwhile", async () => {
   publishes.end(started(1).clientId);
   let recorded = () => {};
   publishes.freeName(publishOf(1), new Promise<void>((resolve) => (recorded = resolve)));
-  publishes.reserve(NAME)?.release();
+  publishes.reserve(SLOT, ORGANISATION)?.release();
   await Promise.resolve();
-  publishes.reserve(NAME);
+  publishes.reserve(SLOT, ORGANISATION);
   let waits = true;
-  const waited = publishes.recorded(NAME).then(() => {
+  const waited = publishes.recorded(SLOT).then(() => {
     waits = false;
   });
   await new Promise((resolve) => setImmediate(resolve));
@@ -54,7 +56,7 @@ test("an end that is still being recorded is waited for, also after a request th
 });
 
 test("one that is stopped while it is asked about is told so once it is allowed", () => {
-  const reservation = publishes.reserve(NAME);
+  const reservation = publishes.reserve(SLOT, ORGANISATION);
   reservation?.ask(publishOf(1));
   expect(publishes.stop(({ intent }) => intent.streamId === "stream1", "Locked")).toEqual({ running: [], count: 1 });
   reservation?.settle();

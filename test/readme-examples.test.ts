@@ -1,7 +1,7 @@
 // The examples of README.md and docs run as they stand there: commands by a shell, programs by Node. Only what a reader
 // replaces as well is replaced: addresses, the key, the stream's name.
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -39,11 +39,20 @@ function example(document: string, language: string, having: string): string {
 
 /** What a shell prints that runs lines of an example. */
 function shell(lines: string): string {
-  const here = lines.replaceAll("localhost:8080", new URL(headgate.http).host);
+  const { host, port } = new URL(headgate.http);
+  const here = lines
+    .replaceAll("localhost:8080", host)
+    .replaceAll("localhost:9464", new URL(headgate.metrics).host)
+    .replaceAll("npx headgate", `"${process.execPath}" scripts/headgate.mjs`);
   return execFileSync("bash", ["--norc", "-ec", here], {
-    env: { PATH: process.env.PATH, KEY: headgate.apiKey },
+    env: { PATH: process.env.PATH, KEY: headgate.apiKey, HEADGATE_HTTP_PORT: port, HEADGATE_HTTP_HOST: "127.0.0.1" },
     stdio: "pipe",
   }).toString();
+}
+
+interface Stream {
+  readonly id: string;
+  readonly ingest: { readonly rtmp: { readonly streamname: string } };
 }
 
 /** An example in TypeScript as a module, run. */
@@ -54,13 +63,16 @@ async function module(name: string, code: string): Promise<Record<string, unknow
 }
 const built = (path: string) => pathToFileURL(resolve("dist", path)).href;
 
-test("README: a stream is made, the customer's program allows by passcode, ffmpeg publishes or reads why not", async () => {
+test("README and webhook: a stream is made, the customer's program allows by passcode, ffmpeg publishes or reads why not", async () => {
   const port = await freePort();
   writeFileSync(join(folder, "key.pem"), certificates.key);
   writeFileSync(join(folder, "cert.pem"), certificates.cert);
   writeFileSync(
     join(folder, "customer.mjs"),
-    example("README.md", "js", "createServer").replace("listen(443)", `listen(${port}, () => console.log("listens"))`),
+    example("docs/webhook.md", "js", "createServer").replace(
+      "listen(443)",
+      `listen(${port}, () => console.log("listens"))`,
+    ),
   );
   customer = start(process.execPath, ["customer.mjs"], { cwd: folder });
   await until("the customer's program", () => customer?.stdout().includes("listens"));
@@ -91,9 +103,9 @@ test("README: a stream is made, the customer's program allows by passcode, ffmpe
   allowed.kill("SIGKILL");
 }, 120_000);
 
-test("README: the broadcast link carries a token that holds, to a page that is there", async () => {
+test("docs/first-broadcast.md: the broadcast link carries a token that holds, to a page that is there", async () => {
   const name = await headgate.newStream();
-  const link = shell(example("README.md", "sh", "/broadcast#token=").replace("Ab1Cd-9XyZ0", name)).trim();
+  const link = shell(example("docs/first-broadcast.md", "sh", "/broadcast#token=").replace("Ab1Cd-9XyZ0", name)).trim();
   expect(link).toMatch(new RegExp(`^${headgate.http.replace("127.0.0.1", "\\S+")}/broadcast#token=`));
   const token = link.split("#token=")[1] ?? "";
   expect(await headgate.call("POST", "/webcaster/verify", { token })).toMatchObject({ success: true });
@@ -127,4 +139,88 @@ test("docs/webhook.md: a complete customer", async () => {
   };
   expect([await ask("s3cret", SECRET), await ask("wrong", SECRET)]).toEqual([200, 403]);
   await expect(ask("s3cret", SECRET.replace("AAEC", "BBEC"))).rejects.toThrow("no signature of this secret");
+});
+
+test("docs/first-broadcast.md: each step, from the stream to what happened", async () => {
+  const document = "docs/first-broadcast.md";
+  await headgate.call("DELETE", "/organisation/webhook");
+  const make = example(document, "sh", "localhost:8080/stream -H").replace(/^KEY=.*\n/, "");
+  const { id, ingest } = JSON.parse(shell(make)) as Stream;
+  const address = `${headgate.rtmp}/${ingest.rtmp.streamname}`;
+  const here = (code: string) => code.replaceAll("rtmp://localhost:1935/live/Ab1Cd-9XyZ0", address);
+  const upstream = example(document, "sh", "/upstream").replace("STREAM_ID", id);
+  expect(JSON.parse(shell(upstream))).toMatchObject({ url: expect.stringMatching(/^rtmp:\/\/upstream\.example/) });
+  const encoder = start("bash", ["--norc", "-c", `exec ${here(example(document, "sh", "ffmpeg -re")).trim()}`]);
+  const [sessions = "", explain = ""] = example(document, "sh", "localhost:8080/session").trim().split("\n");
+  const running = async () => {
+    const all = JSON.parse(shell(sessions)) as { streamname: string; client_id: number }[];
+    return all.find(({ streamname }) => streamname === ingest.rtmp.streamname)?.client_id;
+  };
+  const clientId = await until("the publish is live", running, 60_000);
+  const [probe = ""] = here(example(document, "sh", "ffplay")).split(/^ffplay/m);
+  expect(shell(probe)).toMatch(/codec_name=h264[\s\S]*codec_name=aac|codec_name=aac[\s\S]*codec_name=h264/);
+  encoder.kill("SIGKILL");
+  await until("it has ended", async () => (await running()) === undefined, 60_000);
+  expect(shell(explain.replace("CLIENT_ID", String(clientId)))).toContain("by RTMP, ended");
+}, 180_000);
+
+test("docs/security-model.md: settings, a token for a broadcaster and one for a player", async () => {
+  const document = "docs/security-model.md";
+  const { id } = (await headgate.call("POST", "/stream")) as unknown as Stream;
+  const settings = { require_token: true, play: "token" };
+  expect(JSON.parse(shell(example(document, "sh", "/organisation/settings")))).toMatchObject(settings);
+  const [broadcaster = "", player = ""] = example(document, "sh", "play-token").split(/^(?=curl .*play-token)/m);
+  expect(JSON.parse(shell(broadcaster))).toMatchObject({ data: { token: expect.any(String) } });
+  expect(JSON.parse(shell(player.replace("STREAM_ID", id)))).toMatchObject({
+    streamname: expect.stringContaining("token="),
+  });
+  await headgate.call("PUT", "/organisation/settings", { require_token: false, play: "open" });
+});
+
+test("docs/troubleshooting.md, docs/production.md: what answers most questions, and a key for nodes", () => {
+  const [doctor = "", ready = ""] = example("docs/troubleshooting.md", "sh", "/readyz").split("\n");
+  const own = `HEADGATE_DATA_DIR="${join(folder, "nowhere")}" HEADGATE_MEDIA_PORT=0`;
+  expect(shell(`${own} ${doctor.replace(/#.*/, "")} || true`)).toContain("media core (RTMP, WebRTC, Opus, AAC)");
+  expect(shell(ready).trim()).toBe("ready");
+  const [key = ""] = example("docs/production.md", "sh", "headgate.key").split("\n");
+  const text = shell(key.replace("> headgate.key", ""));
+  expect(text).toMatch(/^[\w-]{43}$/);
+  expect(Buffer.from(text, "base64url")).toHaveLength(32);
+});
+
+test("docs/operating.md: a backup with its key, and its restoration", () => {
+  const data = join(folder, "operated");
+  shell(`npx headgate init --data-dir ${data}`);
+  mkdirSync(join(folder, "backup"));
+  mkdirSync(join(folder, "safe"));
+  const lines = example("docs/operating.md", "sh", "npx headgate restore")
+    .replaceAll(/\/(backup|safe)\//g, `${folder}/$1/`)
+    .replace("--key", `--data-dir ${data} --key`)
+    .replace("/var/lib/headgate", join(folder, "restored"));
+  expect(shell(lines)).toContain("holds the store of");
+  expect(existsSync(join(folder, "restored", "headgate.db"))).toBe(true);
+});
+
+test("every command and flag of headgate in the documents is one that there is", () => {
+  const verbs = shell("npx headgate --help");
+  const helps = new Map<string, string>();
+  const wrong: string[] = [];
+  for (const document of [
+    "README.md",
+    ...readdirSync("docs")
+      .filter((name) => name.endsWith(".md"))
+      .map((name) => `docs/${name}`),
+  ]) {
+    const text = readFileSync(document, "utf8");
+    for (const [, verb = "", rest = ""] of text.matchAll(/npx headgate ([a-z]\w*)([^`\n|#;]*)/g)) {
+      if (!new RegExp(`^ +${verb} `, "m").test(verbs)) wrong.push(`${document}: headgate ${verb}`);
+      const help = helps.get(verb) ?? shell(`npx headgate ${verb} --help`);
+      helps.set(verb, help);
+      for (const [flag] of rest.matchAll(/--[a-z][a-z-]*/g))
+        if (!help.includes(flag)) wrong.push(`${document}: ${verb} ${flag}`);
+    }
+    for (const [path] of text.matchAll(/\bdeploy\/[\w./-]*\w/g))
+      if (!existsSync(path)) wrong.push(`${document}: ${path}`);
+  }
+  expect(wrong).toEqual([]);
 });

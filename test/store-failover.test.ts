@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { databaseServers } from "../ts/cli/database-servers.ts";
+import { databaseServers } from "../ts/cli/doctor/database-servers.ts";
 import { openStore, type Store } from "../ts/store/open.ts";
 import { until } from "./support/child.ts";
 import { asked } from "./support/postgres.ts";

@@ -64,7 +64,9 @@ describe("opening", () => {
     await first.db.insertInto("organisation").values(organisation("a")).execute();
     await first.close();
     const second = await opened();
-    expect(await second.db.selectFrom("organisation").selectAll().execute()).toEqual([organisation("a")]);
+    const noLimits = { max_streams: null, max_ingest_kbps: null, max_setups_per_second: null };
+    const rows = await second.db.selectFrom("organisation").selectAll().execute();
+    expect(rows).toEqual([{ ...organisation("a"), ...noLimits }]);
   });
 
   test("finds every acknowledged row again after kill -9", async () => {

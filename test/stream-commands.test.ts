@@ -160,4 +160,32 @@ describe.concurrent.each(["the embedded store", "PostgreSQL"])("streams on %s", 
       return sessions.length === 0;
     });
   }, 90_000);
+
+  test.sequential("switch puts the other publish of a stream on air, or the one that is named", async () => {
+    const { id, name } = await newStream();
+    const sessions = async () =>
+      (await service.call("GET", "/session")) as unknown as readonly {
+        readonly client_id: number;
+        readonly stream: string;
+        readonly timestamp_ms: number;
+      }[];
+    const sent = (count: number) =>
+      until(`${count} publishes have sent`, async () => {
+        const all = (await sessions()).filter(({ stream, timestamp_ms }) => stream === id && timestamp_ms > 1_500);
+        return all.length === count ? all.map(({ client_id }) => client_id) : null;
+      });
+    const encoders = [broadcast(`${service.rtmp}/${name}`, { seconds: 120, gop: 25 })];
+    const [main] = await sent(1);
+    const nobody = await headgate(["stream", "switch", name, "--url", service.http], asked);
+    expect([nobody.code, nobody.err]).toEqual([1, expect.stringContaining("No publish of the stream stands by")]);
+    encoders.push(broadcast(`${service.rtmp}/${name}?backup=1`, { seconds: 120, gop: 25 }));
+    const backup = (await sent(2)).find((of) => of !== main);
+    const switching = ["stream", "switch", name];
+    expect(await json([...switching, "--url", service.http], asked)).toMatchObject({ client_id: backup });
+    const back = await headgate([...switching, String(main), "--url", service.http], asked);
+    expect(back.out).toMatch(new RegExp(`^Publish ${main} of ${name} (is on air|takes over at its next keyframe)`));
+    const wrong = await headgate([...switching, "main", "--url", service.http], asked);
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("main is no client id")]);
+    for (const encoder of encoders) encoder.kill("SIGKILL");
+  }, 120_000);
 });

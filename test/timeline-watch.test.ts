@@ -7,7 +7,16 @@ import { lasting, withoutSecrets, wordsOf } from "../ts/publish/timeline/words.t
 
 const START = 1_000_000;
 const NOTHING: PublishSnapshot = {
-  ...{ clientId: 1, timestampMs: 0, bytesIn: 0, bytesOut: 0, receivedBytes: 0, silentMs: 0, subscribers: 0 },
+  ...{
+    clientId: 1,
+    onAir: true,
+    timestampMs: 0,
+    bytesIn: 0,
+    bytesOut: 0,
+    receivedBytes: 0,
+    silentMs: 0,
+    subscribers: 0,
+  },
   ...{ droppedFrames: 0, videoFrames: 0, gopMs: null, rttMs: null, lossPercent: null, skewMs: null },
   tracks: { video: null, audio: null },
   upstreams: [],

@@ -70,8 +70,17 @@ function narrowed(then: Shape, now: Shape): readonly string[] {
     if (!then.columns.has(name) && tables.has(name.split(".")[0]) && !mayBeLeftOut)
       complaints.push(`${name} must be given, and was not there`);
   }
-  for (const [rule, of] of now.rules) if (!then.rules.has(rule) && tables.has(of)) complaints.push(`${rule} is new`);
+  const isKnown = (rule: string) => then.rules.has(rule) || [...then.rules.keys()].some((of) => isWider(of, rule));
+  for (const [rule, of] of now.rules) if (!isKnown(rule) && tables.has(of)) complaints.push(`${rule} is new`);
   return complaints;
+}
+
+/** Whether a unique index has come in place of one of its name on fewer columns: it takes whatever that took. */
+function isWider(before: string, now: string): boolean {
+  const [was, is] = [before, now].map((rule) => /^(.* USING btree )\(([^()]*)\)(.*)$/.exec(rule));
+  if (was == null || is == null || was[1] !== is[1] || was[3] !== is[3]) return false;
+  const columns = (is[2] ?? "").split(", ");
+  return (was[2] ?? "").split(", ").every((column) => columns.includes(column));
 }
 
 /** Runs migrations on an empty database, and says of those from `first` on what they take away. */
@@ -114,6 +123,18 @@ test.each([
   });
   const migrations = [step("1", "create table thing (a text)"), step("2", statement)];
   expect(await complaintsOf(migrations, 1)).toContain(`2: ${complaint}`);
+});
+
+test("a unique index may be made wider, and not narrower", async () => {
+  const up = (text: string) => async (db: Kysely<unknown>) => void (await sql.raw(text).execute(db));
+  const wide = up("drop index c; create unique index c on thing (a, b)");
+  const migrations: readonly Migration[] = [
+    { name: "1", up: up("create table thing (a text, b text); create unique index c on thing (a)") },
+    { name: "2", up: wide },
+    { name: "3", up: up("drop index c; create unique index c on thing (b)") },
+  ];
+  const narrow = "thing: CREATE UNIQUE INDEX c ON public.thing USING btree (b) is new";
+  expect(await complaintsOf(migrations, 1)).toEqual([`3: ${narrow}`]);
 });
 
 test.each([

@@ -52,7 +52,6 @@ let headgate: Headgate;
 const ports = new Set<number>();
 
 beforeAll(async () => {
-  await run("cargo", ["build", "--quiet", "--release", "--locked", "-p", "headgate-bench"]);
   while (ports.size < NETWORKS.length) ports.add(await freePort());
   const upstreams = [...ports].map((port) => `127.0.0.1:${port}`);
   headgate = await startHeadgate({ env: { HEADGATE_UPSTREAM_ALLOW: upstreams.join(",") } });

@@ -20,6 +20,7 @@ import type { Others } from "./http/cluster/others.ts";
 import { describeTheRest, documentOf } from "./http/document.ts";
 import { answerOf, isHttpError } from "./http/error-answers.ts";
 import type { ErrorFamily } from "./http/error-codes.ts";
+import { guideRoutes } from "./http/guide/guide-routes.ts";
 import { jwksRoutes } from "./http/jwks.ts";
 import { keyRoutes } from "./http/keys.ts";
 import { loginRoutes } from "./http/login.ts";
@@ -76,7 +77,7 @@ import type { Tokens } from "./token/tokens.ts";
 /** Everything the application stands on. */
 export interface AppDeps {
   readonly db: Kysely<Schema>;
-  readonly config: Pick<Config, "dev" | "http" | "ingest" | "limits" | "whip">;
+  readonly config: Pick<Config, "capacity" | "dev" | "http" | "ingest" | "limits" | "whip">;
   /** Epoch ms. */
   readonly clock: { now(): number };
   readonly log: Logger;
@@ -153,6 +154,8 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", sdkRoutes({ ...deps, ...access }));
   app.route("/", broadcastRoutes({ ...deps, ...access }));
   app.route("/", dashboardRoutes({ ...deps, ...access }));
+  // Before the files of /docs, whose pattern its address matches too.
+  app.route("/", guideRoutes({ ...deps, ...access }));
   describeTheRest(app.openAPIRegistry);
   describeWhip(app.openAPIRegistry);
   let document: object | null = null;
@@ -167,7 +170,9 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
     const response = answer(c, known);
     const requestId = c.get("requestId");
     if (response.status === 500) log.error({ err: error, requestId }, "request failed");
-    if (response.status === 503) log.warn({ reason: error.message, requestId }, "request cannot be served now");
+    // That the node is full is logged once, not for each of a crowd.
+    if (response.status === 503 && known.code !== "full")
+      log.warn({ reason: error.message, requestId }, "request cannot be served now");
     return response;
   });
   return app;

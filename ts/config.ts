@@ -4,12 +4,16 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parse as parseToml, TomlError } from "smol-toml";
 import { refusalsOfHeaders } from "./api-key-headers.ts";
+import { type CapacityConfig, capacityOf } from "./capacity/settings.ts";
 import { type CertificateFiles, readAuthorities } from "./certificate.ts";
 import { ConfigInvalid } from "./errors.ts";
 import { nearest } from "./nearest.ts";
 import { keyChecksumHolds } from "./organisation/key-text.ts";
+import type { AdmissionDeps } from "./publish/admission.ts";
 import type { BitrateLimits } from "./publish/bitrate-limit.ts";
+import type { WhipLimitSettings } from "./publish/whip/whip-limits.ts";
 import { reasonOf } from "./reason.ts";
+import { flatten, isTable } from "./setting-kinds.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, type SettingValue, settingOf } from "./settings.ts";
 import { faultOfDatabaseUrl } from "./store/postgres/database-url.ts";
 import type { RetentionDays } from "./store/retention.ts";
@@ -34,13 +38,7 @@ export interface Config {
   readonly whip: {
     readonly lenientPatch: boolean;
     readonly maxBitrateKbps: BitrateLimits;
-    /** 0 is no limit. */
-    readonly limits: {
-      readonly requestsPerSecond: number;
-      readonly offersPerSecond: number;
-      readonly halfOpenPerAddress: number;
-      readonly halfOpen: number;
-    };
+    readonly limits: WhipLimitSettings;
   };
   readonly rtmp: {
     readonly host: string;
@@ -66,7 +64,7 @@ export interface Config {
   };
   /** Networks that may play RTMP; empty for all. */
   readonly play: { readonly allow: readonly string[] };
-  readonly publish: { readonly duplicate: SettingValue<"publish.duplicate">; readonly holdSeconds: number };
+  readonly publish: Pick<AdmissionDeps["settings"], "duplicate" | "holdSeconds" | "backupArgument">;
   readonly token: {
     readonly alg: SettingValue<"token.alg">;
     readonly issuer: string;
@@ -79,6 +77,8 @@ export interface Config {
     readonly apiRequestsPerSecond: number;
     readonly apiBurst: number;
   };
+  /** What this node, and one organisation on it, may take. */
+  readonly capacity: CapacityConfig;
   /** Among the nodes that share a database. */
   readonly node: {
     readonly name: string;
@@ -97,7 +97,12 @@ export interface Config {
     /** PEM certificates trusted beside the public ones, or null. */
     readonly ca: string | null;
   };
-  readonly bootstrap: { readonly apiKey: string | null; readonly adminPassword: string | null };
+  readonly bootstrap: {
+    readonly apiKey: string | null;
+    readonly adminPassword: string | null;
+    /** Where those that are generated are shown. */
+    readonly show: SettingValue<"bootstrap.show">;
+  };
   readonly dev: boolean;
   readonly log: { readonly level: SettingValue<"log.level">; readonly format: SettingValue<"log.format"> };
 }
@@ -108,6 +113,11 @@ const CLIENT_NAMES = ["HEADGATE_API_KEY", "HEADGATE_API_KEY_FILE", "HEADGATE_CA"
 /** The file of authorities that these commands trust beside the public ones; null without. */
 export function readCaFile(env: Readonly<Record<string, string | undefined>> = process.env): string | null {
   return env["HEADGATE_CA"] || null;
+}
+
+/** What systemd says of a standard error that is the journal (systemd.exec(5)); null elsewhere. */
+export function readJournalStream(env: Readonly<Record<string, string | undefined>> = process.env): string | null {
+  return env["JOURNAL_STREAM"] || null;
 }
 
 /** The API key that commands use which ask a running service. Throws `ConfigInvalid` when there is none. */
@@ -236,7 +246,11 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       pushSilence: value("media.push_silence") === "auto",
     },
     play: { allow: value("play.allow") },
-    publish: { duplicate: value("publish.duplicate"), holdSeconds: value("publish.hold_s") },
+    publish: {
+      duplicate: value("publish.duplicate"),
+      holdSeconds: value("publish.hold_s"),
+      backupArgument: value("publish.backup_argument").replace(/^off$/, ""),
+    },
     token: { alg: value("token.alg"), issuer: value("token.issuer"), rotateDays: value("token.rotate_days") },
     retention: {
       publishes: value("retention.publishes_days"),
@@ -244,10 +258,8 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       deliveries: value("retention.deliveries_days"),
       audit: value("retention.audit_days"),
     },
-    limits: {
-      apiRequestsPerSecond: value("limits.api_requests_per_second"),
-      apiBurst: value("limits.api_burst"),
-    },
+    limits: { apiRequestsPerSecond: value("limits.api_requests_per_second"), apiBurst: value("limits.api_burst") },
+    capacity: capacityOf(value),
     drainS: value("drain_s"),
     node: { ...hostAndPort("node"), name: value("node.name"), address: value("node.address") },
     metrics: hostAndPort("metrics"),
@@ -258,7 +270,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
       updateS: value("webhook.update_s"),
       ca: caFile === null ? null : authoritiesOf(caFile, faults),
     },
-    bootstrap: { apiKey, adminPassword: value("bootstrap.admin_password") },
+    bootstrap: { apiKey, adminPassword: value("bootstrap.admin_password"), show: value("bootstrap.show") },
     dev: value("dev"),
     log: { level: value("log.level"), format: value("log.format") },
   };
@@ -358,18 +370,6 @@ function accept(
   const { wanted, secret } = settingOf(key);
   if (value !== undefined) values.set(key, value);
   else faults.push(`${name} must be ${wanted}${secret ? "" : `, not ${JSON.stringify(given)}`}`);
-}
-
-/** Every value by its whole name; of tables only empty ones, so that none goes unseen. */
-function* flatten(table: Record<string, unknown>, prefix = ""): Generator<readonly [string, unknown]> {
-  for (const [name, value] of Object.entries(table)) {
-    if (isTable(value) && Object.keys(value).length > 0) yield* flatten(value, `${prefix}${name}.`);
-    else yield [prefix + name, value];
-  }
-}
-
-function isTable(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 
 /** The one text in the file, without the line end editors add; nothing when it cannot be read. */

@@ -1,5 +1,6 @@
 // What can go wrong, by stable code. What an HTTP caller is told of it is in http/error-answers.ts, and for WHIP in
 // http/whip/whip-problems.ts.
+import type { NoStandby } from "./errors/no-standby.ts";
 import type { NodeAway } from "./errors/node-away.ts";
 import type { TooManyReaders } from "./errors/too-many-readers.ts";
 import type { Role } from "./store/schema.ts";
@@ -245,6 +246,7 @@ export type HttpError =
   | RoleRequired
   | ScopeRequired
   | OperatorsUpstream
+  | NoStandby
   | ForeignPage
   | WrongCredentials
   | NotUnique

@@ -5,6 +5,8 @@ import { PinoPretty } from "pino-pretty";
 import type { Config } from "./config.ts";
 
 const STANDARD_ERROR = 2;
+/** Of lines that cannot be written yet; later ones are lost. */
+const WAITING_LIMIT_BYTES = 1 << 20;
 
 /** Of an error what it says and where it happened. Its other members are left out: libraries put there what they were
  *  given, such as the whole URL that could not be parsed, or a row. */
@@ -20,9 +22,21 @@ export function createLog(config: Config["log"], isTerminal: boolean, to?: Desti
   const { level } = config;
   const options = { level, base: null, timestamp: stdTimeFunctions.isoTime, serializers: { err: errorForLog } };
   if (to !== undefined) return pino(options, to);
-  if (!pretty) return pino(options, destination({ dest: STANDARD_ERROR, sync: true }));
-  return pino(
-    options,
-    PinoPretty({ destination: STANDARD_ERROR, sync: true, colorize: isTerminal, translateTime: "SYS:HH:MM:ss.l" }),
-  );
+  if (!pretty) return pino(options, standardError());
+  const look = { colorize: isTerminal, translateTime: "SYS:HH:MM:ss.l" };
+  return pino(options, PinoPretty({ ...look, destination: standardError(), sync: true }));
+}
+
+/** Goes on when a line cannot be written: a disk that is full of logs ends no stream. What waits is written when there is
+ *  room, up to the limit. */
+function standardError(): ReturnType<typeof destination> {
+  const stream = destination({ dest: STANDARD_ERROR, sync: true, maxLength: WAITING_LIMIT_BYTES });
+  stream.on("error", () => {});
+  // Past the limit nothing is tried by itself any more.
+  stream.on("drop", () => {
+    try {
+      stream.flushSync();
+    } catch {}
+  });
+  return stream;
 }

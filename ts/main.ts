@@ -1,26 +1,37 @@
 // Starts the service of a configuration, port by port, and stops it gracefully.
 import type { Logger } from "pino";
+import { createCapacity } from "./capacity/capacity.ts";
 import { inspectCertificates, keepCertificate, readCertificate } from "./certificate.ts";
 import { clock as systemClock } from "./clock.ts";
 import { watchCluster } from "./cluster/cluster-metrics.ts";
 import { watchDraining } from "./cluster/draining.ts";
 import { takeKeptEnds } from "./cluster/kept-ends.ts";
 import { joinCluster } from "./cluster/membership.ts";
+import { formerName } from "./cluster/nodes.ts";
 import { answersToRivals } from "./cluster/rivals.ts";
 import { type Config, readVersion } from "./config.ts";
 import { forbidCoreDumps } from "./core-dumps.ts";
 import { MediaCoreMissing, StoreFailed, StoreUnavailable } from "./errors.ts";
+import { type Control, openControl } from "./handover/control.ts";
+import { createHandover, type Handover } from "./handover/handover.ts";
+import { closeSockets, readInherited, type SocketName } from "./handover/inherited.ts";
+import { openManager } from "./handover/manager.ts";
+import { createNodePorts } from "./handover/node-ports.ts";
+import { openPredecessor } from "./handover/predecessor.ts";
+import { createState, notReady, watchState } from "./handover/state.ts";
 import { openElsewhere } from "./http/cluster/elsewhere.ts";
+import { answersAboutMetrics, createMetricsOf } from "./http/cluster/metrics-of-others.ts";
 import { nodeApp } from "./http/cluster/node-app.ts";
 import { answersToOthers } from "./http/cluster/others.ts";
 import { healthApp } from "./http/health.ts";
 import { listen } from "./listen/http-port.ts";
 import { createLog } from "./log.ts";
 import { warnOfSmallBuffer } from "./media/ports.ts";
+import { busiestOf } from "./media/workers.ts";
 import type { Media } from "./media.ts";
 import { watchNode } from "./metrics/node-metrics.ts";
 import { ensureFirstOrganisation, ensureFirstPerson } from "./organisation/organisations.ts";
-import { type Addresses, addressesOf, nodeAddressOf } from "./own-addresses.ts";
+import { type Addresses, addressesOf } from "./own-addresses.ts";
 import { reasonOf } from "./reason.ts";
 import { createService } from "./service.ts";
 import { watchStore } from "./store/health.ts";
@@ -34,8 +45,15 @@ const KEPT_END = "Publish was ended by the operator";
 /** How often a drain says for whom it waits, ms. */
 const DRAIN_TOLD_MS = 30_000;
 
+/** How long a service whose place another process has taken takes new publishes from connections that it has, ms. */
+const LAST_REQUESTS_MS = 5_000;
+
 export interface RunningService {
   readonly addresses: Addresses;
+  /** Resolves when a new process has taken this one's place: it is time to `stop`. Its publishes go on until then. */
+  readonly handedOver: Promise<void>;
+  /** Whether that process has gone again: whoever ends this one then waits for a start of the service. */
+  isSuccessorGone(): boolean;
   /** Not ready, no new publish, running ones until `drain_s`; then everything ends and every done event is sent or
    *  kept for the next start. */
   stop(): Promise<void>;
@@ -55,27 +73,34 @@ export async function serve(
     announceKey(key: string): void;
     announcePassword(password: string, dashboard: string): void;
   },
+  /** Program and arguments of this process. */
+  command: readonly string[],
 ): Promise<RunningService> {
   const log = createLog(config.log, terminal.isTerminal);
   forbidCoreDumps(log);
   /** What has been started, to be stopped in the reverse order. */
   const started: (() => Promise<void>)[] = [];
-  let ready = false;
+  const inherited = readInherited();
+  const former = inherited.isSuccessor ? openPredecessor() : null;
+  const manager = openManager(inherited.manager, log);
 
   async function start(): Promise<RunningService> {
-    const store = await openStore(config);
+    const isFile = config.databaseUrl === null;
+    const store = await openStore({ ...config, access: former === null ? "service" : "successor" });
     started.push(() => store.close());
     const { db } = store;
     const version = readVersion();
-    const cluster =
-      config.databaseUrl === null ? null : await joinCluster({ db, name: config.node.name, version, log });
-    started.push(async () => cluster?.leave());
-    const key = cluster && openSecretBox(config.dataDir).keyFor("calls between nodes");
-    const there = cluster && key && openElsewhere({ db, member: cluster, key, log });
-    started.push(async () => there?.close());
-    const isDraining = cluster === null ? () => false : watchDraining(cluster, log);
-    const clock = cluster ?? systemClock;
-    const folder = config.databaseUrl === null ? config.dataDir : null;
+    const { name } = config.node;
+    const beside = former === null ? "first" : "successor";
+    const cluster = await joinCluster({ db, name, version, log, file: isFile ? beside : null });
+    started.push(() => cluster.leave());
+    const key = openSecretBox(config.dataDir).keyFor("calls between nodes");
+    const there = openElsewhere({ db, member: cluster, key, log });
+    started.push(() => there.close());
+    const isDraining = watchDraining(cluster, log);
+    const state = createState(log, isDraining);
+    const clock = isFile ? systemClock : cluster;
+    const folder = isFile ? config.dataDir : null;
     const storeHealth = watchStore({ db, folder, log });
     started.push(async () => storeHealth.stop());
     let media: Media | null = null;
@@ -85,7 +110,8 @@ export async function serve(
     };
     const service = await createService(config, {
       ...{ db, storeProblem: storeHealth.problem, clock, log, media: running, isDraining },
-      ...(cluster && { member: cluster, cluster: there }),
+      openCapacity: createCapacity,
+      ...{ member: cluster, cluster: there },
     });
     started.push(keepTokenKeys(service.tokenKeys, { clock, log }));
     started.push(keepPruned({ db, days: config.retention, clock, log }));
@@ -93,11 +119,17 @@ export async function serve(
     const { publishing, metrics, app } = service;
     await publishing.takeOver("gateway_restarted");
     const { openMedia } = await loadMediaCore();
-    media = await openMedia(config, publishing.handle, (err) => log.error({ err }, "media event failed"));
+    const opening = {
+      isSuccessor: former !== null,
+      accepts: former === null,
+      rtmpSockets: rtmpOf(inherited.sockets),
+    };
+    media = await openMedia(config, publishing.handle, (err) => log.error({ err }, "media event failed"), opening);
+    closeSockets(inherited, ["rtmp", "rtmps"]);
     started.push(() => running().stop());
     metrics.watchMedia(media);
     watchNode(metrics.registry, {
-      ...{ clock, storeProblem: storeHealth.problem, folder: config.dataDir, workerLoads: media.workerLoads },
+      ...{ clock, storeProblem: storeHealth.problem, folder: config.dataDir, workerStatus: media.workerStatus },
       certificates: () =>
         inspectCertificates(config, clock.now()).map(({ files, own }) => ({
           section: files.section,
@@ -110,29 +142,40 @@ export async function serve(
       started.push(async () => unwatch());
     }
 
-    const problem = () => {
-      if (!ready) return "starting or stopping";
-      return isDraining() ? "draining" : storeHealth.problem();
-    };
-    const { name } = config.node;
-    const clusterMetrics = watchCluster(metrics.registry, { name, version, epoch: service.epoch }, cluster);
-    const health = healthApp({ registry: metrics.registry, node: name, problem });
-    const metricsPort = await listen(health.fetch, { ...config.metrics, name: "metrics.port" });
-    started.push(() => metricsPort.stop());
+    const { registry } = metrics;
+    const upgrades = watchState(registry, state);
+    const clusterMetrics = watchCluster(registry, { name, version, epoch: service.epoch }, isFile ? null : cluster);
     const questions = {
       ...answersToOthers(service),
+      ...answersAboutMetrics(registry),
       ...answersToRivals({
         silentMs: (clientId) => running().snapshot(clientId)?.silentMs ?? null,
         isEnding: publishing.isEnding,
         replace: (clientId) => running().end(clientId, "replaced", "Replaced by a new publish of the same name"),
       }),
     };
-    const calls = key && nodeApp({ serve: app.fetch, key, clock, log, questions });
-    const nodePort = calls && (await listen(calls.fetch, { ...config.node, name: "node.port" }));
-    started.push(async () => nodePort?.stop());
+    const calls = nodeApp({ serve: app.fetch, key, clock, log, questions });
+    const { accepting } = media;
+    const isSuccessor = former !== null;
+    const nodePorts = createNodePorts({ config, fetch: calls.fetch, accepting: () => accepting, isSuccessor });
+    started.push(() => nodePorts.stop());
+    if (!isFile || isSuccessor) await nodePorts.open();
+    // Where the store is a file, other processes reach this one on this machine alone, wherever its RTMP listens.
+    if (isFile && isSuccessor) await nodePorts.openPulls();
     const { tls } = config.http;
     const certificate = tls && readCertificate(tls);
-    const http = await listen(app.fetch, { ...config.http, name: "http.port" }, { certificate, takesWebSockets: true });
+    const metricsOf = createMetricsOf({ nodes: cluster.nodes, channel: there.elsewhere.channel });
+    const health = healthApp({
+      ...{ registry, node: name, metricsOf },
+      problem: () => notReady(state.word()) ?? storeHealth.problem() ?? service.full(),
+    });
+    await former?.prepared();
+    const inheritedSocket = (socket: SocketName) => ({ socket: inherited.sockets.get(socket) });
+    const metricsAt = { ...config.metrics, name: "metrics.port" };
+    const metricsPort = await listen(health.fetch, metricsAt, inheritedSocket("metrics"));
+    started.push(() => metricsPort.stop());
+    const httpOptions = { certificate, takesWebSockets: true, ...inheritedSocket("http") };
+    const http = await listen(app.fetch, { ...config.http, name: "http.port" }, httpOptions);
     started.push(() => http.stop());
     // Before the port waits for its running requests: these end by themselves only with their readers.
     started.push(async () => service.events.stop());
@@ -151,12 +194,14 @@ export async function serve(
     const password = await ensureFirstPerson(db, config.bootstrap.adminPassword, clock.now());
     const addresses = addressesOf(config, media, http, metricsPort);
     if (password !== null) terminal.announcePassword(password, `${addresses.http}/dashboard/`);
-    cluster?.start({
+    cluster.start({
       status: () => ({
-        channel: nodePort && nodeAddressOf(config, nodePort),
+        channel: nodePorts.channel,
+        pullPort: nodePorts.pullPort,
         ...{ http: addresses.http, rtmp: addresses.rtmp, rtmps: addresses.rtmps },
         publishes: publishing.running().length,
-        load: Math.max(0, ...running().workerLoads()),
+        load: busiestOf(running().workerStatus()),
+        full: service.full(),
       }),
       async alive() {
         await publishing.keepPulledBytes();
@@ -169,27 +214,78 @@ export async function serve(
         clusterMetrics.countTakeover();
       },
     });
-    ready = true;
-    log.info("ready");
+    accepting.startAccepting();
+    await cluster.look();
+    await former?.listening();
+    let control: Control | null = null;
+    let isSuccessorGone = (): boolean => false;
+    let handOverIsDone = (): void => {};
+    const handedOver = new Promise<void>((resolve) => {
+      handOverIsDone = resolve;
+    });
+    const handOver = createHandover({
+      ...{ state, log, command, drainS: config.drainS, look: cluster.look },
+      failed: upgrades.failed,
+      running: () => publishing.running().length,
+      sockets: () => socketsOf({ http: http.socket(), metrics: metricsPort.socket(), ...accepting.rtmpSockets() }),
+      async stepAside() {
+        await nodePorts.open();
+        await nodePorts.openPulls();
+        const other = formerName(name, cluster.epoch);
+        await store.rename(other);
+        await cluster.rename(other);
+        await cluster.look();
+      },
+      async stepBack() {
+        await store.rename(name);
+        await cluster.rename(name);
+        await cluster.look();
+        control ??= await controlOf(config, handOver, log);
+      },
+      async leave(successor) {
+        http.stopListening();
+        metricsPort.stopListening();
+        accepting.stopAccepting();
+        await control?.close();
+        isSuccessorGone = successor.isGone;
+        await manager.tell(`MAINPID=${successor.pid}`);
+        setTimeout(handOverIsDone, LAST_REQUESTS_MS);
+      },
+    });
+    control = await controlOf(config, handOver, log);
+    started.push(async () => control?.close());
+    state.become("ready");
+    await manager.tell(`READY=1\nSTATUS=Ready: ${addresses.http}, ${addresses.rtmp}`);
     let stopNow = (): void => {};
     const stoppedNow = new Promise<void>((resolve) => {
       stopNow = resolve;
     });
+    let stopped: Promise<void> | null = null;
     return {
       stopNow,
       addresses,
+      handedOver,
+      isSuccessorGone: () => isSuccessorGone(),
       failed: store.failed.then((error) => Promise.reject(error)),
-      async stop() {
-        ready = false;
-        cluster?.drain();
-        http.drain();
-        const untold = tellDrain(() => publishing.running().length, config.drainS, log);
-        await Promise.race([publishing.drain(config.drainS * 1_000), stoppedNow]);
-        untold();
-        await stopAll(started);
-        log.info("stopped");
+      stop() {
+        stopped ??= stop();
+        return stopped;
       },
     };
+
+    async function stop(): Promise<void> {
+      if (state.word() !== "leaving") {
+        state.become("draining");
+        await manager.tell("STOPPING=1");
+      }
+      cluster.drain();
+      http.drain();
+      const untold = tellDrain(() => publishing.running().length, config.drainS, log);
+      await Promise.race([publishing.drain(config.drainS * 1_000), stoppedNow]);
+      untold();
+      await stopAll(started);
+      state.become("stopped");
+    }
   }
 
   try {
@@ -208,6 +304,38 @@ async function loadMediaCore(): Promise<typeof import("./media/open.ts")> {
     return await import("./media/open.ts");
   } catch (cause) {
     throw new MediaCoreMissing(`the media core does not load: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+function rtmpOf(sockets: ReadonlyMap<SocketName, number>): { readonly plain?: number; readonly tls?: number } {
+  const [plain, tls] = [sockets.get("rtmp"), sockets.get("rtmps")];
+  return { ...(plain !== undefined && { plain }), ...(tls !== undefined && { tls }) };
+}
+
+/** What a successor inherits, by name. */
+function socketsOf(sockets: {
+  readonly http: number | null;
+  readonly metrics: number | null;
+  readonly plain: number;
+  readonly tls: number | null;
+}): readonly (readonly [SocketName, number])[] {
+  const { http, metrics, plain: rtmp, tls: rtmps } = sockets;
+  const all = [
+    ["http", http] as const,
+    ["metrics", metrics] as const,
+    ["rtmp", rtmp] as const,
+    ["rtmps", rtmps] as const,
+  ];
+  return all.flatMap(([name, socket]) => (socket === null ? [] : [[name, socket] as const]));
+}
+
+/** The service runs without it, too, when its path is too long for the system, say. */
+async function controlOf(config: Config, handOver: Handover, log: Logger): Promise<Control | null> {
+  try {
+    return await openControl(config.dataDir, handOver);
+  } catch (error) {
+    log.warn({ reason: reasonOf(error) }, "headgate upgrade will not reach this service");
+    return null;
   }
 }
 

@@ -10,16 +10,18 @@ import {
   WhipOffer,
   type WhipReport,
 } from "#native";
+import { type AcceptingMedia, type AcceptingOptions, acceptingOf, acceptingOptions } from "./media/accepting.ts";
 import type { EndRequest, UpstreamSource, UpstreamState } from "./media/codes.ts";
 import { type MediaEvent, readEvent } from "./media/events.ts";
-import { type Hold, type HoldMedia, holdOptions, NO_HOLD } from "./media/hold.ts";
-import { type PlayMedia, readPull } from "./media/plays.ts";
+import { type Hold, type HoldMedia, holdMedia, holdOptions, NO_HOLD } from "./media/hold.ts";
+import { type PlayerStatus, type PlayMedia, readPull } from "./media/plays.ts";
 import type { PreviewMedia, PreviewSource } from "./media/preview.ts";
 import { type Refusal, refuse } from "./media/refusal.ts";
+import type { WorkerMedia } from "./media/workers.ts";
 import { reasonOf } from "./reason.ts";
 
 /** How to start the media core. */
-export interface MediaOptions {
+export interface MediaOptions extends AcceptingOptions {
   /** An IP address. */
   readonly rtmpHost: string;
   /** 0 takes any free port. */
@@ -89,18 +91,6 @@ export interface UpstreamStatus {
   readonly reconnects: number;
 }
 
-/** How one player of a running publish does. */
-export interface PlayerStatus {
-  /** IP address it reads from. */
-  readonly address: string;
-  /** When it joined, epoch ms. */
-  readonly since: number;
-  /** Audio and video payload bytes handed to it. */
-  readonly bytesOut: number;
-  /** What it lost because it was slow. */
-  readonly droppedFrames: number;
-}
-
 /** What a publish carries; null for what is not there or not known yet. */
 export interface PublishTracks {
   readonly video: { readonly codec: string; readonly width: number | null; readonly height: number | null } | null;
@@ -114,6 +104,7 @@ export interface PublishTracks {
 /** Counters of one running publish session. */
 export interface PublishSnapshot {
   readonly clientId: number;
+  readonly onAir: boolean; // false: it stands by
   /** Newest packet time in ms, 64-bit extended, non-negative. */
   readonly timestampMs: number;
   readonly bytesIn: number;
@@ -199,7 +190,7 @@ export interface WhipMedia {
 }
 
 /** An offer that was parsed and validated, or one of ours: what `openWhip` takes. */
-export type { WhipOffer };
+export type { PlayerStatus, WhipOffer };
 
 /** Why an offer or a fragment is refused; `detail` is for people and never repeats the SDP. */
 export interface SdpRefused {
@@ -212,11 +203,12 @@ export interface SdpRefused {
 export type ParsedOffer = { readonly outcome: "parsed"; readonly offer: WhipOffer } | SdpRefused;
 
 /** The media core, already started. */
-export interface Media extends WhipMedia, PlayMedia, PreviewMedia, HoldMedia {
+export interface Media extends WhipMedia, PlayMedia, PreviewMedia, HoldMedia, WorkerMedia {
   /** The port RTMP is served on (the configured one, or the free one that was found for 0). */
   readonly rtmpPort: number;
   /** The port RTMP over TLS is served on; null without one. */
   readonly rtmpTlsPort: number | null;
+  readonly accepting: AcceptingMedia;
   /** Connections that come from now on see this certificate. Throws when it cannot be used. */
   setCertificate(certificate: { readonly cert: string; readonly key: string }): void;
   /** The UDP ports, one per media worker. */
@@ -233,8 +225,6 @@ export interface Media extends WhipMedia, PlayMedia, PreviewMedia, HoldMedia {
   kernelDrops(): number | null;
   /** Bytes that the kernel buffers on each media port, when it grants fewer than `RECEIVE_BUFFER_BYTES`; else null. */
   readonly smallReceiveBuffer: number | null;
-  /** How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1. */
-  workerLoads(): readonly number[];
   /** Lets the publish go live under `clientId`, pushed to each of `upstreams`; by default nothing of it is held.
    *  A `PublishEnded` follows in any case, also when the broadcaster is gone. */
   allow(
@@ -286,6 +276,7 @@ export function startMedia(
     rtmpTlsPort: core.rtmpTlsPort,
     setCertificate: ({ cert, key }) => core.setCertificate(cert, key),
     mediaPorts: core.mediaPorts,
+    accepting: acceptingOf(core),
     parseOffer(text) {
       const offer = parseOffer(text);
       return offer instanceof WhipOffer ? { outcome: "parsed", offer } : refused(offer);
@@ -323,10 +314,11 @@ export function startMedia(
     refusedConnections: () => core.refusedConnections(),
     kernelDrops: () => core.kernelDrops(),
     smallReceiveBuffer: core.smallReceiveBuffer,
-    workerLoads: () => core.workerLoads(),
+    workerStatus: () => core.workerStatus(),
+    connections: () => core.connections(),
     allow: (request, { clientId, upstreams, hold = NO_HOLD }) =>
       core.allow(request, clientId, [...upstreams], holdOptions(hold)),
-    release: (clientId) => core.release(clientId),
+    ...holdMedia(core),
     allowPlay: (request, { counted }) => core.allowPlay(request, counted),
     pull: (request, source) => core.pull(request, source),
     dialPull: (pull, source) => core.dialPull(pull, source),
@@ -358,10 +350,11 @@ function refused({ code, status, detail }: SdpRefusal): SdpRefused {
 
 function open(options: MediaOptions, wake: () => void): ReturnType<typeof startCore> {
   try {
-    const { rtmpTls, upstreamCa, ...plain } = options;
+    const { rtmpTls, upstreamCa, rtmpSockets: _, ...plain } = options;
     return startCore(
       {
         ...plain,
+        ...acceptingOptions(options),
         publicAddresses: [...options.publicAddresses],
         ...(rtmpTls && { rtmpTlsPort: rtmpTls.port, rtmpTlsCert: rtmpTls.cert, rtmpTlsKey: rtmpTls.key }),
         ...(upstreamCa !== null && { upstreamCa }),

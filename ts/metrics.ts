@@ -51,6 +51,8 @@ export interface Metrics {
   /** What the players of a pull got, which has ended. */
   countPullEnd(bytesOut: number): void;
   countUpstreamLost(): void;
+  /** A publish took over from the other one of its stream; `cause`: as the media core has it. */
+  countTakeover(cause: string): void;
   /** An event that its customer will never get. */
   countGivenUp(): void;
   /** Reads the media core's counters at each scrape. Call once, when it has started. */
@@ -75,6 +77,7 @@ export type PublishingMetrics = Pick<
   | "countEnd"
   | "countPullEnd"
   | "countUpstreamLost"
+  | "countTakeover"
   | "countGivenUp"
   | "watchPublishing"
 >;
@@ -138,6 +141,12 @@ export function createMetrics(): Metrics {
     help: "Times an upstream stopped taking a publish, or did not begin to",
     registers,
   });
+  const takeovers = new Counter({
+    name: "headgate_takeovers_total",
+    help: "Publishes that took over on air from the other one of their stream, by cause: lost, silent, switched",
+    labelNames: ["cause"],
+    registers,
+  });
   const givenUp = new Counter({
     name: "headgate_outbox_given_up_total",
     help: "publish_done events that were given up, after 72 hours or a lasting refusal",
@@ -169,6 +178,7 @@ export function createMetrics(): Metrics {
       ended.bytesOut += bytesOut;
     },
     countUpstreamLost: () => losses.inc(),
+    countTakeover: (cause) => takeovers.inc({ cause }),
     countGivenUp: () => givenUp.inc(),
     watchMedia(media) {
       const counter = (name: string, help: string, read: () => number) =>

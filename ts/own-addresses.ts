@@ -36,9 +36,15 @@ export function addressesOf(
   };
 }
 
-/** By which other nodes reach this one: as configured, else its first address and the port. */
+/** By which other nodes reach this one: as configured, else its first address and the port. A process beside another
+ *  listens at another port than the configured one; then that is the address's. */
 export function nodeAddressOf({ node }: Config, { port }: Pick<Listening, "port">): string {
-  if (node.address !== null) return node.address;
+  if (node.address !== null) {
+    if (port === node.port || node.port === 0) return node.address;
+    const url = new URL(node.address);
+    url.port = String(port);
+    return url.origin;
+  }
   const [first] = reachableAt(node.host);
   return `http://${withBrackets(first)}:${port}`;
 }

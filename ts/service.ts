@@ -3,12 +3,14 @@
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { Logger } from "pino";
 import { type AppDeps, createApp } from "./app.ts";
+import type { Capacity, CapacityDeps } from "./capacity/capacity.ts";
 import { joinAlone, type Membership } from "./cluster/membership.ts";
 import { createNodeList } from "./cluster/node-list.ts";
 import { type Config, readVersion } from "./config.ts";
 import type { Cluster } from "./http/cluster/elsewhere.ts";
 import { createEvents } from "./http/monitoring/events.ts";
 import type { Env } from "./http/openapi.ts";
+import { busiestOf } from "./media/workers.ts";
 import type { Media } from "./media.ts";
 import { watchTroubles } from "./metrics/node-metrics.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
@@ -49,6 +51,8 @@ export interface ServiceDeps {
   readonly member?: Membership;
   /** The way to the other nodes; null, the default, where there are none. */
   readonly cluster?: Cluster | null;
+  /** Measures whether this node has room; by default it always has. */
+  readonly openCapacity?: (deps: CapacityDeps) => Capacity;
   /** Whether this node takes no new publishes for now; by default it takes them. */
   readonly isDraining?: () => boolean;
   /** Asked at each use: the media core starts after this, when the publishing has taken over what it found. */
@@ -71,6 +75,8 @@ export interface Service
   readonly customers: ReturnType<typeof createCustomers>;
   readonly metrics: Metrics;
   readonly previews: Pick<Previews, "stop">;
+  /** Why this node is full; null while it has room. */
+  readonly full: () => string | null;
   /** Of this node, now. */
   readonly epoch: () => number;
   /** Writes what the store does not have yet of timelines. */
@@ -95,10 +101,17 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
   const member = deps.member ?? (await joinAlone(db, { name: config.node.name, version, now: clock.now() }));
   const { elsewhere = null, others = null, rivals = null, plays = null } = deps.cluster ?? {};
   const recorder = createTimelineRecorder({ db, media, clock, log });
+  const capacity = deps.openCapacity?.({
+    ...{ config: config.capacity, media, log, registry: metrics.registry },
+    publishes: () => publishing.running().length,
+  });
+  const full = () => capacity?.problem() ?? null;
   const decided = withAdmissionSteps(createPublishing, {
     db,
     member,
     rivals,
+    ...(capacity && { room: capacity }),
+    ingestKbpsOf: (clientId) => measurements.numbersOf(clientId).bitrateKbps,
     ...(storeProblem && { storeProblem }),
     ...(deps.isDraining && { isDraining: deps.isDraining }),
     ...(elsewhere && { rtmpElsewhere: elsewhere.owners.rtmpWithRoom }),
@@ -122,6 +135,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
       upstreamPush: config.upstream.push,
       playAllow: config.play.allow,
       maxBitrateKbps: config.whip.maxBitrateKbps,
+      organisationLimits: config.capacity.organisation,
       ...config.publish,
     },
   });
@@ -137,10 +151,14 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     ...{ db, config, publishing, media, version, clock },
     ...(storeProblem && { storeProblem }),
   });
-  const alone = () => ({ publishes: publishing.running().length, load: Math.max(0, ...media().workerLoads()) });
+  const alone = () => ({
+    publishes: publishing.running().length,
+    load: busiestOf(media().workerStatus()),
+    full: full(),
+  });
   const nodes = createNodeList({
     ...{ db, clock, node: { name: config.node.name, version, epoch: () => member.epoch } },
-    alone: deps.member === undefined ? alone : null,
+    alone: deps.member === undefined || config.databaseUrl === null ? alone : null,
   });
   const hosts = ownHosts(config);
   const whip = createWhip({
@@ -202,9 +220,11 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     events,
     metrics,
     previews,
+    full,
     epoch: () => member.epoch,
     flushTimelines: recorder.flush,
     async stop() {
+      capacity?.stop();
       events.stop();
       measurements.stop();
       await publishing.stop();

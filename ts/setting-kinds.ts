@@ -19,6 +19,10 @@ export const onOff: Kind<boolean> = {
     /^(true|on|yes|1)$/i.test(value) ? true : /^(false|off|no|0)$/i.test(value) ? false : undefined,
   fromToml: (value) => (typeof value === "boolean" ? value : undefined),
 };
+/** Of a custom argument; "off", or nothing in TOML, for none. */
+export const argumentName = textWhere("letters, digits, - and _, at most 32, or off", (value) =>
+  /^[\w-]{0,32}$/.test(value),
+);
 export const hosts = list("host names or addresses", (value) => /^[^\s/@?#]+$/.test(value));
 export const addresses = list("IP addresses", (value) => isIP(value) !== 0);
 export const networks = list("IP addresses or networks such as 10.0.0.0/8", isNetwork);
@@ -78,4 +82,17 @@ function list(wanted: string, accepts: (value: string) => boolean): Kind<readonl
 function lowerCase({ wanted, fromText, fromToml }: Kind<readonly string[]>): Kind<readonly string[]> {
   const lower = (values: readonly string[] | undefined) => values?.map((value) => value.toLowerCase());
   return { wanted, fromText: (value) => lower(fromText(value)), fromToml: (value) => lower(fromToml(value)) };
+}
+
+/** Every value by its whole name; of tables only empty ones, so that none goes unseen. */
+export function* flatten(table: Record<string, unknown>, prefix = ""): Generator<readonly [string, unknown]> {
+  for (const [name, value] of Object.entries(table)) {
+    if (isTable(value) && Object.keys(value).length > 0) yield* flatten(value, `${prefix}${name}.`);
+    else yield [prefix + name, value];
+  }
+}
+
+/** Whether a value of TOML is a table. */
+export function isTable(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }

@@ -1,9 +1,11 @@
 // Every setting there is: its names, its kind, its default and what it means (operations.md §2). One row, one setting;
 // the file, the environment, the flags, `--help` and `config print` all read this table.
 import { availableParallelism, hostname } from "node:os";
+import { CAPACITY_SETTINGS } from "./capacity/settings.ts";
 import {
   addresses,
   apiKey,
+  argumentName,
   headerNames,
   hosts,
   iceServers,
@@ -147,6 +149,7 @@ export const SETTINGS = {
     fallback: 1_000,
     meaning: "RTMP connections from one address; 0: no limit",
   },
+  ...CAPACITY_SETTINGS,
   "rtmp.host": { ...text, env: "HEADGATE_RTMP_HOST", fallback: "0.0.0.0", meaning: "ingest and play" },
   "rtmp.port": { ...port, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "" },
   "rtmp.tls_cert": {
@@ -215,6 +218,12 @@ export const SETTINGS = {
     env: "HEADGATE_PUBLISH_DUPLICATE",
     fallback: "reject_if_active",
     meaning: "what a publish of a live name meets: reject_if_active or replace",
+  },
+  "publish.backup_argument": {
+    ...argumentName,
+    env: "HEADGATE_PUBLISH_BACKUP_ARGUMENT",
+    fallback: "backup",
+    meaning: "custom argument that, with the value 1, makes a publish the backup of its stream; off: none does",
   },
   "publish.hold_s": {
     ...integer(0, 60, "seconds from 0 to 60"),
@@ -328,6 +337,13 @@ export const SETTINGS = {
     fallback: null,
     meaning: "of the first user, admin; default: generated, printed once",
     secret: true,
+  },
+  "bootstrap.show": {
+    ...oneOf("auto", "stderr", "file"),
+    env: "HEADGATE_BOOTSTRAP_SHOW",
+    fallback: "auto",
+    meaning:
+      "where generated ones are shown: stderr, or first-start.txt in data_dir; auto: that file where stderr is a log",
   },
   dev: { ...onOff, env: "HEADGATE_DEV", fallback: false, meaning: "allow http and private addresses for webhooks" },
   "log.level": {

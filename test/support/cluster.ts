@@ -25,6 +25,8 @@ export async function startCluster(options: {
   readonly nodes: number;
   readonly customer: Customer;
   readonly env?: Readonly<Record<string, string>>;
+  /** More of them, for the node at a place. */
+  readonly envOf?: (place: number) => Readonly<Record<string, string>>;
 }): Promise<Cluster> {
   const server = await startPostgres({ max_connections: "100" });
   const databaseUrl = await server.newDatabase();
@@ -51,6 +53,7 @@ export async function startCluster(options: {
         HEADGATE_NODE_HOST: "127.0.0.1",
         HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", // tests ask until something is so
         ...options.env,
+        ...options.envOf?.(place),
       },
     });
   }

@@ -32,10 +32,17 @@ export interface Headgate {
   stop(): Promise<number | string>;
 }
 
-/** Starts a service that trusts and asks `customer`; `env` adds settings by their HEADGATE_ names. */
-export async function startHeadgate(
-  options: { readonly customer?: Customer; readonly env?: Readonly<Record<string, string>> } = {},
-): Promise<Headgate> {
+export interface HeadgateOptions {
+  /** Trusted and asked. */
+  readonly customer?: Customer;
+  /** Settings by their HEADGATE_ names. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Words of a command that runs the service instead, which follows them. */
+  readonly within?: readonly string[];
+}
+
+/** Starts a service. */
+export async function startHeadgate(options: HeadgateOptions = {}): Promise<Headgate> {
   const dataDir = mkdtempSync(join(tmpdir(), "headgate-test-"));
   const apiKey = options.env?.HEADGATE_BOOTSTRAP_API_KEY ?? `test-${randomBytes(24).toString("hex")}`;
   const { customer } = options;
@@ -55,6 +62,8 @@ export async function startHeadgate(
     HEADGATE_BOOTSTRAP_API_KEY: apiKey,
     HEADGATE_MEDIA_WORKERS: "2",
     HEADGATE_DRAIN_S: "0",
+    // The machine that runs all tests is busy; tests of a full node say from when on it is.
+    HEADGATE_LIMITS_LOAD_PERCENT: "0",
     // Of a lost publish everything ends at once; tests of what is held say so.
     HEADGATE_PUBLISH_HOLD_S: "0",
     HEADGATE_DEV: "1",
@@ -62,9 +71,18 @@ export async function startHeadgate(
     ...(customer ? { HEADGATE_WEBHOOK_CA: join(dataDir, "ca.pem") } : {}),
     ...options.env,
   };
-  const process_ = start(process.execPath, ["scripts/headgate.mjs", "serve"], { env });
+  const [program = "", ...words] = [...(options.within ?? []), process.execPath, "scripts/headgate.mjs", "serve"];
+  const process_ = start(program, words, { env });
   process_.exit.finally(() => rmSync(dataDir, { recursive: true, force: true }));
-  const line = await until("the ready line", () => readyLine(process_), READY_LIMIT_MS).catch((error: Error) => {
+  let hasEnded = false;
+  process_.exit.then(() => {
+    hasEnded = true;
+  });
+  const ready = () => {
+    if (hasEnded) throw new Error("it has ended");
+    return readyLine(process_);
+  };
+  const line = await until("the ready line", ready, READY_LIMIT_MS).catch((error: Error) => {
     process_.kill("SIGKILL");
     throw new Error(`${error.message}; it said ${process_.stderr().slice(-2_000)}`);
   });

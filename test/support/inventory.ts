@@ -80,6 +80,8 @@ function sessionOf(organisationId: string, { stream, clientId }: Inventory): Liv
     ...{
       acceptedAt: 0,
       continues: null,
+      backup: false,
+      onAir: true,
       timestampMs: 0,
       ...counters,
       subscribers: 0,
@@ -126,6 +128,7 @@ const BODIES: { readonly [route in RouteName]?: (owned: Inventory) => object } =
   "POST /stream": () => ({ tags: [] }),
   "PUT /stream/{id}/tag": () => ({ tags: ["another"] }),
   "PUT /stream/{id}/hold": () => ({ hold_s: 20 }),
+  "PUT /stream/{id}/switch": () => ({}),
   "POST /session/{client_id}/kick": () => ({}),
   "PUT /session/{client_id}/bitrate": () => ({ max_bitrate_kbps: 500 }),
   "POST /session/{client_id}/upstream": () => ({ url: UPSTREAM }),

@@ -1,4 +1,5 @@
 // Live sessions for tests of the routes: what is live is said by the test, and what is asked for is remembered.
+import { NoStandby } from "../../ts/errors/no-standby.ts";
 import { InvalidValue } from "../../ts/errors.ts";
 import type { LiveSession, LiveSessions } from "../../ts/publish/live-sessions.ts";
 import type { Previews } from "../../ts/publish/preview/previews.ts";
@@ -54,6 +55,12 @@ export function createRecordedSessions(): RecordedSessions {
         if (upstream.source === "deployment") return "operators";
         calls.push(`removeUpstream ${clientId} ${id}`);
         return "removed";
+      },
+      async switchTo(organisationId, streamId, to) {
+        const found = live.find((of) => of.organisationId === organisationId && of.streamId === streamId);
+        if (found === undefined) throw new NoStandby();
+        calls.push(`switchTo ${to}`);
+        return { clientId: to ?? found.clientId, onAir: true };
       },
       followStream() {},
       upstreamsOf: (organisationId, streamId) =>

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { pino } from "pino";
+import type { Capacity } from "../../ts/capacity/capacity.ts";
 import { type Config, loadConfig } from "../../ts/config.ts";
 import type { EndReason } from "../../ts/media/codes.ts";
 import type { Metrics } from "../../ts/metrics.ts";
@@ -69,6 +70,8 @@ export interface StageOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** By default there are none. */
   readonly otherNodes?: OtherNodes;
+  /** Whether there is room; by default there always is. */
+  readonly capacity?: Capacity;
 }
 
 /** One organisation with stream `STREAM`; updates every hour and a deadline of 2 s unless told otherwise. */
@@ -118,6 +121,7 @@ async function open(options: StageOptions, folder: string): Promise<Stage> {
     log: pino({ level: "trace" }, { write: (line: string) => void lines.push(line) }),
     media: () => media,
     ...(options.otherNodes && { otherNodes: options.otherNodes }),
+    ...(options.capacity && { openCapacity: () => options.capacity as Capacity }),
   });
   const { publishing, streamUpstreams, tokens, secrets, customers, metrics } = service;
   let requests = 0;
@@ -193,7 +197,11 @@ function configOf({ ca, settings = {}, env }: StageOptions, folder: string): Con
     upstream: { ...config.upstream, push: settings.upstreamPush ?? [] },
     play: { allow: settings.playAllow ?? [] },
     whip: { ...config.whip, maxBitrateKbps: settings.maxBitrateKbps ?? { all: 6_000, trial: 0 } },
-    publish: { duplicate: settings.duplicate ?? "reject_if_active", holdSeconds: settings.holdSeconds ?? 10 },
+    publish: {
+      duplicate: settings.duplicate ?? "reject_if_active",
+      holdSeconds: settings.holdSeconds ?? 10,
+      backupArgument: "backup",
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import type { Hold } from "../../ts/media/hold.ts";
 import type { PullSource, PullStatus } from "../../ts/media/plays.ts";
 import type { PreviewSource } from "../../ts/media/preview.ts";
 import type { Refusal } from "../../ts/media/refusal.ts";
+import type { ConnectionCount, WorkerStatus } from "../../ts/media/workers.ts";
 import type {
   Media,
   ParsedOffer,
@@ -42,7 +43,7 @@ export type Told =
   | { readonly told: "send_whip_data"; readonly clientId: number; readonly data: string }
   | { readonly told: "limit_whip_bitrate"; readonly clientId: number; readonly kbps: number }
   | { readonly told: "dial"; readonly push: number; readonly addresses: readonly string[] }
-  | { readonly told: "release"; readonly clientId: number }
+  | { readonly told: "release" | "switch_to"; readonly clientId: number }
   | { readonly told: "end"; readonly clientId: number; readonly reason: string; readonly description: string };
 
 /** A preview whose bytes the test gives. */
@@ -89,6 +90,9 @@ export class RecordingMedia implements Media {
     if (this.allowThrows) throw new Error("media core is gone");
     this.told.push({ told: "allow", request, ...publish });
     this.measure(publish.clientId, {});
+  }
+  switchTo(clientId: number): void {
+    this.told.push({ told: "switch_to", clientId });
   }
   release(clientId: number): void {
     this.told.push({ told: "release", clientId });
@@ -172,9 +176,20 @@ export class RecordingMedia implements Media {
     return null;
   }
   readonly smallReceiveBuffer = null;
-  workerLoads(): readonly number[] {
-    return [0];
+  workers: readonly WorkerStatus[] = [{ load: 0, busy: 0, lateMs: 0 }];
+  workerStatus(): readonly WorkerStatus[] {
+    return this.workers;
   }
+  connections(): ConnectionCount {
+    return { held: 0 };
+  }
+  /** Nobody follows it. */
+  readonly accepting = {
+    rtmpSockets: () => ({ plain: -1, tls: null }),
+    startAccepting() {},
+    stopAccepting() {},
+    acceptPulls: () => 0,
+  };
   end(clientId: number, reason: EndRequest, description: string): void {
     this.told.push({ told: "end", clientId, reason, description });
   }
@@ -206,6 +221,7 @@ export class RecordingMedia implements Media {
   /** Sets counters of a running publish. */
   measure(clientId: number, counters: Partial<PublishSnapshot>): void {
     const zero = {
+      onAir: true,
       timestampMs: 0,
       bytesIn: 0,
       bytesOut: 0,

@@ -1,6 +1,8 @@
 // The WHIP endpoint over a real store, real admission, a real customer by HTTPS and a media core that only records.
 // No HTTP port is opened; requests go through `app.request`.
+
 import { expect } from "vitest";
+import type { Capacity } from "../../ts/capacity/capacity.ts";
 import { readVersion } from "../../ts/config.ts";
 import type { Tokens } from "../../ts/token/tokens.ts";
 import { type Customer, startCustomer } from "./customer.ts";
@@ -41,6 +43,7 @@ export interface WhipGatewayOptions {
   /** Settings as the environment would give them. */
   readonly env?: Readonly<Record<string, string>>;
   readonly settings?: StageOptions["settings"];
+  readonly capacity?: Capacity;
 }
 
 export interface WhipGateway extends Pick<Stage, "db" | "media" | "publishing" | "clock" | "end" | "change"> {
@@ -65,14 +68,20 @@ type Opening = Extract<Stage["media"]["told"][number], { told: "open_whip" }>;
 
 export async function openWhipGateway(options: WhipGatewayOptions = {}): Promise<WhipGateway> {
   const customer = await startCustomer();
-  const { settings = {}, publicUrl, allow = [] } = options;
+  const { settings = {}, publicUrl, allow = [], capacity } = options;
   const env = {
     HEADGATE_INGEST_HOSTS: "ingest.example",
     HEADGATE_UPSTREAM_ALLOW: allow.join(","),
     ...(publicUrl === undefined ? {} : { HEADGATE_PUBLIC_URL: publicUrl }),
     ...options.env,
   };
-  const stage = await openStage({ webhook: customer.url, ca: customer.ca, settings, env });
+  const stage = await openStage({
+    webhook: customer.url,
+    ca: customer.ca,
+    settings,
+    env,
+    ...(capacity && { capacity }),
+  });
   const { app, tokens } = stage.service;
   const requestIds = new Set<string>();
 

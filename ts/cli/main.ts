@@ -6,9 +6,8 @@ import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { nearest, similar } from "../nearest.ts";
 import { askingFlags } from "./asking.ts";
 import { organisationFlags, storeFlags, unknownVerb } from "./at-store.ts";
-import { runBackup } from "./backup.ts";
 import { runConfig } from "./config.ts";
-import { runDoctor } from "./doctor.ts";
+import { runDoctor } from "./doctor/doctor.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { runExplain } from "./explain.ts";
 import { type GivenFlags, isSwitch, settingFlags } from "./flags.ts";
@@ -16,7 +15,10 @@ import { runKeys, runToken } from "./keys.ts";
 import { runNodes } from "./nodes.ts";
 import { runInit, runOrganisation, runUser } from "./organisations.ts";
 import { runService } from "./serve.ts";
-import { runOpenapi, runSessions, runUpstreams } from "./service.ts";
+import { runOpenapi, runSessions, runUpgrade, runUpstreams } from "./service.ts";
+import { backupFlags, runBackup } from "./store/backup.ts";
+import { runRestore } from "./store/restore.ts";
+import { runStore, storeCommandFlags } from "./store/store-command.ts";
 import { runStream, STREAM_VERBS, streamFlags } from "./streams.ts";
 import { runWebhook, type WebhookFlags, webhookFlags } from "./webhook-command.ts";
 
@@ -31,6 +33,9 @@ interface Verb {
 const role = { type: String, description: "create: administrator, user or readonly" } as const;
 const json = { type: Boolean, description: "print JSON" } as const;
 
+const limitFlag = (what: string) =>
+  ({ type: String, description: `limit: ${what}; 0: any number; default: as the service has it` }) as const;
+
 function verbs(): Readonly<Record<string, Verb>> {
   const settings = settingFlags();
   return {
@@ -39,7 +44,7 @@ function verbs(): Readonly<Record<string, Verb>> {
     doctor: {
       words: "",
       flags: { ...settings, json },
-      help: "Look at ports, certificates, store, addresses and the media core",
+      help: "Look at what would stop a service here: store and key, ports, certificates, names, webhooks, clock, media core",
       run: runDoctor,
     },
     config: {
@@ -49,8 +54,13 @@ function verbs(): Readonly<Record<string, Verb>> {
       run: runConfig,
     },
     organisation: {
-      words: "ls | create NAME | enable NAME | disable NAME",
-      flags: organisationFlags,
+      words: "ls | create NAME | enable NAME | disable NAME | limit NAME",
+      flags: {
+        ...organisationFlags,
+        streams: limitFlag("streams that it may have live at a time"),
+        ingestKbps: limitFlag("what they may send together, kbit/s"),
+        setupsPerSecond: limitFlag("publish requests"),
+      },
       help: "Organisations of this deployment",
       run: runOrganisation,
     },
@@ -113,11 +123,29 @@ function verbs(): Readonly<Record<string, Verb>> {
       help: "Nodes on this store (ls is the default), and which of them take no new publishes",
       run: runNodes,
     },
+    upgrade: {
+      words: "",
+      flags: storeFlags,
+      help: "Have the running service followed by a new process, of the code on the disk, without a break",
+      run: runUpgrade,
+    },
     backup: {
       words: "FILE",
-      flags: storeFlags,
+      flags: backupFlags,
       help: "Copy the embedded store while the service runs",
       run: runBackup,
+    },
+    restore: {
+      words: "FILE",
+      flags: backupFlags,
+      help: "Put a backup and its key into a data directory without a store",
+      run: runRestore,
+    },
+    store: {
+      words: "copy FROM TO",
+      flags: storeCommandFlags,
+      help: "Move the store: FROM and TO are a data directory or a postgresql:// URL, with no service on them",
+      run: runStore,
     },
     openapi: {
       words: "",

@@ -1,5 +1,5 @@
 // `headgate nodes …`: the nodes on the store, and which of them take no new publishes.
-import { type ListedNode, listNodes } from "../cluster/node-list.ts";
+import { besides, type ListedNode, listNodes } from "../cluster/node-list.ts";
 import { lastNode, markDraining } from "../cluster/nodes.ts";
 import { BEAT_EVERY_MS } from "../cluster/watch.ts";
 import { ConfigInvalid } from "../errors.ts";
@@ -35,11 +35,11 @@ export async function runNodes(words: readonly string[], flags: GivenFlags): Pro
 
 async function list(at: AtStore, flags: GivenFlags): Promise<void> {
   const isEmbedded = at.config.databaseUrl === null;
-  const nodes = isEmbedded ? await theOne(at) : await listNodes(at.db);
+  const nodes = isEmbedded ? await ofFile(at) : await listNodes(at.db);
   const lines = table([
     ["name", "state", "epoch", "version", "HTTP", "RTMP", "other nodes", "publishes", "load", "sign of life"],
     ...nodes.map((node) => [
-      ...[node.name, node.state, node.epoch, node.version, node.http, node.rtmp, node.channel, node.publishes],
+      ...[node.name, stateOf(node), node.epoch, node.version, node.http, node.rtmp, node.channel, node.publishes],
       node.load === null ? null : `${Math.round(node.load * 100)} %`,
       node.ageMs === null ? null : `${(node.ageMs / 1_000).toFixed(1)} s ago`,
     ]),
@@ -48,21 +48,27 @@ async function list(at: AtStore, flags: GivenFlags): Promise<void> {
   print(flags, nodes.map(record), nodes.length === 0 ? ["No node has run here within a day."] : [...lines, ...more]);
 }
 
-/** It gives no signs of life: nobody else could do anything about it. */
-async function theOne({ db }: AtStore): Promise<readonly Shown[]> {
+/** A node that takes no new publish although nobody drains it is full. */
+const stateOf = ({ state, full = null }: Shown) => (state === "up" && full !== null ? "full" : state);
+
+/** The one node, which gives no signs of life: nobody else could do anything about it; and those that it follows since an
+ *  upgrade. */
+async function ofFile({ db }: AtStore): Promise<readonly Shown[]> {
   const node = await lastNode(db);
   if (node === null) return [];
+  const former = await besides(db, node.epoch);
   const { publishes } = await db
     .selectFrom("publish")
     .select((eb) => eb.fn.countAll<number>().as("publishes"))
     .where("state", "=", "live")
+    .where((eb) => eb.or([eb("epoch", "is", null), eb("epoch", "not in", [0, ...former.map(({ epoch }) => epoch)])]))
     .executeTakeFirstOrThrow();
-  return [{ ...node, publishes: Number(publishes), state: null, load: null, beatAt: null, ageMs: null }];
+  return [{ ...node, publishes: Number(publishes), state: null, load: null, beatAt: null, ageMs: null }, ...former];
 }
 
-function record({ name, state, epoch, version, http, rtmp, channel, publishes, load, ...times }: Shown) {
+function record({ name, state, epoch, version, http, rtmp, channel, publishes, load, full = null, ...times }: Shown) {
   return {
-    ...{ name, state, epoch, version, http, rtmp, channel, publishes, load },
+    ...{ name, state, epoch, version, http, rtmp, channel, publishes, load, full },
     started_at: timeText(times.startedAt),
     last_sign_of_life_at: timeText(times.beatAt),
     last_sign_of_life_age_ms: times.ageMs,

@@ -1,5 +1,5 @@
 // `headgate init`, `headgate organisation …` and `headgate user …`: who may work with this deployment.
-import { NotUnique } from "../errors.ts";
+import { ConfigInvalid, NotUnique } from "../errors.ts";
 import { changed, recordChange } from "../organisation/audit.ts";
 import { randomText } from "../organisation/key-text.ts";
 import { addOrganisation, ensureFirstOrganisation, ensureFirstPerson } from "../organisation/organisations.ts";
@@ -7,6 +7,7 @@ import { hashPassword } from "../organisation/passwords.ts";
 import { addPerson, changePerson, listPeople, readEmail, removePerson } from "../organisation/people.ts";
 import type { OrganisationTable, PersonTable } from "../store/schema.ts";
 import { openSecretBox } from "../store/secret-box.ts";
+import type { LIMIT_COLUMNS } from "../store/tables/organisation-limits.ts";
 import { rotateTokenKeys } from "../token/rotation.ts";
 import { type AtStore, atStore, chosenOrganisation, operator, roleOf, unknownVerb, wanted } from "./at-store.ts";
 import type { GivenFlags } from "./flags.ts";
@@ -75,9 +76,62 @@ export async function runOrganisation(words: readonly string[], flags: GivenFlag
         const changed = await setEnabled(at, found, verb === "enable");
         return print(flags, changed, [`${changed.name} is ${verb}d.`]);
       }
+      case "limit": {
+        const found = await chosenOrganisation(at, { organisation: wanted(name, "the organisation's name") });
+        const limits = readLimits(flags);
+        const limited = await limit(at, found, limits);
+        return print(flags, limited, [
+          `${limited.name}: ${LIMITS.map(({ words, column }) => `${words} ${shownLimit(limited[column])}`).join(", ")}.`,
+        ]);
+      }
       default:
-        throw unknownVerb("organisation", verb, ["ls", "create NAME", "enable NAME", "disable NAME"]);
+        throw unknownVerb("organisation", verb, ["ls", "create NAME", "enable NAME", "disable NAME", "limit NAME"]);
     }
+  });
+}
+
+/** What an organisation may have of its own, as flags. */
+const LIMITS = [
+  { flag: "streams", column: "max_streams", words: "live streams" },
+  { flag: "ingestKbps", column: "max_ingest_kbps", words: "kbit/s of all of them" },
+  { flag: "setupsPerSecond", column: "max_setups_per_second", words: "publish requests a second" },
+] as const satisfies readonly { flag: string; column: (typeof LIMIT_COLUMNS)[number]; words: string }[];
+
+type OwnLimits = Pick<OrganisationTable, (typeof LIMIT_COLUMNS)[number]>;
+
+const shownLimit = (limit: number | null) => (limit === null ? "as the service has it" : limit === 0 ? "any" : limit);
+
+/** Those that were given: a number, 0 for no limit, or `default` for what the service has for all. */
+function readLimits(flags: GivenFlags): Partial<OwnLimits> {
+  const limits: Partial<OwnLimits> = {};
+  for (const { flag, column } of LIMITS) {
+    const given = flags[flag];
+    if (given === undefined) continue;
+    if (given !== "default" && !/^\d{1,9}$/.test(String(given)))
+      throw new ConfigInvalid(
+        `--${flag.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} must be a number or "default"`,
+      );
+    limits[column] = given === "default" ? null : Number(given);
+  }
+  if (Object.keys(limits).length === 0)
+    throw new ConfigInvalid("say which limit: --streams, --ingest-kbps, --setups-per-second");
+  return limits;
+}
+
+async function limit(
+  { db, now }: AtStore,
+  organisation: OrganisationTable,
+  limits: Partial<OwnLimits>,
+): Promise<OrganisationTable> {
+  return await db.transaction().execute(async (trx) => {
+    const change = { action: "organisation.limit", subject: organisation.id, detail: limits };
+    await recordChange(trx, operator(organisation), now, change);
+    return await trx
+      .updateTable("organisation")
+      .set({ ...limits, updated_at: now })
+      .where("id", "=", organisation.id)
+      .returningAll()
+      .executeTakeFirstOrThrow();
   });
 }
 

@@ -1,10 +1,13 @@
 // `headgate serve`: runs the service until a signal ends it.
 import { clock } from "../clock.ts";
 import { loadConfig, readVersion } from "../config.ts";
+import { failToFollow } from "../handover/predecessor.ts";
 import { createLog } from "../log.ts";
 import type { RunningService } from "../main.ts";
+import { reasonOf } from "../reason.ts";
 import { usableCertificates } from "./config.ts";
 import { exitCodeOf } from "./exit-code.ts";
+import { firstStart } from "./first-start.ts";
 import { readFlags } from "./flags.ts";
 
 /** One ^C reaches the service twice through npm, and so does systemd's default; what comes later is a second signal, ms. */
@@ -14,6 +17,15 @@ const SECOND_SIGNAL_LIMIT_MS = 1_500;
 
 /** Serves until SIGTERM or SIGINT. Rejects when the service cannot start. */
 export async function runService(flags: Readonly<Record<string, unknown>>): Promise<void> {
+  try {
+    await run(flags);
+  } catch (error) {
+    failToFollow(reasonOf(error));
+    throw error;
+  }
+}
+
+async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
   const { config } = loadConfig(readFlags(flags));
   const isTerminal = process.stderr.isTTY === true;
   // Before anything is made or bound.
@@ -30,12 +42,14 @@ export async function runService(flags: Readonly<Record<string, unknown>>): Prom
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop());
   // Commands that run no service need not load it.
   const { serve } = await import("../main.ts");
-  const service = await serve(config, { isTerminal, announceKey, announcePassword });
+  const command = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
+  const service = await serve(config, { isTerminal, ...firstStart(config) }, command);
   service.failed.catch((error: unknown) => {
     console.error("headgate: the store failed:", error);
     process.exit(exitCodeOf(error));
   });
   stop = stopper(service);
+  service.handedOver.then(() => end(service));
   announce(service);
   if (signalled) stop();
 }
@@ -51,14 +65,21 @@ function stopper(service: RunningService): () => void {
       return;
     }
     firstAt = clock.now();
-    service.stop().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        console.error("headgate: stopping failed:", error);
-        process.exit(1);
-      },
-    );
+    end(service);
+    // A service manager that ends what is left of a service to start it anew waits for nobody's last publish.
+    if (service.isSuccessorGone()) service.stopNow();
   };
+}
+
+/** Ends the service, once, and with it the process. */
+function end(service: RunningService): void {
+  service.stop().then(
+    () => process.exit(0),
+    (error: unknown) => {
+      console.error("headgate: stopping failed:", error);
+      process.exit(1);
+    },
+  );
 }
 
 /** The one line on standard output (operations.md §2). */
@@ -70,29 +91,4 @@ function announce({ addresses }: RunningService): void {
   } else {
     console.log(JSON.stringify({ ready: true, ...addresses, version: readVersion() }));
   }
-}
-
-function announceKey(key: string): void {
-  const lines = [
-    "",
-    "  This is a new store. Its administrator API key, shown this once:",
-    "",
-    `      ${key}`,
-    "",
-    "  Send it as the header x-service-apikey. Keep it where secrets are kept.",
-    "",
-  ];
-  console.error(lines.join("\n"));
-}
-
-function announcePassword(password: string, dashboard: string): void {
-  const lines = [
-    "",
-    `  The dashboard is at ${dashboard}`,
-    "  The first person signs in as admin. The password, shown this once:",
-    "",
-    `      ${password}`,
-    "",
-  ];
-  console.error(lines.join("\n"));
 }

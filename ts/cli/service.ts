@@ -1,9 +1,11 @@
 // Commands that ask a running service through its management API, with the API key of HEADGATE_API_KEY or
-// HEADGATE_API_KEY_FILE: `headgate sessions …`, `headgate upstreams …`; and `headgate openapi`, which asks nobody.
-import { readVersion } from "../config.ts";
+// HEADGATE_API_KEY_FILE: `headgate sessions …`, `headgate upstreams …`; `headgate upgrade`, which asks it by its
+// socket; and `headgate openapi`, which asks nobody.
+import { loadConfig, readVersion } from "../config.ts";
+import { askToUpgrade } from "../handover/control.ts";
 import { ask } from "./asking.ts";
 import { unknownVerb, wanted } from "./at-store.ts";
-import type { GivenFlags } from "./flags.ts";
+import { type GivenFlags, readFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
 
 /** What of a session record goes into a line. */
@@ -11,6 +13,7 @@ const SESSION_COLUMNS = [
   "client_id",
   "streamname",
   "protocol",
+  "on_air",
   "address",
   "accepted_at",
   "bytes_in",
@@ -83,4 +86,19 @@ export async function runUpstreams(words: readonly string[], flags: GivenFlags):
 export async function runOpenapi(): Promise<void> {
   const { apiDocument } = await import("../app.ts");
   console.log(JSON.stringify(apiDocument(readVersion()), null, 2));
+}
+
+/** The running service is followed by a new process, of the code that is on the disk now. */
+export async function runUpgrade(_: readonly string[], flags: GivenFlags): Promise<void> {
+  const { config } = loadConfig(readFlags(flags));
+  const say = (line: string) => flags.json || console.log(line);
+  const { pid, former, publishes, drainS } = await askToUpgrade(config.dataDir, (line) => void say(line));
+  const stay =
+    publishes === 0
+      ? `The former one, ${former}, has no publishes and leaves in a moment.`
+      : `${publishes} ${publishes === 1 ? "publish stays" : "publishes stay"} with the former one, ${former}, until they end, at most ${drainS} s.`;
+  print(flags, { pid, former_pid: former, publishes, drain_s: drainS }, [
+    `Process ${pid} takes everything new from now on.`,
+    stay,
+  ]);
 }

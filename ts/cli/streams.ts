@@ -84,6 +84,14 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
           `WHIP        ${ingest.whip.url}`,
         ]);
       }
+      case "switch": {
+        const stream = await find(at, flags, which);
+        const to = words[2] === undefined ? {} : { to: clientIdOf(words[2]) };
+        const answer = await ask(flags, "PUT", `/stream/${stream.id}/switch`, to);
+        const { client_id, on_air } = answer as { readonly client_id: number; readonly on_air: boolean };
+        const when = on_air ? "is on air" : "takes over at its next keyframe";
+        return print(flags, answer, [`Publish ${client_id} of ${stream.name} ${when}.`]);
+      }
       case "stop":
       case "lock":
       case "unlock":
@@ -103,6 +111,7 @@ export const STREAM_VERBS = [
   "ls",
   "create",
   "show NAME|ID",
+  "switch NAME|ID [CLIENT_ID]",
   "stop NAME|ID",
   "lock NAME|ID",
   "unlock NAME|ID",
@@ -160,6 +169,12 @@ function recordAt({ config }: AtStore, flags: GivenFlags) {
   const ports = { rtmp: config.rtmp.port, rtmps: config.rtmp.tls?.port ?? null };
   const ingest = ingestAt(said ?? config.http.publicUrl ?? configuredUrl(config), config, ports);
   return (stream: StreamTable) => streamRecord(stream, ingest);
+}
+
+/** Of a publish: `headgate sessions ls` shows them. */
+function clientIdOf(word: string): number {
+  if (!/^\d{1,16}$/.test(word)) throw new ConfigInvalid(`${word} is no client id: headgate sessions ls`);
+  return Number(word);
 }
 
 function tagsOf({ tag }: GivenFlags): readonly string[] {

@@ -10,12 +10,21 @@ export interface components {
       webhook: (string | null);
       webhook_secret_set: boolean;
       plan: "trial" | "paid";
+      /** What the organisation may have, as its operator set it; 0 is no limit */
+      limits: {
+        /** Streams that may be live at a time */
+        streams: number;
+        /** What they may send together, kbit/s, before no more may begin */
+        ingest_kbps: number;
+        /** Publish requests; bursts of three seconds' worth */
+        setups_per_second: number;
+      };
       created_at: string;
       updated_at: string;
     };
     ManagementError: {
       error: {
-        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was used for another request (idempotency_key_reused); 9410 The first request with this Idempotency-Key still runs (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 As many previews run as are served at once (too_many_previews) */
+        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9008 No publish of the stream stands by (no_standby); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was used for another request (idempotency_key_reused); 9410 The first request with this Idempotency-Key still runs (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 As many previews run as are served at once (too_many_previews) */
         code: number;
         message: string;
         /** What the code is about: required_parameter, parameter and type, reason, required_role */
@@ -113,6 +122,11 @@ export interface components {
       };
     };
     StreamState: "created" | "live" | "ended" | "locked" | "deleted";
+    Switched: {
+      client_id: number;
+      /** false: it takes over at its next keyframe */
+      on_air: boolean;
+    };
     Publish: {
       /** clientid of the webhook */
       client_id: number;
@@ -159,6 +173,10 @@ export interface components {
       accepted_at: string;
       /** client_id of the lost publish whose upstreams and players it went on with; null for none */
       continues: (number | null);
+      /** It came as the backup of its stream: see publish.backup_argument */
+      backup: boolean;
+      /** Upstreams and players get it; false: it stands by for the other publish of its stream */
+      on_air: boolean;
       timestamp_ms: number;
       bytes_in: number;
       bytes_out: number;
@@ -212,6 +230,10 @@ export interface components {
       accepted_at: string;
       /** client_id of the lost publish whose upstreams and players it went on with; null for none */
       continues: (number | null);
+      /** It came as the backup of its stream: see publish.backup_argument */
+      backup: boolean;
+      /** Upstreams and players get it; false: it stands by for the other publish of its stream */
+      on_air: boolean;
       timestamp_ms: number;
       bytes_in: number;
       bytes_out: number;
@@ -463,6 +485,8 @@ export interface components {
       publishes: number;
       /** Of its busiest media worker, share of a core, 0 to 1 */
       load: number;
+      /** Why it takes no new publishes for now although it is up; null while it has room */
+      full: (string | null);
       started_at: string;
       last_sign_of_life_at: string;
       /** By the store's clock, milliseconds */
@@ -871,6 +895,31 @@ export interface paths {
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/stream/{id}/switch": {
+    put: {
+      parameters: {
+        path: {
+          /** The id, as GET /stream gives it */
+          id: string;
+        };
+      };
+      requestBody?: { content: { "application/json": {
+          /** client_id of the publish that is to be on air; without it, of the one that stands by */
+          to?: (number | null);
+        } } };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Switched"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
         413: { content: { "application/json": components["schemas"]["ManagementError"] } };
         429: { content: { "application/json": components["schemas"]["ManagementError"] } };
         500: { content: { "application/json": components["schemas"]["ManagementError"] } };
@@ -1815,6 +1864,54 @@ export interface paths {
       };
       responses: {
         200: { content: { "text/javascript": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/docs/guide": {
+    get: {
+      parameters: {};
+      responses: {
+        200: { content: { "text/html": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/docs/guide/{page}": {
+    get: {
+      parameters: {
+        path: {
+          /** The id, as GET /docs/guide gives it */
+          page: string;
+        };
+      };
+      responses: {
+        200: { content: { "text/html": string } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/docs/guide/file/{file}": {
+    get: {
+      parameters: {
+        path: {
+          /** Name of a file */
+          file: string;
+        };
+      };
+      responses: {
+        200: { content: { "text/plain": string } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };
         429: { content: { "application/json": components["schemas"]["ManagementError"] } };

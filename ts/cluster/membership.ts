@@ -11,6 +11,7 @@ import {
   presentNodes,
   register,
   registerAlone,
+  renameNode,
   takeForDead,
 } from "./nodes.ts";
 import { BEAT_EVERY_MS, LEASE_MS, Watch } from "./watch.ts";
@@ -43,6 +44,11 @@ export interface ClusterMembership extends Membership {
   now(): number;
   /** From now on signs of life are given, and asked for. */
   start(events: MembershipEvents): void;
+  /** A sign of life at once: what the others say of themselves is known when it resolves, and they can know of this one.
+   *  Rejects when the store does not answer. */
+  look(): Promise<void>;
+  /** Leaves its name to the process that follows this one, and takes another. */
+  rename(name: string): Promise<void>;
   /** This node takes no new publishes. */
   drain(): void;
   /** Gives the last sign of life: nothing is owned any more. */
@@ -66,12 +72,19 @@ export interface ClusterDeps {
   readonly name: string;
   readonly version: string;
   readonly log: Logger;
+  /** How others come to a store that is a file. By none but an upgrade: while this node is there by itself it gives no
+   *  signs of life, since nobody waits for them. `first`: whoever was there before is gone; `successor`: that one is not.
+   *  null, the default: any node may come to the store at any time. */
+  readonly file?: "first" | "successor" | null;
 }
 
-export async function joinCluster({ db, name, version, log }: ClusterDeps): Promise<ClusterMembership> {
+export async function joinCluster(deps: ClusterDeps): Promise<ClusterMembership> {
+  const { db, version, log, file = null } = deps;
+  let { name } = deps;
   const watch = new Watch();
   let status: () => NodeStatus = () => ({ channel: null, http: null, rtmp: null, publishes: 0, load: 0 });
-  let epoch = await register(db, { name, version, status: status() });
+  const registered = file === "first" ? registerAlone : register;
+  let epoch = await registered(db, { name, version, status: status() });
   let state: "up" | "draining" = "up";
   let present = await presentNodes(db);
   let confirmedAt = performance.now();
@@ -118,24 +131,40 @@ export async function joinCluster({ db, name, version, log }: ClusterDeps): Prom
   }
 
   function next(): void {
-    turn = live()
+    void inTurn(async () => (isByItself() ? undefined : await live()))
       .catch((err: unknown) => log.warn({ err }, "no sign of life could be given: the store does not answer"))
       .finally(() => {
         if (!left) timer = setTimeout(next, BEAT_EVERY_MS).unref();
       });
   }
 
+  function inTurn(act: () => Promise<void>): Promise<void> {
+    const acted = turn.then(act);
+    turn = acted.catch(() => {});
+    return acted;
+  }
+
+  /** Nobody can come to the store without this node's knowing. */
+  function isByItself(): boolean {
+    return file !== null && owedFrom === null && present.every((node) => node.epoch === epoch);
+  }
+
   return {
     get epoch() {
       return epoch;
     },
-    isSure: () => performance.now() - confirmedAt < LEASE_MS,
+    isSure: () => isByItself() || performance.now() - confirmedAt < LEASE_MS,
     nodes: () => present,
     now: () => Math.round(performance.now() + ahead),
     start(given) {
       events = given;
       status = given.status;
       next();
+    },
+    look: () => inTurn(live),
+    async rename(other) {
+      await inTurn(() => renameNode(db, epoch, other));
+      name = other;
     },
     drain() {
       state = "draining";

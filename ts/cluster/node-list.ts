@@ -1,7 +1,7 @@
 // The nodes as people are shown them: those that serve, and those that went away lately.
 import type { Kysely } from "kysely";
 import type { Schema } from "../store/schema.ts";
-import { type Node, type NodeStatus, namedNodes } from "./nodes.ts";
+import { formerName, type Node, type NodeStatus, namedNodes } from "./nodes.ts";
 
 /** How long a node that died or was stopped is shown, ms. */
 const GONE_SHOWN_MS = 86_400_000;
@@ -11,13 +11,22 @@ export interface ListedNode extends Omit<Node, "beats"> {
   readonly ageMs: number;
 }
 
-/** By name. PostgreSQL only. */
+/** By name. */
 export async function listNodes(db: Kysely<Schema>): Promise<readonly ListedNode[]> {
-  return (await namedNodes(db, GONE_SHOWN_MS)).map(({ now, beats: _, ...node }) => ({
+  const nodes = await namedNodes(db, GONE_SHOWN_MS);
+  // One that was followed by another process is shown while it is there.
+  const shown = nodes.filter((node) => isPresent(node) || !node.name.endsWith(formerName("", node.epoch)));
+  return shown.map(({ now, beats: _, ...node }) => ({
     ...node,
-    ...(isPresent(node) ? {} : { publishes: 0, load: 0 }),
+    ...(isPresent(node) ? {} : { publishes: 0, load: 0, full: null }),
     ageMs: Math.max(0, now - node.beatAt),
   }));
+}
+
+/** What an upgrade has left beside the node of this epoch. */
+export async function besides(db: Kysely<Schema>, epoch: number): Promise<readonly DeploymentNode[]> {
+  const others = (await listNodes(db)).filter((node) => isPresent(node) && node.epoch !== epoch);
+  return others.map((node) => ({ ...node, isThis: false }));
 }
 
 /** Whether others count on it. */
@@ -31,11 +40,11 @@ export interface DeploymentNode extends ListedNode {
 }
 
 /** How a node lists all of them; null while the store does not answer. `alone`: of a node that has the store for itself,
- *  which nobody waits for signs of life of. */
+ *  which nobody waits for signs of life of; beside it there may be those that it follows. */
 export function createNodeList(deps: {
   readonly db: Kysely<Schema>;
   readonly node: { readonly name: string; readonly version: string; readonly epoch: () => number };
-  readonly alone: (() => Pick<NodeStatus, "publishes" | "load">) | null;
+  readonly alone: (() => Pick<NodeStatus, "publishes" | "load" | "full">) | null;
   /** Epoch ms. */
   readonly clock: { now(): number };
 }): () => Promise<readonly DeploymentNode[] | null> {
@@ -50,6 +59,15 @@ export function createNodeList(deps: {
   return async () => {
     const times = { startedAt, beatAt: clock.now(), ageMs: 0 };
     const addresses = { channel: null, http: null, rtmp: null };
-    return [{ ...node, epoch: node.epoch(), state: "up", ...addresses, ...alone(), ...times, isThis: true }];
+    const own = {
+      ...node,
+      epoch: node.epoch(),
+      state: "up" as const,
+      ...addresses,
+      ...alone(),
+      ...times,
+      isThis: true,
+    };
+    return [own, ...(await besides(db, own.epoch).catch(() => []))];
   };
 }

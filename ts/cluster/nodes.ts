@@ -1,12 +1,16 @@
 // The rows of nodes: one per start of a service on this store. Each function is one statement or one transaction.
-import { type Kysely, sql } from "kysely";
+import { type Kysely, type RawBuilder, SqliteAdapter, sql } from "kysely";
 import type { NodeTable, Schema } from "../store/schema.ts";
 
 const SEQUENCE = "node_epoch";
 /** States of a node that others count on. */
 const PRESENT = ["up", "draining"] as const;
-/** Milliseconds since 1970 by the clock of PostgreSQL. */
-const STORE_NOW = sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`;
+/** Milliseconds since 1970 by the clock of PostgreSQL; by this machine's where the store is a file. */
+function storeNow(db: Kysely<Schema>): RawBuilder<number> {
+  return db.getExecutor().adapter instanceof SqliteAdapter
+    ? sql<number>`cast((julianday('now') - 2440587.5) * 86400000 as integer)`
+    : sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`;
+}
 
 /** What a node says of itself. */
 export interface NodeStatus {
@@ -17,10 +21,15 @@ export interface NodeStatus {
   readonly rtmp: string | null;
   /** Absent from what a node of an older version says. */
   readonly rtmps?: string | null;
+  /** RTMP port for other nodes, at the host of its channel, where `rtmp` leads to another process; absent from what a
+   *  node of an older version says. */
+  readonly pullPort?: number | null;
   /** Publishes that run on it. */
   readonly publishes: number;
   /** The busiest of its media workers, 0 to 1. */
   readonly load: number;
+  /** Why it takes no new publish although it would; null while it has room. Absent from what a node of an older version says. */
+  readonly full?: string | null;
 }
 
 export interface Node extends NodeStatus {
@@ -42,18 +51,31 @@ interface NewNode {
 
 /** Gives a node that starts its epoch, and takes the name from one that had it: the caller knows that it is gone. */
 export async function register(db: Kysely<Schema>, node: NewNode): Promise<number> {
-  return await insert(db, node, STORE_NOW, (query) => query.where("name", "=", node.name));
+  return await insert(db, node, storeNow(db), (query) => query.where("name", "=", node.name));
 }
 
-/** The same where nobody else can be: whoever was there before is gone. `now`: epoch ms. */
-export async function registerAlone(db: Kysely<Schema>, node: NewNode, now: number): Promise<number> {
-  return await insert(db, node, sql<number>`cast(${now} as bigint)`, (query) => query);
+/** The same where nobody else can be: whoever was there before is gone. `now`: epoch ms; the store's by default. */
+export async function registerAlone(db: Kysely<Schema>, node: NewNode, now?: number): Promise<number> {
+  const at = now === undefined ? storeNow(db) : sql<number>`cast(${now} as bigint)`;
+  return await insert(db, node, at, (query) => query);
 }
+
+/** Gives a node another name, and takes that from one that had it: the caller knows that it is gone. */
+export async function renameNode(db: Kysely<Schema>, epoch: number, name: string): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    const others = trx.updateTable("node").set({ state: "lost" }).where("epoch", "!=", epoch);
+    await others.where("state", "in", PRESENT).where("name", "=", name).execute();
+    await trx.updateTable("node").set({ name }).where("epoch", "=", epoch).execute();
+  });
+}
+
+/** What a node is called when it has left its name to the process that follows it. */
+export const formerName = (name: string, epoch: number) => `${name}@${epoch}`;
 
 async function insert(
   db: Kysely<Schema>,
   { name, version, status }: NewNode,
-  at: typeof STORE_NOW,
+  at: RawBuilder<number>,
   gone: <Query extends { where(column: "name", is: "=", name: string): Query }>(query: Query) => Query,
 ): Promise<number> {
   return await db.transaction().execute(async (trx) => {
@@ -87,7 +109,7 @@ async function insert(
 export async function beat(db: Kysely<Schema>, epoch: number, state: "up" | "draining", status: NodeStatus) {
   const row = await db
     .updateTable("node")
-    .set((eb) => ({ beats: eb("beats", "+", 1), beat_at: STORE_NOW, status: JSON.stringify(status) }))
+    .set((eb) => ({ beats: eb("beats", "+", 1), beat_at: storeNow(db), status: JSON.stringify(status) }))
     .$if(state === "draining", (update) => update.set({ state }))
     .where("epoch", "=", epoch)
     .where("state", "in", PRESENT)
@@ -103,7 +125,7 @@ export async function presentNodes(db: Kysely<Schema>): Promise<readonly Node[]>
 }
 
 /** The last start of each name, by name: those that others count on, and those that have not been gone for longer than
- *  `goneMs`. With the store's clock, epoch ms. PostgreSQL only. */
+ *  `goneMs`. With the store's clock, epoch ms. */
 export async function namedNodes(
   db: Kysely<Schema>,
   goneMs: number,
@@ -111,14 +133,14 @@ export async function namedNodes(
   const rows = await db
     .selectFrom("node")
     .selectAll()
-    .select(STORE_NOW.as("now"))
+    .select(storeNow(db).as("now"))
     .where("epoch", "in", (eb) =>
       eb
         .selectFrom("node")
         .select((of) => of.fn.max("epoch").as("epoch"))
         .groupBy("name"),
     )
-    .where((eb) => eb.or([eb("state", "in", PRESENT), eb("beat_at", ">", sql<number>`${STORE_NOW} - ${goneMs}`)]))
+    .where((eb) => eb.or([eb("state", "in", PRESENT), eb("beat_at", ">", sql<number>`${storeNow(db)} - ${goneMs}`)]))
     .orderBy("name")
     .execute();
   return rows.map(({ now, ...row }) => ({ ...nodeOf(row), now: Number(now) }));

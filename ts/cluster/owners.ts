@@ -16,13 +16,15 @@ export interface Owners {
   ofClient(clientId: number): Promise<Owned | null>;
   ofStream(streamId: string): Promise<Owned | null>;
   ofName(name: string): Promise<Owned | null>;
+  /** The same of a publish that came as a backup, or as none. */
+  ofSlot(slot: { readonly name: string; readonly backup: boolean }): Promise<Owned | null>;
   /** Of a WHIP session: its id names the epoch. */
   ofSession(session: string): Node | null;
   /** A WHIP session's id of this node. */
   sessionId(id: string): string;
   /** Every other node that has publishes. */
   others(): readonly Node[];
-  /** The node with the fewest publishes that takes new ones; null when there is none besides this one. */
+  /** The node with the fewest publishes that takes new ones and is not full; null when there is none besides this one. */
   withRoom(): Node | null;
   /** RTMP and RTMPS of that one: `rtmp://host:port/app`. */
   rtmpWithRoom(): readonly string[];
@@ -44,6 +46,7 @@ export function createOwners(db: Kysely<Schema>, member: Pick<ClusterMembership,
       .where("epoch", "!=", member.epoch);
 
   async function found(query: ReturnType<typeof live>): Promise<Owned | null> {
+    if (member.nodes().every(({ epoch }) => epoch === member.epoch)) return null;
     const row = await query.executeTakeFirst();
     const node = row === undefined ? null : present(Number(row.epoch));
     if (row === undefined || node === null) return null;
@@ -51,14 +54,24 @@ export function createOwners(db: Kysely<Schema>, member: Pick<ClusterMembership,
   }
 
   function withRoom(): Node | null {
-    const open = member.nodes().filter(({ epoch, state, http }) => epoch !== member.epoch && state === "up" && http);
+    const open = member
+      .nodes()
+      .filter(
+        ({ epoch, state, http, full = null }) => epoch !== member.epoch && state === "up" && full === null && http,
+      );
     return open.sort((a, b) => a.publishes - b.publishes)[0] ?? null;
   }
 
   return {
     ofClient: (clientId) => found(live().where("client_id", "=", clientId)),
     ofStream: (streamId) => found(live().where("stream_id", "=", streamId)),
-    ofName: (name) => found(live().where("name", "=", name)),
+    ofName: (name) => found(live().where("name", "=", name).orderBy("backup")),
+    ofSlot: ({ name, backup }) =>
+      found(
+        live()
+          .where("name", "=", name)
+          .where("backup", "=", backup ? 1 : 0),
+      ),
     ofSession(session) {
       const [, epoch = ""] = /\.([0-9a-z]{1,10})$/.exec(session) ?? [];
       return epoch === "" ? null : present(Number.parseInt(epoch, 36));

@@ -34,12 +34,12 @@ export function createPlays(deps: {
   return {
     async elsewhere(name) {
       const owned = await owners.ofName(name);
-      const { channel = null, rtmp = null } = owned?.node ?? {};
+      const { channel = null, rtmp = null, pullPort = null } = owned?.node ?? {};
       if (owned === null || channel === null || rtmp === null) return null;
       // By the address that nodes reach each other at; what clients are told may be a load balancer's.
       const host = withoutBrackets(new URL(channel).hostname);
       const address = isIP(host) === 0 ? (await lookup(host)).address : host;
-      const at = `${isIP(address) === 6 ? `[${address}]` : address}:${new URL(rtmp).port || "1935"}`;
+      const at = `${isIP(address) === 6 ? `[${address}]` : address}:${pullPort ?? (new URL(rtmp).port || "1935")}`;
       const url = `rtmp://${at}/live/${name}?${argument}=${signCall(key, callOf(name), now())}`;
       const { clientId, organisationId, streamId } = owned;
       return { clientId, organisationId, streamId, url, address };

@@ -17,13 +17,20 @@ export interface Rival {
   replace(): Promise<void>;
 }
 
+/** A publish, or the backup of one. */
+interface Slot {
+  readonly name: string;
+  readonly backup: boolean;
+}
+
 export interface Rivals {
-  /** null: none of that name runs on another node. */
-  find(name: string): Promise<Rival | null>;
+  /** `rival`: null, none of that kind runs under the name on another node. `otherAt`: RTMP and RTMPS of the node that has
+   *  the one beside it, the backup of this publish, or the publish that this is the backup of; null for none. */
+  find(slot: Slot): Promise<{ readonly rival: Rival | null; readonly otherAt: readonly string[] | null }>;
 }
 
 export function createRivals(deps: {
-  readonly owners: Pick<Owners, "ofName">;
+  readonly owners: Pick<Owners, "ofName" | "ofSlot">;
   readonly channel: Channel;
   readonly log: Logger;
 }): Rivals {
@@ -44,21 +51,26 @@ export function createRivals(deps: {
   }
 
   return {
-    async find(name) {
-      const owned = await owners.ofName(name);
-      if (owned === null) return null;
-      return {
+    async find(slot) {
+      // Most names are live nowhere else: one question.
+      if ((await owners.ofName(slot.name)) === null) return { rival: null, otherAt: null };
+      const owned = await owners.ofSlot(slot);
+      const other = await owners.ofSlot({ ...slot, backup: !slot.backup });
+      const otherAt = other && [other.node.rtmp, other.node.rtmps].filter((url) => url != null);
+      if (owned === null) return { rival: null, otherAt };
+      const rival = {
         ...(await ask(owned, "/silence")),
         async replace() {
           await ask(owned, "/replace");
-          await inTime(END_LIMIT_MS, ended(name), undefined);
+          await inTime(END_LIMIT_MS, ended(slot), undefined);
         },
       };
+      return { rival, otherAt };
     },
   };
 
-  async function ended(name: string): Promise<void> {
-    while ((await owners.ofName(name)) !== null) await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+  async function ended(slot: Slot): Promise<void> {
+    while ((await owners.ofSlot(slot)) !== null) await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
   }
 }
 

@@ -8,6 +8,8 @@ export function healthApp(deps: {
   readonly node: string;
   /** Why it takes none, or null. */
   readonly problem: () => string | null;
+  /** Metrics of another process of this service, by its node's name; null when there is none. */
+  readonly metricsOf?: (node: string) => Promise<string | null>;
 }): Hono {
   const app = new Hono();
   app.get("/healthz", (c) => c.text(`ok, node ${deps.node}\n`));
@@ -16,6 +18,13 @@ export function healthApp(deps: {
     return problem === null ? c.text("ready\n") : c.text(`not ready: ${problem}\n`, 503);
   });
   app.get("/metrics", async (c) => {
+    const node = c.req.query("node");
+    if (node !== undefined && node !== deps.node) {
+      const text = (await deps.metricsOf?.(node)) ?? null;
+      return text === null
+        ? c.text(`no node ${node}\n`, 404)
+        : c.body(text, 200, { "content-type": deps.registry.contentType });
+    }
     return c.body(await deps.registry.metrics(), 200, { "content-type": deps.registry.contentType });
   });
   return app;

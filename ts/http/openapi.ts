@@ -328,6 +328,13 @@ export const Organisation = z
     webhook: z.string().nullable().openapi({ example: "https://customer.example/publish" }),
     webhook_secret_set: z.boolean(),
     plan: z.enum(["trial", "paid"]),
+    limits: z
+      .object({
+        streams: z.int().openapi({ description: "Streams that may be live at a time" }),
+        ingest_kbps: z.int().openapi({ description: "What they may send together, kbit/s, before no more may begin" }),
+        setups_per_second: z.int().openapi({ description: "Publish requests; bursts of three seconds' worth" }),
+      })
+      .openapi({ description: "What the organisation may have, as its operator set it; 0 is no limit" }),
     created_at: Time,
     updated_at: Time,
   })

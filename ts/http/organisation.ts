@@ -1,5 +1,6 @@
 // /organisation and /organisation/webhook (specification §2; M5–M7).
 import type { Kysely } from "kysely";
+import type { CapacityConfig, OrganisationLimits } from "../capacity/settings.ts";
 import { BadWebhookUrl } from "../errors.ts";
 import { type Actor, changed } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
@@ -8,6 +9,7 @@ import { setWebhook } from "../organisation/organisations.ts";
 import type { WebhookSecrets } from "../organisation/webhook-secret.ts";
 import { webhookShownTo, withoutQuery } from "../organisation/webhook-url.ts";
 import type { checkWebhookUrl } from "../publish/addresses/address-guard.ts";
+import { limitsOf } from "../publish/limits/organisation-limiter.ts";
 import type { Workbench } from "../publish/webhook/workbench.ts";
 import type { OrganisationTable, Schema } from "../store/schema.ts";
 import { newRoutes, Organisation, type RouteDeps, type Routes, z } from "./openapi.ts";
@@ -23,13 +25,16 @@ export function organisationRoutes(
     readonly secrets: Pick<WebhookSecrets, "ensure" | "isSet">;
     readonly customers: Pick<Customers, "forget">;
     readonly workbench: Pick<Workbench, "webhookChanged">;
-    readonly config: { readonly dev: boolean };
+    readonly config: { readonly dev: boolean; readonly capacity: Pick<CapacityConfig, "organisation"> };
   },
 ): Routes["hono"] {
   const { db, clock, config, secrets, customers, workbench } = deps;
   const routes = newRoutes(deps);
   const record = async (organisation: OrganisationTable, caller: Caller) =>
-    organisationRecord(organisation, caller, await secrets.isSet(organisation.id));
+    organisationRecord(organisation, caller, {
+      isSecretSet: await secrets.isSet(organisation.id),
+      limits: limitsOf(organisation, config.capacity.organisation),
+    });
 
   routes.guarded(
     "GET /organisation",
@@ -106,7 +111,11 @@ export function organisationRoutes(
 }
 
 /** The organisation as callers see it (M7). */
-function organisationRecord(organisation: OrganisationTable, caller: Caller, isSecretSet: boolean) {
+function organisationRecord(
+  organisation: OrganisationTable,
+  caller: Caller,
+  { isSecretSet, limits }: { readonly isSecretSet: boolean; readonly limits: OrganisationLimits },
+) {
   return {
     id: organisation.id,
     hash: organisation.hash,
@@ -114,6 +123,11 @@ function organisationRecord(organisation: OrganisationTable, caller: Caller, isS
     webhook: organisation.webhook === null ? null : webhookShownTo(caller, organisation.webhook),
     webhook_secret_set: isSecretSet,
     plan: organisation.plan,
+    limits: {
+      streams: limits.streams,
+      ingest_kbps: limits.ingestKbps,
+      setups_per_second: limits.setupsPerSecond,
+    },
     created_at: new Date(Number(organisation.created_at)).toISOString(),
     updated_at: new Date(Number(organisation.updated_at)).toISOString(),
   };

@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import type { Kysely } from "kysely";
 import type { Config } from "../config.ts";
 import { InvalidValue } from "../errors.ts";
-import { changed } from "../organisation/audit.ts";
+import { changed, recordChange } from "../organisation/audit.ts";
 import type { Caller } from "../organisation/callers.ts";
 import type { RouteName } from "../organisation/roles.ts";
 import { HOLD_LIMIT_S } from "../organisation/settings.ts";
@@ -53,7 +53,7 @@ interface StreamDeps extends RouteDeps {
   readonly db: Kysely<Schema>;
   readonly clock: { now(): number };
   readonly config: Pick<Config, "http" | "ingest">;
-  readonly sessions: Pick<LiveSessions, "kick">;
+  readonly sessions: Pick<LiveSessions, "kick" | "switchTo">;
   readonly ingestPorts: () => IngestPorts;
 }
 
@@ -178,6 +178,37 @@ export function streamRoutes(deps: StreamDeps): Routes["hono"] {
       const change = { action: "stream.hold", subject: stream.id, detail: { hold_s } };
       const held = await changed(db, caller, now, change, (trx) => setHold(trx, stream, hold_s, now));
       return c.json(streamRecord(held, ingestOf(c, deps)));
+    },
+  );
+
+  routes.guarded(
+    "PUT /stream/{id}/switch",
+    {
+      tag: "Streams",
+      summary: "Put the other publish of a stream on air",
+      description:
+        "Of a stream with a publish and a backup, on the connections to upstreams and players that stand. The other one " +
+        "stands by from then on. Nothing happens to a publish that is on air.",
+      body: z.object({
+        to: z.int().nullable().optional().openapi({
+          description: "client_id of the publish that is to be on air; without it, of the one that stands by",
+          example: 100_483,
+        }),
+      }),
+      answer: z
+        .object({
+          client_id: z.int(),
+          on_air: z.boolean().openapi({ description: "false: it takes over at its next keyframe" }),
+        })
+        .openapi("Switched"),
+      errors: [404, 409],
+    },
+    async (c, caller, { body: { to = null } }) => {
+      const stream = await find(caller, c.req.param("id"));
+      const { clientId, onAir } = await sessions.switchTo(caller.organisation.id, stream.id, to);
+      const change = { action: "stream.switch", subject: stream.id, detail: { to: clientId } };
+      await recordChange(db, caller, clock.now(), change);
+      return c.json({ client_id: clientId, on_air: onAir });
     },
   );
 

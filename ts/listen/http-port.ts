@@ -1,8 +1,9 @@
 // One HTTP or HTTPS port: bounded slow peers, and a stop that lets running requests finish.
 import { createServer as createHttpServer, type Server, type ServerOptions } from "node:http";
 import { createServer as createHttpsServer, Server as HttpsServer } from "node:https";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, Server as NetServer } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
+import { ownDescriptorLimit } from "../capacity/figures.ts";
 import type { Certificate } from "../certificate.ts";
 import { ConfigInvalid, PortTaken } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
@@ -17,8 +18,10 @@ const HANDSHAKE_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 5_000;
 /** Longest header block, bytes; a longer one is answered 431. */
 const HEADERS_LIMIT_BYTES = 16_384;
-/** Connections at a time; the next ones are closed at once. Each is a file descriptor and some 10 kB. */
+/** Connections at a time; the next ones are closed at once. Each is a file descriptor and some 10 kB: of few descriptors a
+ *  port takes a share, so that HTTP alone leaves RTMP and the store theirs (reactor/connection_limits.rs). */
 const CONNECTIONS_LIMIT = 10_000;
+const DESCRIPTORS_SHARE = 8;
 /** How often Node looks for those that took longer, ms; its own default of 30 s would make the limits 35 and 40 s. */
 const TIMEOUT_CHECK_MS = 1_000;
 /** While stopping: how often idle connections are closed (Node 20 leaves that to us), and when all of them are, ms. */
@@ -32,6 +35,10 @@ export interface Listening {
   drain(): void;
   /** Connections that come from now on see this certificate. Throws when it cannot be used; the old one stays. */
   setCertificate(certificate: Certificate): void;
+  /** Descriptor of the socket that listens; null when none does any more. */
+  socket(): number | null;
+  /** Takes no new connection; those that are open go on until `stop`. The socket may be another process's, too. */
+  stopListening(): void;
   /** Takes no new connection, lets running requests finish within 5 s, closes the rest. */
   stop(): Promise<void>;
 }
@@ -41,6 +48,8 @@ export interface ListenOptions {
   readonly certificate?: Certificate | null;
   /** Whether some route opens WebSockets. */
   readonly takesWebSockets?: boolean;
+  /** Descriptor of a socket that listens already, instead of at the address; it is this port's from now on. */
+  readonly socket?: number | undefined;
 }
 
 /** Listens on `host`:`port`, by TLS when there is a certificate. Rejects with `PortTaken` or `ConfigInvalid`; `name` is
@@ -48,21 +57,24 @@ export interface ListenOptions {
 export async function listen(
   fetch: (request: Request) => Response | Promise<Response>,
   address: { readonly name: string; readonly host: string; readonly port: number },
-  { certificate = null, takesWebSockets = false }: ListenOptions = {},
+  { certificate = null, takesWebSockets = false, socket }: ListenOptions = {},
 ): Promise<Listening> {
   const { name, host, port } = address;
   const webSockets = takesWebSockets ? createWebSocketServer() : null;
   const server = createServer(fetch, host, certificate, webSockets);
   if (webSockets !== null) serveOtherUpgrades(server);
-  server.maxConnections = CONNECTIONS_LIMIT;
+  const share = Math.floor((ownDescriptorLimit() ?? Number.POSITIVE_INFINITY) / DESCRIPTORS_SHARE);
+  server.maxConnections = Math.min(CONNECTIONS_LIMIT, share);
   let draining = false;
   server.prependListener("request", (_, response) => {
     if (draining) response.setHeader("connection", "close");
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => reject(portError(cause, name, host, port)));
-    server.listen(port, host, resolve);
+    if (socket === undefined) server.listen(port, host, resolve);
+    else server.listen({ fd: socket }, resolve);
   });
+  const closed = new Promise<void>((resolve) => server.once("close", resolve));
   return {
     port: (server.address() as AddressInfo).port,
     drain() {
@@ -70,6 +82,12 @@ export async function listen(
     },
     setCertificate(renewed) {
       if (server instanceof HttpsServer) server.setSecureContext(renewed);
+    },
+    socket: () => descriptorOf(server),
+    stopListening() {
+      draining = true;
+      // Not its own `close`, which would cut connections off that wait for their next request.
+      if (server.listening) NetServer.prototype.close.call(server);
     },
     async stop() {
       draining = true;
@@ -79,14 +97,19 @@ export async function listen(
         webSockets?.terminateAll();
       }, STOP_LIMIT_MS);
       webSockets?.closeAll();
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeIdleConnections();
-      });
+      if (server.listening) server.close();
+      server.closeIdleConnections();
+      await closed;
       clearInterval(closing);
       clearTimeout(limit);
     },
   };
+}
+
+/** Node keeps it where its type does not show it. */
+function descriptorOf(server: Server | HttpsServer): number | null {
+  const { _handle: handle } = server as { readonly _handle?: { readonly fd: number } | null };
+  return handle?.fd ?? null;
 }
 
 /** What the adaptor is given for either protocol. */

@@ -31,6 +31,10 @@ export type UpstreamSource = (typeof UPSTREAM_SOURCES)[number];
 export const UPSTREAM_STATES = ["connecting", "sending", "waiting", "refused"] as const;
 export type UpstreamState = (typeof UPSTREAM_STATES)[number];
 
+/** Why a publish goes on air, or stands by. */
+export const ON_AIR_CAUSES = ["began", "lost", "silent", "switched"] as const;
+export type OnAirCause = (typeof ON_AIR_CAUSES)[number];
+
 /** How a pull from another node does. */
 export const PULL_STATES = ["connecting", "playing", "reconnecting"] as const;
 export type PullState = (typeof PULL_STATES)[number];

@@ -1,7 +1,7 @@
 // What the media core reports to the gateway, and how that is read from its mailbox. Shapes and names mirror
 // crates/ingest/src/publish/mailbox.rs; `null` is "none".
 import type { MailboxItem } from "#native";
-import type { EndReason, PullEndReason, UpstreamSource } from "./codes.ts";
+import type { EndReason, OnAirCause, PullEndReason, UpstreamSource } from "./codes.ts";
 
 /** A broadcaster reached `publish` and waits. Answer with `allow` or `deny`; no answer in 12 s is a denial. */
 export interface PublishRequested {
@@ -37,6 +37,16 @@ export interface HoldEnded {
   readonly clientId: number;
   /** The publish that goes on with them; null: they have ended. */
   readonly successor: number | null;
+}
+
+/** Upstreams and players get a publish from now on; or they do not, and it stands by. */
+export interface OnAirChanged {
+  readonly kind: "on_air_changed";
+  readonly clientId: number;
+  readonly onAir: boolean;
+  /** The other publish of its name: which it took over from, or which is on air; null for none. */
+  readonly other: number | null;
+  readonly cause: OnAirCause;
 }
 
 /** A push is about to dial; answer with `dial`. Asked again before every reconnect. */
@@ -131,6 +141,7 @@ export type MediaEvent =
   | PublishRequested
   | PublishEnded
   | HoldEnded
+  | OnAirChanged
   | PlayRequested
   | PlayEnded
   | SourceWanted
@@ -163,6 +174,15 @@ export function readEvent(item: MailboxItem): MediaEvent {
       };
     case "hold_ended":
       return { kind: item.kind, clientId: there(item.clientId), successor: item.successor ?? null };
+    case "on_air_changed":
+      return {
+        kind: item.kind,
+        clientId: there(item.clientId),
+        onAir: there(item.onAir),
+        other: item.other ?? null,
+        // The core's table of causes has exactly these.
+        cause: there(item.cause) as OnAirCause,
+      };
     case "play_requested":
       return {
         kind: item.kind,

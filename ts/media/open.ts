@@ -2,43 +2,74 @@
 import { lookup } from "node:dns/promises";
 import { readCertificate } from "../certificate.ts";
 import type { Config } from "../config.ts";
+import { SystemRefused } from "../errors/system-refused.ts";
 import { ConfigInvalid, PortTaken } from "../errors.ts";
 import { type Media, MediaStartError, startMedia } from "../media.ts";
 import { publicAddressesOf } from "../own-addresses.ts";
+import type { AcceptingOptions } from "./accepting.ts";
 
-/** Rejects with `ConfigInvalid`, `PortTaken` or what the system refused. `handle` and `failed`: see `startMedia`. */
+/** Media ports from the configured one on that are tried for a process beside another, for each media worker. */
+const MEDIA_PORTS_TRIED = 8;
+
+/** How to open it beside another process, whose RTMP sockets it may share. */
+export interface OpenOptions extends AcceptingOptions {
+  /** The configured media ports are another process's, and the next free ones are taken. */
+  readonly isSuccessor?: boolean;
+}
+
+/** Rejects with `ConfigInvalid`, `PortTaken` or `SystemRefused`. `handle` and `failed`: see `startMedia`. */
 export async function openMedia(
   config: Config,
   handle: Parameters<typeof startMedia>[1],
   failed: (error: unknown) => void,
+  { isSuccessor = false, ...accepting }: OpenOptions = {},
 ): Promise<Media> {
-  try {
-    const { address: rtmpHost } = await lookup(config.rtmp.host);
-    const { address: mediaHost } = await lookup(config.media.host);
-    const { port: mediaPort, workers, audioWorkers, gopCache, pushSilence } = config.media;
-    const { tls, limits } = config.rtmp;
-    return startMedia(
-      {
-        rtmpHost,
-        rtmpPort: config.rtmp.port,
-        rtmpTls: tls && { port: tls.port, ...readCertificate(tls) },
-        upstreamCa: config.webhook.ca,
-        mediaHost,
-        mediaPort,
-        publicAddresses: publicAddressesOf(config, mediaHost),
-        workers,
-        audioWorkers,
-        gopCache,
-        pushSilence,
-        rtmpConnections: limits.connections,
-        rtmpConnectionsPerAddress: limits.connectionsPerAddress,
-      },
-      handle,
-      failed,
-    );
-  } catch (error) {
-    throw error instanceof MediaStartError ? faultOf(error, config) : error;
+  const { port, workers } = config.media;
+  const last = isSuccessor && port !== 0 ? port + (MEDIA_PORTS_TRIED - 1) * workers : port;
+  for (let at = port; ; at += 1) {
+    try {
+      return await openAt(config, at, accepting, handle, failed);
+    } catch (error) {
+      if (!(error instanceof MediaStartError)) throw error;
+      if (error.code !== "media_port_taken" || at >= last) throw faultOf(error, config);
+    }
   }
+}
+
+/** Where threads and files of a service are limited. */
+const LIMITS = "ulimit -u and -n, TasksMax= and LimitNOFILE= of systemd, pids.max of a container";
+
+async function openAt(
+  config: Config,
+  mediaPort: number,
+  accepting: AcceptingOptions,
+  handle: Parameters<typeof startMedia>[1],
+  failed: (error: unknown) => void,
+): Promise<Media> {
+  const { address: rtmpHost } = await lookup(config.rtmp.host);
+  const { address: mediaHost } = await lookup(config.media.host);
+  const { workers, audioWorkers, gopCache, pushSilence } = config.media;
+  const { tls, limits } = config.rtmp;
+  return startMedia(
+    {
+      rtmpHost,
+      rtmpPort: config.rtmp.port,
+      rtmpTls: tls && { port: tls.port, ...readCertificate(tls) },
+      ...accepting,
+      upstreamCa: config.webhook.ca,
+      mediaHost,
+      mediaPort,
+      publicAddresses: publicAddressesOf(config, mediaHost),
+      workers,
+      audioWorkers,
+      gopCache,
+      pushSilence,
+      rtmpConnections: limits.connections,
+      rtmpConnectionsPerAddress: limits.connectionsPerAddress,
+    },
+    handle,
+    failed,
+  );
 }
 
 /** The error that an operator understands. */
@@ -58,8 +89,9 @@ function faultOf(cause: MediaStartError, config: Config): Error {
       return taken(`${rtmp.host}:${rtmp.tls?.port} (rtmp.tls_port)`);
     case "media_port_taken":
       return taken(`${media.host}, UDP and TCP (media.port): ${cause.message}`);
-    case "identity":
     case "io":
+      return new SystemRefused(`${cause.message}; look at the limits of threads and files (${LIMITS})`, { cause });
+    case "identity":
       return cause;
   }
 }

@@ -57,3 +57,15 @@ export function readPull({ name, state, ...counters }: PullCounters): PullStatus
   // The core's table of states has exactly these.
   return { ...counters, name: Buffer.from(name).toString(), state: state as PullState };
 }
+
+/** How one player of a running publish does. */
+export interface PlayerStatus {
+  /** IP address it reads from. */
+  readonly address: string;
+  /** When it joined, epoch ms. */
+  readonly since: number;
+  /** Audio and video payload bytes handed to it. */
+  readonly bytesOut: number;
+  /** What it lost because it was slow. */
+  readonly droppedFrames: number;
+}

@@ -3,6 +3,7 @@
 import { statfs } from "node:fs/promises";
 import { Gauge, type Registry } from "prom-client";
 import { inTime } from "../in-time.ts";
+import type { WorkerStatus } from "../media/workers.ts";
 
 /** How long a scrape waits for the disk, ms. */
 const READ_LIMIT_MS = 2_000;
@@ -14,8 +15,7 @@ export interface WatchedNode {
   readonly storeProblem: () => string | null;
   /** The data directory. */
   readonly folder: string;
-  /** Share of a core of each media worker, 0 to 1. */
-  readonly workerLoads: () => readonly number[];
+  readonly workerStatus: () => readonly WorkerStatus[];
   /** When each certificate ends, epoch ms; null when it cannot be read. */
   readonly certificates: () => readonly { readonly section: string; readonly endsAt: number | null }[];
 }
@@ -53,7 +53,7 @@ export function watchNode(registry: Registry, node: WatchedNode): void {
     registers,
     collect() {
       this.reset();
-      for (const [worker, load] of node.workerLoads().entries()) this.set({ worker: String(worker) }, load);
+      for (const [worker, { load }] of node.workerStatus().entries()) this.set({ worker: String(worker) }, load);
     },
   });
 }

@@ -2,6 +2,17 @@
 
 /** The running media core. */
 export declare class MediaCore {
+  /** The sockets that a successor inherits; closed by stop_accepting. */
+  rtmpSockets(): RtmpSockets | null
+  /** Accepts RTMP connections from now on. */
+  startAccepting(): void
+  /** Accepts no more, and closes the sockets here. */
+  stopAccepting(): void
+  /**
+   * Accepts connections of other nodes at one more port, which stays open; returns it. Throws with a code of
+   * `StartError`.
+   */
+  acceptPulls(host: string, port: number): number
   /** A running publish as FLV, from its cached keyframe on; null when it does not run. */
   openPreview(clientId: number, wake: () => void): MediaPreview | null
   /** Opens a WHIP publish that was allowed and returns the answer, or our own offer. A publish_ended follows in any case. */
@@ -24,6 +35,10 @@ export declare class MediaCore {
    * any other publish.
    */
   whipDiagnostics(clientId: number): WhipReport | null
+  /** How busy and how late each media worker was over the last second. */
+  workerStatus(): Array<WorkerStatus>
+  /** Connections to the RTMP ports now. */
+  connections(): ConnectionCount
   /** The port RTMP is served on. */
   get rtmpPort(): number
   /** The port RTMP over TLS is served on; null without one. */
@@ -48,12 +63,12 @@ export declare class MediaCore {
   kernelDrops(): number | null
   /** Bytes that the kernel buffers on each media port, when it grants fewer than asked for; null when all is well. */
   get smallReceiveBuffer(): number | null
-  /** How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1. */
-  workerLoads(): Array<number>
   /** Everything since the last drain, oldest first. */
   drain(): Array<MailboxItem>
   /** Answers a publish request: it goes live. A publish_ended follows in any case. */
   allow(request: number, clientId: number, upstreams: Array<UpstreamOptions>, hold: HoldOptions): void
+  /** Puts one of two publishes of a name on air. */
+  switchTo(clientId: number): void
   /** Ends the upstreams and players of a publish that was lost, if they are held. */
   release(clientId: number): void
   /**
@@ -118,6 +133,13 @@ export interface AudioTrack {
   channels?: number
 }
 
+/** How many connections the RTMP ports have, and may have. */
+export interface ConnectionCount {
+  held: number
+  /** None where neither the configuration nor the system sets one. */
+  limit?: number
+}
+
 /** What a trickled fragment led to: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted. */
 export interface FragmentAnswer {
   code?: string
@@ -133,12 +155,16 @@ export interface HoldOptions {
   windowMs: number
   /** The lost publish whose upstreams and players it takes over, if they are still held. */
   continues?: number
+  /** The other publish of its name: while that is on air, this one stands by. */
+  beside?: number
+  /** With it: stream name of both, without arguments. */
+  name?: Buffer
 }
 
 /** One mailbox item, flat: `kind` tells which members are there. */
 export interface MailboxItem {
   /**
-   * publish_requested, publish_ended, hold_ended, play_requested, play_ended, source_wanted, pull_ended,
+   * publish_requested, publish_ended, hold_ended, on_air_changed, play_requested, play_ended, source_wanted, pull_ended,
    * connection_refused, address_wanted or upstream_changed.
    */
   kind: string
@@ -153,6 +179,9 @@ export interface MailboxItem {
   bytesOut?: number
   held?: boolean
   successor?: number
+  onAir?: boolean
+  other?: number
+  cause?: string
   player?: number
   droppedFrames?: number
   pull?: number
@@ -173,6 +202,11 @@ export interface MediaOptions {
   rtmpHost: string
   /** 0 takes any free port. */
   rtmpPort: number
+  /** The sockets that listen there already, as file descriptors of this process: they are its own from now on. */
+  rtmpSocket?: number
+  rtmpTlsSocket?: number
+  /** Whether RTMP connections are accepted at once, or from start_accepting on. */
+  accepts: boolean
   /** RTMP over TLS beside it: port (0 takes any free one), certificate chain and key as PEM; all three or none. */
   rtmpTlsPort?: number
   rtmpTlsCert?: string
@@ -198,6 +232,9 @@ export interface MediaOptions {
   /** RTMP connections from one address; 0 is no limit. */
   rtmpConnectionsPerAddress: number
 }
+
+/** Tells the service manager (sd_notify(3)) `state`, at the socket that it named: a path, or `@` and an abstract name. */
+export declare function notifyManager(socket: string, state: string): void
 
 /** An offer of our own, to receive audio, video or both; throws for neither. */
 export declare function ownOffer(audio: boolean, video: boolean): WhipOffer
@@ -225,6 +262,8 @@ export interface PreviewPart {
 /** Counters of one running publish. */
 export interface PublishCounters {
   clientId: number
+  /** False: it stands by for another publish of its name. */
+  onAir: boolean
   timestampMs: number
   bytesIn: number
   bytesOut: number
@@ -274,6 +313,14 @@ export interface PullOptions {
 
 /** Why a trickled fragment is none, without looking at any session; null when it is one. */
 export declare function refuseFragment(fragment: string): SdpRefusal | null
+
+/** RTMP sockets that listen, as file descriptors of this process. */
+export interface RtmpSockets {
+  /** Of RTMP. */
+  plain: number
+  /** Of RTMP over TLS. */
+  tls?: number
+}
 
 /** Why an offer or a fragment is refused. */
 export interface SdpRefusal {
@@ -388,4 +435,14 @@ export interface WhipReport {
   rejected: number
   /** What is wrong and what would help, in words. */
   problems: Array<string>
+}
+
+/** How busy and how late one media worker was over the last second; all zero for one that slept. */
+export interface WorkerStatus {
+  /** Share of a core that its thread took, 0 to 1. */
+  load: number
+  /** Share of the time in which it was at work, or would have been had it got a processor, 0 to 1. */
+  busy: number
+  /** How long what comes to it waits for its turn on average, beyond the turn that is meant, ms. */
+  lateMs: number
 }

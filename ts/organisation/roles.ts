@@ -70,6 +70,7 @@ export const ROUTES = {
   "GET /stream/{id}/publish": "view",
   "PUT /stream/{id}/tag": "change_tags",
   "PUT /stream/{id}/hold": "control_stream",
+  "PUT /stream/{id}/switch": "control_stream",
   "PUT /stream/{id}/stop": "control_stream",
   "PUT /stream/{id}/lock": "control_stream",
   "PUT /stream/{id}/unlock": "control_stream",
@@ -113,6 +114,9 @@ export const ROUTES = {
   "GET /broadcast/{file}": "anyone",
   "GET /dashboard": "anyone",
   "GET /dashboard/file/{file}": "anyone",
+  "GET /docs/guide": "anyone",
+  "GET /docs/guide/{page}": "anyone",
+  "GET /docs/guide/file/{file}": "anyone",
 } as const satisfies Readonly<Record<string, Action | "anyone">>;
 
 /** A method and a path as OpenAPI writes them. */

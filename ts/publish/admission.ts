@@ -2,6 +2,7 @@
 // customer's answer; it knows no protocol, and it starts no media.
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
+import { type Capacity, NO_PLACE, type Place, type Refused } from "../capacity/capacity.ts";
 import type { Membership } from "../cluster/membership.ts";
 import type { Rival, Rivals } from "../cluster/rivals.ts";
 import { StoreFailed } from "../errors.ts";
@@ -10,14 +11,17 @@ import { withoutMapping } from "../network.ts";
 import type { Customer, Customers } from "../organisation/customers.ts";
 import { isEnabled } from "../store/enabled.ts";
 import type { OrganisationTable, Schema, StreamTable } from "../store/schema.ts";
+import { LIMIT_COLUMNS } from "../store/tables/organisation-limits.ts";
 import type { TokenOf } from "../token/required-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import { newTrace, type Trace } from "../tracing/trace.ts";
+import { readBackupArgument } from "./backup/argument.ts";
 import { type BitrateLimits, bitrateLimitOf } from "./bitrate-limit.ts";
 import type { ClientIds } from "./client-ids.ts";
 import { createDenialRecords } from "./denial-records.ts";
 import { type DenialContext, type Denied, denied } from "./denials.ts";
 import type { Ends } from "./ends.ts";
+import type { OrganisationLimiter } from "./limits/organisation-limiter.ts";
 import type { AllowedPublish, Publishes } from "./publishes.ts";
 import { type Intent, isNameLive, type RecordedEndReason, recordIntent, recordLive } from "./record.ts";
 import { alsoReservedField, checkStreamName } from "./stream-name.ts";
@@ -32,6 +36,12 @@ import { newWebhookId } from "./webhook/signature.ts";
 const SILENT_FOR_REPLACEMENT_MS = 5_000;
 /** How long a replaced publish may take to end before its successor starts anyway, ms. */
 const REPLACEMENT_LIMIT_MS = 1_000;
+
+/** A publish and its backup share connections, which no other server can take over. */
+const APART = {
+  publish: "The backup of this stream is live on another server of the service: publish there",
+  backup: "This stream is live on another server of the service: publish its backup there",
+};
 
 export interface PublishRequest {
   readonly protocol: Intent["protocol"];
@@ -53,6 +63,10 @@ export interface PublishRequest {
 export type Admission = (AllowedPublish & { readonly outcome: "allowed" }) | Denied;
 
 export interface AdmissionDeps {
+  /** Whether this node has room; absent where nobody measures it. */
+  readonly room?: Pick<Capacity, "take" | "refusal"> | null;
+  /** What one organisation may begin; absent: anything. */
+  readonly organisationLimits?: OrganisationLimiter;
   readonly db: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
   readonly storeProblem?: () => string | null;
@@ -84,13 +98,17 @@ export interface AdmissionDeps {
     readonly maxBitrateKbps: BitrateLimits;
     /** How long upstreams and players of a lost publish are held, s; streams and organisations may differ. */
     readonly holdSeconds: number;
+    /** Name of the custom argument that makes a publish the backup of its stream; "": none does. */
+    readonly backupArgument: string;
   };
 }
 
 /** Decides publish requests. `admit` never rejects. After `allowed` the caller starts the media under `clientId` at
- *  once; the name stays taken until `Publishes.freeName`. */
+ *  once; the name stays taken until `Publishes.freeName`, and its place until it is released. */
 export function createAdmission(deps: AdmissionDeps): {
   admit(request: PublishRequest): Promise<Admission>;
+  /** Why this node takes no publish at all for now; null while it takes some. */
+  closed(): Denied | null;
   /** Resolves when nothing is left to be recorded of the denials so far. */
   settled(): Promise<void>;
 } {
@@ -104,25 +122,56 @@ export function createAdmission(deps: AdmissionDeps): {
     async admit(request) {
       const trace = request.trace ?? newTrace();
       const about: DenialContext = { trace_id: trace.traceId };
+      const place = isDraining() ? NO_PLACE : (deps.room?.take() ?? NO_PLACE);
+      if ("retryAfterS" in place) return { ...fullOf(place), about };
       try {
-        const admission = await decide({ ...request, trace }, about);
-        return admission.outcome === "denied" ? { ...admission, about } : admission;
+        const admission = await decide({ ...request, trace }, about, place);
+        if (admission.outcome === "allowed") return admission;
+        place.release();
+        return { ...admission, about };
       } catch (err) {
+        place.release();
         log.error({ err, ...about }, "publish request could not be decided");
         return { ...denied(err instanceof StoreFailed ? "store_unavailable" : "internal_error"), about };
       }
     },
+    closed() {
+      if (isDraining()) return drainingRefusal();
+      const refused = deps.room?.refusal() ?? null;
+      return refused && fullOf(refused);
+    },
   };
 
-  async function decide(request: PublishRequest & Pick<Intent, "trace">, about: DenialContext): Promise<Admission> {
+  function isDraining(): boolean {
+    return deps.isDraining?.() ?? false;
+  }
+
+  function drainingRefusal(): Denied {
+    return sentOn(denied("stopping", "This server takes no new publishes now; publish again"));
+  }
+
+  function fullOf({ retryAfterS }: Refused): Denied {
+    return { ...sentOn(denied("full")), retryAfterS };
+  }
+
+  /** With the servers that take the publish instead. */
+  function sentOn(refusal: Denied): Denied {
+    return { ...refusal, elsewhere: deps.rtmpElsewhere?.() ?? [] };
+  }
+
+  async function decide(
+    request: PublishRequest & Pick<Intent, "trace">,
+    about: DenialContext,
+    place: Place,
+  ): Promise<Admission> {
     const requestedAt = clock.now();
-    if (deps.isDraining?.()) {
-      const refusal = denied("stopping", "This server takes no new publishes now; publish again");
-      return { ...refusal, elsewhere: deps.rtmpElsewhere?.() ?? [] };
-    }
+    if (isDraining()) return drainingRefusal();
     const check = checkStreamName(request.name, request.arguments);
     if (check.outcome === "refused") return denied(check.cause, check.description);
-    const configured = writeUpstreams(settings.upstreamPush, check.name, request.arguments);
+    const { isBackup: backup, others: otherArguments } = readBackupArgument(request.arguments, settings.backupArgument);
+    const slot = { name: check.name, backup };
+    // Publish and backup are one broadcast: it goes to the same addresses.
+    const configured = writeUpstreams(settings.upstreamPush, check.name, otherArguments);
     if (configured === null) return denied("malformed_name", "Custom arguments are not UTF-8");
     const found = await findStream(db, check.name);
     if (found === null) return denied("unknown_stream");
@@ -146,15 +195,20 @@ export function createAdmission(deps: AdmissionDeps): {
     // A customer that is asked counts on the end event, and that one could not be kept.
     if ((deps.storeProblem?.() ?? null) !== null) return denied("store_unavailable");
 
-    const rival = (await deps.rivals?.find(check.name)) ?? null;
+    const { rival = null, otherAt = null } = (await deps.rivals?.find(slot)) ?? {};
+    if (otherAt !== null)
+      return { ...denied("already_live", APART[backup ? "backup" : "publish"]), elsewhere: otherAt };
     if (rival !== null && !givesWay(rival)) return denied("already_live");
+    const overLimit = (await deps.organisationLimits?.(found, check.name)) ?? (() => null);
     // From here to the reservation nothing is awaited: of two requests exactly one gets the name.
-    const running = publishes.live(check.name);
+    const running = publishes.live(slot);
     if (running !== null) {
       const { silentMs = null } = deps.media().snapshot(running) ?? {};
       if (!givesWay({ silentMs, isEnding: publishes.isEnding(running) })) return denied("already_live");
     }
-    const reservation = publishes.reserve(check.name);
+    const refusal = overLimit();
+    if (refusal !== null) return refusal;
+    const reservation = publishes.reserve(slot, found.organisation_id);
     if (reservation === null) return denied("already_live");
     let isAllowed = false;
     try {
@@ -170,6 +224,8 @@ export function createAdmission(deps: AdmissionDeps): {
         webhook: found.webhook,
         epoch: deps.member.epoch,
         trace: request.trace,
+        backup,
+        otherArguments,
         requestedAt,
       };
       about.clientId = intent.clientId;
@@ -183,7 +239,7 @@ export function createAdmission(deps: AdmissionDeps): {
       isAllowed = true;
       const { clientId } = intent;
       const upstreamLabels = new Map(accepted.upstreams.map(({ id, label }) => [id, label]));
-      const terms = { upstreams, upstreamLabels, maxBitrateKbps, holdMs };
+      const terms = { upstreams, upstreamLabels, maxBitrateKbps, holdMs, place };
       return { outcome: "allowed", clientId, intent, claims, ...terms, acceptedAt: clock.now() };
     } finally {
       if (isAllowed) reservation.settle();
@@ -207,9 +263,9 @@ export function createAdmission(deps: AdmissionDeps): {
     const refusal = await ask(intent, customer, about);
     if (refusal !== null) return refusal;
     try {
-      await replaceRunning(intent.name);
+      await replaceRunning(intent);
       await rival?.replace();
-      await publishes.recorded(intent.name);
+      await publishes.recorded(intent);
       await deps.ends.retry();
       if (await recordLive(db, intent, clock.now())) {
         // Last, so that none is missed that is stored from now on: those go to the running publish.
@@ -278,12 +334,12 @@ export function createAdmission(deps: AdmissionDeps): {
     });
   }
 
-  async function replaceRunning(name: string): Promise<void> {
-    const running = publishes.live(name);
+  async function replaceRunning(slot: Pick<Intent, "name" | "backup">): Promise<void> {
+    const running = publishes.live(slot);
     if (running === null) return;
     if (!publishes.isEnding(running))
       deps.media().end(running, "replaced", "Replaced by a new publish of the same name");
-    await publishes.ended(name, REPLACEMENT_LIMIT_MS);
+    await publishes.ended(slot, REPLACEMENT_LIMIT_MS);
   }
 }
 
@@ -296,7 +352,9 @@ function refusalOf(answer: WebhookAnswer, settings: Customer["settings"]): Denie
   return denied("rejected_by_customer", settings.reason_to_broadcaster ? answer.reason : null);
 }
 
-interface FoundStream extends Pick<StreamTable, "id" | "organisation_id" | "state" | "hold_s"> {
+interface FoundStream
+  extends Pick<StreamTable, "id" | "organisation_id" | "state" | "hold_s">,
+    Pick<OrganisationTable, (typeof LIMIT_COLUMNS)[number]> {
   readonly enabled: OrganisationTable["enabled"];
   readonly plan: OrganisationTable["plan"];
   readonly trial_ends_at: OrganisationTable["trial_ends_at"];
@@ -310,6 +368,7 @@ async function findStream(db: Kysely<Schema>, name: string): Promise<FoundStream
     .innerJoin("organisation", "organisation.id", "stream.organisation_id")
     .select(["stream.id", "stream.organisation_id", "stream.state", "organisation.enabled", "organisation.webhook"])
     .select(["organisation.plan", "organisation.trial_ends_at", "stream.hold_s"])
+    .select(LIMIT_COLUMNS)
     .where("stream.name", "=", name)
     .where("stream.state", "<>", "deleted")
     .executeTakeFirst();

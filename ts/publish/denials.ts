@@ -12,6 +12,10 @@ export type DenialCause =
   | "customer_unreachable"
   | "stopped"
   | "stopping"
+  | "full"
+  | "too_many_streams"
+  | "too_much_bitrate"
+  | "too_many_setups"
   | "store_unavailable"
   | "internal_error";
 
@@ -22,6 +26,8 @@ export interface Denied {
   readonly code: "denied" | "bad_name";
   /** For the broadcaster; at most 200 characters, never a secret. */
   readonly description: string;
+  /** When to try again, seconds from now; none unless given. */
+  readonly retryAfterS?: number;
   /** Other servers that take the publish (`rtmp://host:port/app`); none unless given. */
   readonly elsewhere?: readonly string[];
   /** For the operator's log: what was known of the request by then. */
@@ -53,6 +59,10 @@ const DENIALS: Readonly<Record<DenialCause, readonly [code: Denied["code"], desc
   customer_unreachable: ["denied", "Publish could not be authorised"],
   stopped: ["denied", "Publish was ended by the operator"],
   stopping: ["denied", "Service is stopping"],
+  full: ["denied", "This server is full; try again in a moment"],
+  too_many_streams: ["denied", "As many streams are live as this organisation may have at a time"],
+  too_much_bitrate: ["denied", "The live streams of this organisation send as much as they may together"],
+  too_many_setups: ["denied", "Too many streams of this organisation begin at once; try again in a moment"],
   store_unavailable: ["denied", "Temporarily unavailable"],
   internal_error: ["denied", "Internal error"],
 };

@@ -14,11 +14,11 @@ import type { TokenOf } from "../token/required-token.ts";
 import type { TokenClaims } from "../token/tokens.ts";
 import type { Resolve } from "./addresses/resolver.ts";
 import { type AdmissionDeps, createAdmission, type PublishRequest } from "./admission.ts";
-import type { BitrateLimits } from "./bitrate-limit.ts";
+import { createOnAir, type OnAir } from "./backup/on-air.ts";
 import { createClientIds } from "./client-ids.ts";
 import { type Denied, denied } from "./denials.ts";
 import { createEnds } from "./ends.ts";
-import { liveNumbers } from "./live-numbers.ts";
+import { createOrganisationLimiter } from "./limits/organisation-limiter.ts";
 import { createPlayers, type OtherNodes } from "./players.ts";
 import {
   type AllowedPublish,
@@ -28,9 +28,11 @@ import {
   type RunningPublish,
   type StartingPublish,
 } from "./publishes.ts";
+import type { PublishingSettings } from "./publishing-settings.ts";
 import { createPulledBytes } from "./pulled-bytes.ts";
 import { adoptEvents, identityOf, type RecordedEndReason } from "./record.ts";
 import { createRefusedConnections } from "./refused-connections.ts";
+import { liveNumbers } from "./running/live-numbers.ts";
 import { createUpkeep } from "./running/upkeep.ts";
 import { createUpdate, startUpdates, type Updates } from "./updates.ts";
 import type { StoredUpstream } from "./upstreams/deployment-upstreams.ts";
@@ -48,7 +50,9 @@ const STOP_LIMIT_MS = 5_000;
 /** What a broadcaster is told whose token was revoked. */
 const REVOKED = "Token revoked";
 
-export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDraining" | "rtmpElsewhere" | "rivals"> {
+export interface PublishingDeps
+  extends OtherNodes,
+    Pick<AdmissionDeps, "isDraining" | "rtmpElsewhere" | "rivals" | "room"> {
   readonly db: Kysely<Schema>;
   /** Why the store cannot be written; null while it can. Without: not known before it is tried. */
   readonly storeProblem?: () => string | null;
@@ -74,30 +78,18 @@ export interface PublishingDeps extends OtherNodes, Pick<AdmissionDeps, "isDrain
   readonly metrics: PublishingMetrics;
   /** What else the log tells of a publish that has ended. */
   readonly figuresOf?: (clientId: number) => object;
-  readonly settings: {
-    /** Total deadline of one webhook call (W11), ms. */
-    readonly deadlineMs: number;
-    /** Between an answer and the next update_publish (W14), seconds. */
-    readonly updateSeconds: number;
-    /** PEM certificates trusted beside the public ones, or null. */
-    readonly webhookCa: string | null;
-    /** Allows http and private webhook addresses (W21). */
-    readonly dev: boolean;
-    /** RTMP URLs with `{name}` and `{args}` that every publish is pushed to (R4). */
-    readonly upstreamPush: readonly string[];
-    readonly maxBitrateKbps: BitrateLimits;
-    /** Networks that may play; empty for all. */
-    readonly playAllow: readonly string[];
-    /** What happens to a publish of a live name (W20). */
-    readonly duplicate: "reject_if_active" | "replace";
-    readonly holdSeconds: AdmissionDeps["settings"]["holdSeconds"];
-  };
+  readonly settings: PublishingSettings;
+  /** What a running publish sends now, kbit/s; null while that is not known. Without, nobody knows it. */
+  readonly ingestKbpsOf?: (clientId: number) => number | null;
 }
 
 export interface Publishing
-  extends Pick<Publishes, "running" | "find" | "isEnding" | "ofSession" | "ofStream" | "onEnded"> {
+  extends Pick<Publishes, "running" | "find" | "isEnding" | "ofSession" | "ofStream" | "onEnded">,
+    Pick<OnAir, "switchTo"> {
   /** What the customer's developers look at. */
   readonly workbench: Workbench;
+  /** Why this node takes no WHIP publish at all for now; null while it takes some. Whoever asks is refused by it. */
+  closed(address: string): Denied | null;
   /** Takes an event of the media core. Never throws; every request is answered. */
   handle(event: MediaEvent): void;
   /** Decides a WHIP publish request; when it is allowed, `open` makes the media and its answer at once. */
@@ -159,7 +151,10 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const outbox = createOutbox({ ...deps, webhook, deadlineMs });
   const ids = createClientIds(db);
   const ends = createEnds({ db, outbox, clock, log });
-  const { admit, settled } = createAdmission({ ...deps, ids, publishes, webhook, outbox, ends });
+  const organisationLimits = createOrganisationLimiter({ ...deps, publishes });
+  const { admit, closed, settled } = createAdmission({
+    ...{ ...deps, ids, publishes, webhook, outbox, ends, organisationLimits },
+  });
   /** By client id. */
   const updates = new Map<number, Updates>();
   metrics.watchPublishing({
@@ -171,6 +166,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   const unreachable = new Set<number>();
   const underWay = new Set<Promise<void>>();
   const holds = createHolds<RunningPublish>(deps);
+  const onAir = createOnAir({ ...deps, publishes });
   const upkeep = createUpkeep({
     ...deps,
     intents: () => [...running(), ...holds.all()].map(({ intent }) => intent),
@@ -194,6 +190,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
           return track(end(event));
         case "hold_ended":
           return track(holds.end(event, find(event.successor ?? 0)));
+        case "on_air_changed":
+          return onAir.note(event);
         case "play_requested":
         case "play_ended":
         case "source_wanted":
@@ -221,6 +219,12 @@ export function createPublishing(deps: PublishingDeps): Publishing {
       return refusal ?? { outcome: "opened", clientId, answer };
     },
     ...{ running, find, isEnding, ofSession, ofStream, onEnded },
+    closed(address) {
+      const refusal = stopping ? null : closed();
+      if (refusal !== null) tellDenied(refusal, address, "whip");
+      return refusal;
+    },
+    switchTo: onAir.switchTo,
     kick,
     endRevoked() {
       kick(isRevoked, REVOKED);
@@ -307,6 +311,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     // A token may have been revoked after it was verified and before anybody was asked.
     const stopped = publishes.answered(clientId) ?? (isRevoked(publish) ? REVOKED : null);
     if (stopped !== null) {
+      publish.place.release();
       // Accepted and ended at once: publish_done follows.
       const recording = ends.record({ clientId, reason: "kicked", bytes: null, epoch: intent.epoch });
       publishes.freeName(publish, recording.tried);
@@ -318,11 +323,16 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     // Known before the core is told: the end may come in the same turn (W12a).
     metrics.countStart(protocol);
     const lost = holds.lostBefore(intent);
-    publishes.start({ ...publish, continues: null, addedUpstreams: lost?.addedUpstreams ?? new Map() });
+    const other = publishes.beside(intent);
+    const { addedUpstreams = new Map() } = other ?? lost ?? {};
+    publishes.start({ ...publish, continues: null, onAir: other?.onAir !== true, addedUpstreams });
+    publish.place.started();
+    publishes.onEnded(clientId, publish.place.release);
     startUpdatesOf(publish);
     log.info({ ...identityOf(intent), protocol, address: intent.address }, "publish started");
     try {
-      start({ windowMs: publish.holdMs, continues: lost?.clientId ?? null });
+      const beside = other && { beside: { clientId: other.clientId, name: intent.name } };
+      start({ windowMs: publish.holdMs, continues: lost?.clientId ?? null, ...beside });
       return null;
     } catch (err) {
       log.error({ err, clientId }, "media core refused an allowed publish");
@@ -332,7 +342,8 @@ export function createPublishing(deps: PublishingDeps): Publishing {
   }
 
   function tellDenied({ cause, about }: Denied, address: string, protocol: RunningPublish["protocol"]): void {
-    log.info({ cause, ...about, protocol, address }, "publish denied");
+    // A crowd that is refused leaves no line for each: that the node is full is logged once.
+    if (cause !== "full") log.info({ cause, ...about, protocol, address }, "publish denied");
     metrics.countDenial(cause);
   }
 

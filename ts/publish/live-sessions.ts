@@ -50,11 +50,15 @@ export interface LiveSession {
   readonly maxBitrateKbps: number;
   /** The lost publish whose upstreams and players it went on with; null for none. */
   readonly continues: number | null;
+  /** It came as the backup of its stream. */
+  readonly backup: boolean;
+  /** Upstreams and players get it; false: it stands by. */
+  readonly onAir: boolean;
   /** What WebRTC tells of its transport, in numbers and words; absent for RTMP and in the first second. */
   readonly diagnostics?: WhipDiagnostics;
 }
 
-export interface LiveSessions {
+export interface LiveSessions extends Pick<Publishing, "switchTo"> {
   /** At most `quantity` of those that run, by client id, behind `after`; of these alone the counters are read.
    *  `isMeant`: which streams. */
   list(
@@ -93,7 +97,7 @@ export interface LiveSessions {
 }
 
 export function createLiveSessions(deps: {
-  readonly publishing: Pick<Publishing, "running" | "find" | "ofStream" | "kick">;
+  readonly publishing: Pick<Publishing, "running" | "find" | "ofStream" | "kick" | "switchTo">;
   readonly media: () => Pick<
     Media,
     "snapshot" | "players" | "whipDiagnostics" | "addUpstream" | "removeUpstream" | "limitWhipBitrate"
@@ -123,7 +127,9 @@ export function createLiveSessions(deps: {
       const publish = find(organisationId, clientId);
       return publish && show(publish);
     },
-    players: ({ clientId }) => media().players(clientId),
+    switchTo: publishing.switchTo,
+    // Publish and backup share them.
+    players: ({ clientId, onAir }) => (onAir ? media().players(clientId) : []),
     kick(organisationId, meant, description) {
       const isMeant = ({ clientId, streamId }: Intent) =>
         "clientId" in meant ? clientId === meant.clientId : streamId === meant.streamId;
@@ -196,10 +202,10 @@ export function createLiveSessions(deps: {
   }
 
   function show(publish: RunningPublish): LiveSession {
-    const { clientId, intent, protocol, acceptedAt, continues } = publish;
-    const { organisationId, streamId, name, address } = intent;
+    const { clientId, intent, protocol, acceptedAt, continues, onAir } = publish;
+    const { organisationId, streamId, name, address, backup } = intent;
     const maxBitrateKbps = limitOf(publish);
-    const who = { clientId, organisationId, streamId, name, protocol, address, continues };
+    const who = { clientId, organisationId, streamId, name, protocol, address, continues, backup, onAir };
     const identity = { ...who, acceptedAt, maxBitrateKbps };
     const snapshot = media().snapshot(clientId);
     if (snapshot === null) return { ...identity, ...NOTHING_YET };
@@ -207,8 +213,12 @@ export function createLiveSessions(deps: {
     const counters = { timestampMs, bytesIn, bytesOut, droppedFrames, subscribers, tracks };
     const transcoderError = reason === null ? null : withoutAac(reason);
     const audioError = reason === null ? null : upstreamWithoutAac(reason);
-    const upstreams = snapshot.upstreams.map((of) => ({ ...of, ...namesOf(publish, of), audioError }));
-    const session = { ...identity, ...counters, upstreams, transcoderError };
+    const upstreams = snapshot.upstreams.map((of) => ({
+      ...of,
+      ...namesOf(publish, of),
+      audioError,
+    }));
+    const session = { ...identity, onAir: snapshot.onAir, ...counters, upstreams, transcoderError };
     const diagnostics = protocol === "whip" ? media().whipDiagnostics(clientId) : null;
     if (diagnostics === null) return session;
     const problems = [...diagnostics.problems, ...(transcoderError === null ? [] : [transcoderError])];

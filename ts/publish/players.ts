@@ -1,6 +1,7 @@
 // Who may play a live stream, here or on another node, and what the log says of each player. What plays already goes on
 // when the rule changes.
 import type { Logger } from "pino";
+import type { Capacity } from "../capacity/capacity.ts";
 import type { PlayEnded, PlayRequested, PullEnded, SourceWanted } from "../media/events.ts";
 import type { PullSource } from "../media/plays.ts";
 import type { Media } from "../media.ts";
@@ -22,6 +23,7 @@ const REFUSALS = {
   not_live: { code: "bad_name", description: "No such stream" },
   address: { code: "denied", description: "This address may not play the stream" },
   token_required: { code: "denied", description: "A play token for this stream is required" },
+  full: { code: "denied", description: "This server is full; try again in a moment" },
   internal_error: { code: "denied", description: "Internal error" },
 } as const;
 
@@ -59,6 +61,8 @@ export interface PlayersDeps extends OtherNodes {
   readonly log: Logger;
   readonly metrics: Pick<Metrics, "countPullEnd">;
   readonly pulledBytes: Pick<PulledBytes, "ended">;
+  /** Whether this node has room; absent where nobody measures it. */
+  readonly room?: Pick<Capacity, "refusal"> | null;
 }
 
 export interface Players {
@@ -131,13 +135,13 @@ export function createPlayers(deps: PlayersDeps): Players {
       const live = await liveOf(event);
       if (live === null) return deps.media().deny(request, REFUSALS.not_live);
       identity = { ...identityOf(live), ...identity, ...(isNode && { node: true }) };
-      cause = isNode ? null : await refusalOf(event, live);
+      cause = isNode ? null : deps.room?.refusal() ? "full" : await refusalOf(event, live);
       if (cause === null) return start(request, live.source, { counted: !isNode }, identity);
     } catch (err) {
       log.error({ err, ...identity }, "play request could not be decided");
       cause = "internal_error";
     }
-    log.info({ cause, ...identity }, "player denied");
+    if (cause !== "full") log.info({ cause, ...identity }, "player denied");
     deps.media().deny(request, REFUSALS[cause]);
   }
 

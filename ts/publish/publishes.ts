@@ -1,5 +1,6 @@
 // Every publish of this node, from before its customer is asked until its end is in the store: which names they have
 // (W20), and by what they are found. No I/O, no policy. Publishes of other nodes are behind `ts/cluster`.
+import type { Place } from "../capacity/capacity.ts";
 import { inTime } from "../in-time.ts";
 import type { Upstream } from "../media.ts";
 import { step } from "../step-times.ts";
@@ -27,6 +28,8 @@ export interface AllowedPublish extends AskedPublish {
   readonly holdMs: number;
   /** Epoch ms. */
   readonly acceptedAt: number;
+  /** What it takes of this node until that is measured. */
+  readonly place: Place;
 }
 
 /** What is known of a publish before the media core has it. */
@@ -40,6 +43,8 @@ export interface StartingPublish extends AllowedPublish {
 export interface RunningPublish extends StartingPublish {
   /** The lost publish whose upstreams and players it went on with; null for none, or before that is known. */
   continues: number | null;
+  /** Upstreams and players get it; false: it stands by for the other publish of its stream. */
+  onAir: boolean;
   /** Upstreams that were added while it, or what it continues, ran: by id. */
   readonly addedUpstreams: Map<string, UpstreamNames>;
 }
@@ -61,6 +66,7 @@ interface Live extends RunningPublish {
 }
 
 interface NameUse {
+  readonly organisationId: string;
   /** Client id of the running publish, null while the first one is being decided. */
   live: number | null;
   /** Another publish request of this name is being decided. */
@@ -71,12 +77,19 @@ interface NameUse {
   recorded: Promise<unknown>;
 }
 
-/** At most one pending request and one running publish per name. */
+/** A name is there twice: for a publish, and for its backup. */
+type Slot = Pick<Intent, "name" | "backup">;
+
+/** At most one pending request and one running publish per slot. */
 export interface Publishes {
-  /** Reserves `name` for one request; null when another one has it. */
-  reserve(name: string): Reservation | null;
-  /** Client id of the running publish of `name`, or null. */
-  live(name: string): number | null;
+  /** Reserves a slot, of a stream of the organisation, for one request; null when another one has it. */
+  reserve(slot: Slot, organisationId: string): Reservation | null;
+  /** Names of an organisation that have a publish or get one, but for `except`. A publish and its backup are one. */
+  countOf(organisationId: string, except: string): number;
+  /** Client id of the running publish of a slot, or null. */
+  live(slot: Slot): number | null;
+  /** The running publish of the same name that is no backup, or is one, when this is. */
+  beside(slot: Slot): RunningPublish | undefined;
   /** The question about an allowed publish is over: what its broadcaster is told when it was stopped meanwhile, else
    *  null. */
   answered(clientId: number): string | null;
@@ -86,10 +99,10 @@ export interface Publishes {
   /** A publish has ended; nothing happens when another one of its name runs by now. `recorded`: settles when the store
    *  has its end. */
   freeName(publish: AllowedPublish, recorded: Promise<unknown>): void;
-  /** Resolves when the end of the last publish of `name` is in the store, or could not be put there. */
-  recorded(name: string): Promise<void>;
-  /** Resolves when no publish of `name` runs any more, or after `limitMs`. */
-  ended(name: string, limitMs: number): Promise<void>;
+  /** Resolves when the end of the last publish of a slot is in the store, or could not be put there. */
+  recorded(slot: Slot): Promise<void>;
+  /** Resolves when no publish of a slot runs any more, or after `limitMs`. */
+  ended(slot: Slot, limitMs: number): Promise<void>;
   /** Every one that runs, oldest first. */
   running(): readonly RunningPublish[];
   find(clientId: number): RunningPublish | undefined;
@@ -97,7 +110,7 @@ export interface Publishes {
   ofSession(session: string): RunningPublish | undefined;
   /** Whether it was told to end, and will be gone in a moment. */
   isEnding(clientId: number): boolean;
-  /** Of a stream; the newest, since one that is being replaced may still be ending. */
+  /** Of a stream: the one on air; the newest, since one that is being replaced may still be ending. */
   ofStream(organisationId: string, streamId: string): RunningPublish | undefined;
   /** Its broadcaster ends it: nobody finds it by its session any more, although it may take a moment to end. */
   closeSession(session: string): RunningPublish | undefined;
@@ -114,7 +127,9 @@ export interface Publishes {
 }
 
 export function createPublishes(): Publishes {
-  const names = new Map<string, NameUse>();
+  const publishNames = new Map<string, NameUse>();
+  const backupNames = new Map<string, NameUse>();
+  const namesOf = ({ backup }: Slot) => (backup ? backupNames : publishNames);
   /** From the question until the media core has it. `stopped`: what the broadcaster is told of one that is not to run. */
   const asked = new Map<number, AskedPublish & { stopped: string | null }>();
   /** In the order of their start. */
@@ -124,7 +139,8 @@ export function createPublishes(): Publishes {
   const running = () => [...live.values()];
 
   /** Forgets a name that nobody has or wants once the last end is recorded: until then the next one waits for it. */
-  function forgetUnused(name: string, use: NameUse): void {
+  function forgetUnused(slot: Slot, use: NameUse): void {
+    const [names, { name }] = [namesOf(slot), slot];
     const forget = () => {
       if (names.get(name) === use && use.live === null && !use.pending) names.delete(name);
     };
@@ -132,10 +148,11 @@ export function createPublishes(): Publishes {
   }
 
   return {
-    reserve(name) {
+    reserve(slot, organisationId) {
+      const [names, { name }] = [namesOf(slot), slot];
       const known = names.get(name);
       if (known?.pending) return null;
-      const use = known ?? { live: null, pending: true, ended: [], recorded: Promise.resolve() };
+      const use = known ?? { organisationId, live: null, pending: true, ended: [], recorded: Promise.resolve() };
       use.pending = true;
       names.set(name, use);
       let clientId: number | null = null;
@@ -147,14 +164,25 @@ export function createPublishes(): Publishes {
         release() {
           if (clientId !== null) asked.delete(clientId);
           use.pending = false;
-          forgetUnused(name, use);
+          forgetUnused(slot, use);
         },
         settle() {
-          names.set(name, { live: clientId, pending: false, ended: [], recorded: Promise.resolve() });
+          names.set(name, { organisationId, live: clientId, pending: false, ended: [], recorded: Promise.resolve() });
         },
       };
     },
-    live: (name) => names.get(name)?.live ?? null,
+    countOf(organisationId, except) {
+      const used = new Set<string>();
+      for (const names of [publishNames, backupNames]) {
+        for (const [name, use] of names) {
+          const isUsed = use.pending || use.live !== null;
+          if (isUsed && use.organisationId === organisationId && name !== except) used.add(name);
+        }
+      }
+      return used.size;
+    },
+    live: (slot) => namesOf(slot).get(slot.name)?.live ?? null,
+    beside: ({ name, backup }) => live.get(namesOf({ name, backup: !backup }).get(name)?.live ?? 0),
     answered(clientId) {
       const { stopped = null } = asked.get(clientId) ?? {};
       asked.delete(clientId);
@@ -174,19 +202,21 @@ export function createPublishes(): Publishes {
       if (live.size === 0) for (const empty of whenEmpty.splice(0)) empty();
       return publish;
     },
-    freeName({ intent: { name }, clientId }, recorded) {
-      const use = names.get(name);
+    freeName({ intent, clientId }, recorded) {
+      const use = namesOf(intent).get(intent.name);
       if (use?.live !== clientId) return;
       use.live = null;
       use.recorded = recorded;
       for (const ended of use.ended.splice(0)) ended();
-      forgetUnused(name, use);
+      forgetUnused(intent, use);
     },
-    async recorded(name) {
-      await names.get(name)?.recorded.catch(() => {});
+    async recorded(slot) {
+      await namesOf(slot)
+        .get(slot.name)
+        ?.recorded.catch(() => {});
     },
-    async ended(name, limitMs) {
-      const use = names.get(name);
+    async ended(slot, limitMs) {
+      const use = namesOf(slot).get(slot.name);
       if (use === undefined || use.live === null) return;
       const replaced = new Promise<void>((resolve) => use.ended.push(resolve));
       await step("replaced", () => inTime(limitMs, replaced, undefined));
@@ -195,10 +225,11 @@ export function createPublishes(): Publishes {
     find: (clientId) => live.get(clientId),
     isEnding: (clientId) => live.get(clientId)?.isEnding ?? false,
     ofSession: (session) => sessions.get(session),
-    ofStream: (organisationId, streamId) =>
-      running()
-        .filter(({ intent }) => intent.streamId === streamId && intent.organisationId === organisationId)
-        .at(-1),
+    ofStream(organisationId, streamId) {
+      const isOf = ({ intent }: Live) => intent.streamId === streamId && intent.organisationId === organisationId;
+      const all = running().filter(isOf);
+      return all.findLast(({ onAir }) => onAir) ?? all.at(-1);
+    },
     closeSession(session) {
       const publish = sessions.get(session);
       sessions.delete(session);

@@ -26,6 +26,10 @@ export interface Intent extends WebhookSubject {
   readonly epoch: number;
   /** What the calls about it belong to. */
   readonly trace: Trace;
+  /** It came as the backup of its stream, of which there is one beside the other publish. */
+  readonly backup: boolean;
+  /** Its custom arguments without that: publishes of one stream that have the same are one broadcast. */
+  readonly otherArguments: Uint8Array | null;
   /** When the broadcaster asked, epoch ms. */
   readonly requestedAt: number;
 }
@@ -45,10 +49,11 @@ export async function recordIntent(db: Kysely<Schema>, intent: Intent, now: numb
   const custom = intent.arguments === null ? null : Buffer.from(intent.arguments).toString("latin1");
   const insert = sql`
     insert into publish (client_id, organisation_id, stream_id, name, app, arguments, address, protocol, webhook, state,
-      asked_at, bytes_in, bytes_out, trace, epoch)
+      asked_at, bytes_in, bytes_out, trace, backup, epoch)
     select cast(${clientId} as bigint), cast(${organisationId} as text), cast(${streamId} as text), cast(${name} as text),
       cast(${app} as text), cast(${custom} as text), cast(${address} as text), cast(${protocol} as text),
-      cast(${webhook} as text), 'asking', cast(${now} as bigint), 0, 0, cast(${traceText(intent.trace)} as text), epoch
+      cast(${webhook} as text), 'asking', cast(${now} as bigint), 0, 0, cast(${traceText(intent.trace)} as text),
+      cast(${intent.backup ? 1 : 0} as integer), epoch
     from node where epoch = ${epoch} and ${isPresent}
   `;
   const { numAffectedRows } = await step("intent", () => insert.execute(db), clientId);
@@ -83,7 +88,8 @@ export async function recordDenied(db: Kysely<Schema>, denials: readonly Denial[
 }
 
 /** The answer was yes: publish and stream become live. False when the stream was locked or deleted meanwhile, its
- *  organisation may do nothing any more, the name is live elsewhere, or the others took this node for dead. */
+ *  organisation may do nothing any more, the name is live elsewhere, also with the other one of publish and backup, or the
+ *  others took this node for dead. */
 export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number): Promise<boolean> {
   // Written out: an admission builds no statement anew.
   const { clientId, organisationId, streamId, name } = intent;
@@ -94,7 +100,8 @@ export async function recordLive(db: Kysely<Schema>, intent: Intent, now: number
       and exists (select 1 from organisation where id = ${organisationId} and enabled = 1
         and (plan = 'paid' or trial_ends_at is null or trial_ends_at > ${now}))
       and not exists (select 1 from publish as other
-        where other.name = ${name} and other.state = 'live' and other.epoch is not null)
+        where other.name = ${name} and other.state = 'live' and other.epoch is not null
+          and (other.backup = publish.backup or other.epoch <> publish.epoch))
   `.compile(db);
   const stream = sql`
     update stream set state = 'live', updated_at = cast(${now} as bigint)

@@ -19,7 +19,10 @@ const BUSY_TIMEOUT_MS = 5_000;
 /** How long a service waits for a command that has the data directory for a moment. */
 const LOCK_TIMEOUT_MS = 1_000;
 
-/** @type {{ readonly dataDir: string, readonly access: "service" | "command",
+/** How often a successor tries to take the data directory over, ms. */
+const TAKE_OVER_EVERY_MS = 200;
+
+/** @type {{ readonly dataDir: string, readonly access: "service" | "successor" | "command",
  *           readonly port: import("node:worker_threads").MessagePort }} */
 const { dataDir, access, port } = workerData;
 
@@ -41,26 +44,54 @@ if (db !== null) {
   port.postMessage({ kind: "opened", alone: lock !== "elsewhere" });
 }
 
-/** Takes the data directory for this process. The lock is SQLite's own, on a file of its own: the kernel gives it
+/** Takes the data directory for this process. The locks are SQLite's own, on files of their own: the kernel gives them
  *  back whenever and however the process ends, and the database stays open to backups and to commands, which work
  *  beside a service that holds it ("elsewhere"). */
 function openLock() {
   try {
-    const handle = openFile("headgate.lock");
+    if (access === "successor") return succeed();
+    const handles = [openFile("headgate.lock"), openFile("headgate-successor.lock")];
     try {
-      if (access === "service") handle.prepare(`PRAGMA busy_timeout = ${LOCK_TIMEOUT_MS}`).all();
-      handle.exec("BEGIN EXCLUSIVE");
-      return handle;
+      for (const handle of handles) {
+        if (access === "service") handle.prepare(`PRAGMA busy_timeout = ${LOCK_TIMEOUT_MS}`).all();
+        handle.exec("BEGIN EXCLUSIVE");
+      }
+      // A successor of this service will share it.
+      const shared = handles.pop();
+      shared?.exec("ROLLBACK");
+      shared?.close();
+      return handles;
     } catch (error) {
-      handle.close();
+      for (const handle of handles) handle.close();
       if (describe(error).code !== "SQLITE_BUSY") throw error;
       if (access === "command") return "elsewhere";
       refuse(`the data directory ${dataDir} is in use by another headgate process`);
     }
   } catch (error) {
-    refuse(`cannot open ${join(dataDir, "headgate.lock")}: ${describe(error).message}`);
+    refuse(`cannot open the locks in ${dataDir}: ${describe(error).message}`);
   }
   return "refused";
+}
+
+/** A service beside the one that it follows: nobody else gets in while either is there. The lock that successors share
+ *  is held from now on, and the first one's as soon as it is free. */
+function succeed() {
+  const shared = openFile("headgate-successor.lock");
+  shared.exec("BEGIN");
+  shared.prepare("SELECT count(*) FROM sqlite_master").all();
+  const handles = [shared];
+  const own = openFile("headgate.lock");
+  const taking = setInterval(() => {
+    try {
+      own.exec("BEGIN EXCLUSIVE");
+    } catch {
+      return; // the former service has it, or another successor
+    }
+    clearInterval(taking);
+    handles.push(own);
+  }, TAKE_OVER_EVERY_MS);
+  taking.unref();
+  return handles;
 }
 
 function openDatabase() {
@@ -126,7 +157,7 @@ function answerAlone(request) {
     case "close":
       statements.clear();
       db?.close();
-      if (typeof lock === "object") lock.close();
+      if (typeof lock === "object") for (const handle of lock) handle.close();
       reply(request.id, { rows: [], changes: 0 });
       port.close();
   }

@@ -37,9 +37,12 @@ export interface LibsqlThread {
   readonly failed: Promise<StoreFailed>;
 }
 
-/** Starts the thread on the files of `dataDir`, which must exist. A `command` may come beside a service, a second
- *  service may not. Rejects with `StoreUnavailable`. */
-export async function startLibsqlThread(dataDir: string, access: "service" | "command"): Promise<LibsqlThread> {
+/** Starts the thread on the files of `dataDir`, which must exist. Beside a service a `command` may come, and its
+ *  `successor`, but no second service. Rejects with `StoreUnavailable`. */
+export async function startLibsqlThread(
+  dataDir: string,
+  access: "service" | "successor" | "command",
+): Promise<LibsqlThread> {
   const { port1: port, port2 } = new MessageChannel();
   const worker = new Worker(new URL("./libsql-thread.mjs", import.meta.url), {
     name: "headgate-store",

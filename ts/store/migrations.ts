@@ -6,7 +6,8 @@ import { retentionIndexes } from "./retention.ts";
 import { keptAnswerTable } from "./tables/kept-answer-table.ts";
 import { managementTables } from "./tables/management-tables.ts";
 import { nodesByStart, nodeTables } from "./tables/node-tables.ts";
-import { heldPublishes, publishHistory, publishTimeline } from "./tables/publish-tables.ts";
+import { organisationLimits } from "./tables/organisation-limits.ts";
+import { backupPublishes, heldPublishes, publishHistory, publishTimeline } from "./tables/publish-tables.ts";
 import { revocationOrder, tokenTables } from "./tables/token-tables.ts";
 import { outboxAge, outboxTurns, webhookTables } from "./tables/webhook-tables.ts";
 
@@ -33,7 +34,13 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0015-node-started", up: nodesByStart },
   { name: "0016-publish-timeline", up: publishTimeline },
   { name: "0017-held-publishes", up: heldPublishes },
+  { name: "0018-organisation-limits", up: organisationLimits },
+  { name: "0019-backup-publishes", up: backupPublishes },
 ];
+
+/** Stands in the bookkeeping table, after all migrations, while a copy into the store is not whole (copy/copy.ts). Every
+ *  headgate refuses such a store, also one that does not know the name. */
+export const UNFINISHED_COPY = "copy-unfinished";
 
 /** The bookkeeping table, not part of the schema the service works with. */
 interface Bookkeeping {
@@ -58,6 +65,9 @@ export async function migrate(
   }
   const done = await (db as Kysely<Bookkeeping>).selectFrom("migration").selectAll().orderBy("position").execute();
   for (const [position, { name }] of done.entries()) {
+    if (name === UNFINISHED_COPY) {
+      throw new StoreUnavailable("the store is half of a copy that was cut off: remove it, then copy again");
+    }
     if (migrations[position]?.name !== name) {
       throw new StoreUnavailable(`the store was made by a newer headgate (it has ${name}); update headgate`);
     }

@@ -22,14 +22,18 @@ export interface Store {
   close(): Promise<void>;
   /** Resolves if the store dies while it is open; nothing works after that. */
   readonly failed: Promise<StoreFailed>;
+  /** Gives up the name that this service has among those on the database, and takes another. Rejects with
+   *  `StoreFailed` when somebody has that. */
+  rename(node: string): Promise<void>;
 }
 
 export interface StoreOptions {
   readonly dataDir: string;
   /** null for the embedded store. */
   readonly databaseUrl: string | null;
-  /** `service`: one at a time. `command`: beside a running service too; it may change rows, but no tables then. */
-  readonly access?: "service" | "command";
+  /** `service`: one at a time. `successor`: beside the service that it follows. `command`: beside a running service too;
+   *  it may change rows, but no tables then. */
+  readonly access?: "service" | "successor" | "command";
   /** Of a service among those on one database. */
   readonly node?: { readonly name: string };
 }
@@ -49,17 +53,17 @@ export async function openStore({
   }
   return databaseUrl === null
     ? await openEmbedded(dataDir, access)
-    : await openPostgres(databaseUrl, access === "service" ? node.name : null);
+    : await openPostgres(databaseUrl, access === "command" ? null : node.name);
 }
 
 /** Level by level: Node's own `recursive` never ends where a file system denies the folder with ENOENT. */
-function makeFolder(path: string): void {
+export function makeFolder(path: string): void {
   if (existsSync(path)) return;
   makeFolder(dirname(path));
   mkdirSync(path, { mode: 0o700 });
 }
 
-async function openEmbedded(dataDir: string, access: "service" | "command"): Promise<Store> {
+async function openEmbedded(dataDir: string, access: "service" | "successor" | "command"): Promise<Store> {
   const thread = await startLibsqlThread(dataDir, access);
   const db = new LibsqlKysely<Schema>(thread);
   const close = async () => {
@@ -67,7 +71,7 @@ async function openEmbedded(dataDir: string, access: "service" | "command"): Pro
     await thread.close(); // Kysely forgets drivers it never used
   };
   await upToDate(db, thread.alone, dataDir, close);
-  return { db, close, failed: thread.failed };
+  return { db, close, failed: thread.failed, rename: async () => {} };
 }
 
 /** `node`: the name of a service; null for a command. */
@@ -99,7 +103,7 @@ async function openPostgres(databaseUrl: string, node: string | null): Promise<S
     await close();
     throw error;
   }
-  return { db, close, failed: lock.lost };
+  return { db, close, failed: lock.lost, rename: lock.rename };
 }
 
 async function upToDate(db: Kysely<Schema>, alone: boolean, place: string, close: () => Promise<void>): Promise<void> {
@@ -112,7 +116,8 @@ async function upToDate(db: Kysely<Schema>, alone: boolean, place: string, close
   }
 }
 
-async function requireVersion(db: Kysely<Schema>): Promise<void> {
+/** Throws `StoreUnavailable` for a PostgreSQL that is too old. */
+export async function requireVersion(db: Kysely<Schema>): Promise<void> {
   const { rows } = await sql<{ version: string }>`select current_setting('server_version_num') as version`.execute(db);
   if (Number(rows[0]?.version) < VERSION_AT_LEAST) {
     throw new StoreUnavailable(`PostgreSQL ${VERSION_AT_LEAST / 10_000} or newer is needed`);
@@ -126,7 +131,7 @@ async function addFunctions(db: Kysely<Schema>): Promise<void> {
 }
 
 /** The database by name, for people: never the password. Throws `StoreUnavailable` for a URL that cannot be used. */
-function placeOf(databaseUrl: string): string {
+export function placeOf(databaseUrl: string): string {
   try {
     const { database, servers } = parseDatabaseUrl(databaseUrl);
     return `database ${database} at ${servers.map(({ place }) => place).join(", ")}`;

@@ -21,13 +21,16 @@ export interface ServiceLock {
   /** False when another process holds it. */
   readonly held: boolean;
   release(): Promise<void>;
+  /** Takes the lock of another name, and gives the former back. Rejects with `StoreFailed` when somebody has it. */
+  rename(node: string): Promise<void>;
   /** Resolves when another service took the database while our connection was lost. */
   readonly lost: Promise<StoreFailed>;
 }
 
-/** Takes the lock of a node if it is free or becomes free soon; for a command, `node` null, that of the whole database,
+/** Takes the lock of a node if it is free or becomes free soon; for a command, `name` null, that of the whole database,
  *  which nobody has while no service runs. Rejects with `StoreUnavailable` when the server cannot be reached. */
-export async function takeServiceLock(databaseUrl: string, node: string | null): Promise<ServiceLock> {
+export async function takeServiceLock(databaseUrl: string, name: string | null): Promise<ServiceLock> {
+  let node = name;
   let lose: (error: StoreFailed) => void = () => {};
   const lost = new Promise<StoreFailed>((resolve) => {
     lose = resolve;
@@ -68,6 +71,14 @@ export async function takeServiceLock(databaseUrl: string, node: string | null):
   return {
     held,
     lost,
+    async rename(next) {
+      if (!(await taken(client, next, TAKE_LIMIT_MS)))
+        throw new StoreFailed(`another headgate process is node ${next}`);
+      const former = node;
+      node = next;
+      const values = [NODE_LOCKS, former];
+      await client.query("select pg_advisory_unlock($1, hashtext($2))", values);
+    },
     async release() {
       released = true;
       clearTimeout(retry);

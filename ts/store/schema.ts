@@ -16,6 +16,10 @@ export interface OrganisationTable {
   /** When a trial ends; null for a trial without an end and for paid ones. */
   trial_ends_at: number | null;
   enabled: number;
+  /** What the organisation may have of its own, 0 for no limit; null: as the service has it (0018). */
+  max_streams: number | null;
+  max_ingest_kbps: number | null;
+  max_setups_per_second: number | null;
   webhook: string | null;
   created_at: number;
   updated_at: number;
@@ -92,6 +96,8 @@ export interface PublishTable {
   trace: string | null;
   /** The lost publish whose upstreams and players it went on with; null for none. */
   continues: number | null;
+  /** 1: it came as the backup of its stream. */
+  backup: Generated<number>;
 }
 
 /** Events that must arrive at the customer; written in the transaction that ends the publish. */

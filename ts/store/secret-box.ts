@@ -6,6 +6,8 @@ import { join } from "node:path";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 
+/** Of the data directory. */
+export const KEY_FILE = "headgate.key";
 const KEY_BYTES = 32;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
@@ -21,7 +23,17 @@ export interface SecretBox {
 
 /** Opens the box with `headgate.key` of the data directory, which is made (0600) when it is missing. */
 export function openSecretBox(dataDir: string): SecretBox {
-  const path = join(dataDir, "headgate.key");
+  const path = join(dataDir, KEY_FILE);
+  try {
+    if (!existsSync(path)) writeKey(path);
+  } catch (cause) {
+    throw new StoreUnavailable(`cannot use ${path}: ${reasonOf(cause)}`, { cause });
+  }
+  return openKeyFile(path);
+}
+
+/** Opens the box with the key file at `path`. Throws `StoreUnavailable` when it is missing or none. */
+export function openKeyFile(path: string): SecretBox {
   const key = readKey(path);
   return {
     keyFor: (purpose) => Buffer.from(hkdfSync("sha256", key, "", purpose, KEY_BYTES)),
@@ -50,7 +62,6 @@ export function openSecretBox(dataDir: string): SecretBox {
 
 function readKey(path: string): Buffer {
   try {
-    if (!existsSync(path)) writeKey(path);
     const key = Buffer.from(readFileSync(path, "utf8").trim(), "base64url");
     if (key.length !== KEY_BYTES) throw new Error(`it must hold ${KEY_BYTES} bytes as base64url`);
     return key;

@@ -3,17 +3,19 @@
 //! The core only *wakes* JavaScript; JavaScript drains the mailbox. Every export catches panics: without that a panic
 //! would take the process along.
 
+pub mod accepting;
+mod hold;
 mod preview;
 mod pull;
 mod transfer;
 mod whip;
+mod workers;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use headgate_ingest::{
-    AddedUpstream, Denial, ENCODERS_AHEAD, EndReason, Event, Hold, Ingest, IngestConfig, RtmpTls,
+    AddedUpstream, Denial, ENCODERS_AHEAD, EndReason, Event, Ingest, IngestConfig, RtmpTls,
     Upstream, UpstreamSource, UpstreamUrl, validate_fragment,
 };
 use napi::bindgen_prelude::{AsyncTask, Either, Function, Result, Task};
@@ -21,12 +23,18 @@ use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi::{Env, Error, Status};
 use napi_derive::napi;
 
+use hold::{HoldOptions, hold_of};
 use pull::{PullCounters, PullOptions, pull_source};
 use transfer::{
-    HoldOptions, MailboxItem, MediaOptions, PlayerCounters, PublishCounters, SdpRefusal,
-    UpstreamOptions, number, whole,
+    MailboxItem, MediaOptions, PlayerCounters, PublishCounters, SdpRefusal, UpstreamOptions,
+    number, whole,
 };
 use whip::WhipOffer;
+
+/// The core's own allocator: frames of one picture after the other come and go in the order of their groups, of which the
+/// system's makes a sixth of a media worker's time. Node keeps its own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The running media core.
 #[napi]
@@ -63,7 +71,8 @@ fn config_of(options: MediaOptions) -> Result<IngestConfig> {
     let rtmp_tls = match (options.rtmp_tls_port, options.rtmp_tls_cert, options.rtmp_tls_key) {
         (Some(port), Some(cert_pem), Some(key_pem)) => {
             let address = SocketAddr::new(address(&options.rtmp_host)?, port);
-            Some(RtmpTls { address, cert_pem, key_pem })
+            let socket = options.rtmp_tls_socket.map(accepting::inherited).transpose()?;
+            Some(RtmpTls { address, socket, cert_pem, key_pem })
         }
         _ => None,
     };
@@ -71,6 +80,8 @@ fn config_of(options: MediaOptions) -> Result<IngestConfig> {
         rtmp_tls,
         upstream_ca_pem: options.upstream_ca,
         rtmp: SocketAddr::new(address(&options.rtmp_host)?, options.rtmp_port),
+        rtmp_socket: options.rtmp_socket.map(accepting::inherited).transpose()?,
+        accepts: options.accepts,
         media: SocketAddr::new(address(&options.media_host)?, options.media_port),
         public_addresses,
         audio_workers: options.audio_workers as usize,
@@ -177,12 +188,6 @@ impl MediaCore {
         granted.map(|bytes| number(bytes as u64))
     }
 
-    /// How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1.
-    #[napi(catch_unwind)]
-    pub fn worker_loads(&self) -> Vec<f64> {
-        self.ingest.as_ref().map_or_else(Vec::new, |ingest| ingest.worker_loads())
-    }
-
     /// Everything since the last drain, oldest first.
     #[napi(catch_unwind)]
     pub fn drain(&self) -> Vec<MailboxItem> {
@@ -201,6 +206,15 @@ impl MediaCore {
         let upstreams = upstreams.iter().map(upstream).collect::<Result<_>>()?;
         if let Some(ingest) = &self.ingest {
             ingest.allow(whole(request)?, whole(client_id)?, upstreams, hold_of(&hold)?);
+        }
+        Ok(())
+    }
+
+    /// Puts one of two publishes of a name on air.
+    #[napi(catch_unwind)]
+    pub fn switch_to(&self, client_id: f64) -> Result<()> {
+        if let Some(ingest) = &self.ingest {
+            ingest.switch_to(whole(client_id)?);
         }
         Ok(())
     }
@@ -354,11 +368,6 @@ pub(crate) fn upstream(options: &UpstreamOptions) -> Result<Upstream> {
         _ => return Err(Error::new(Status::InvalidArg, "unknown source")),
     };
     Ok(Upstream { id: options.id.clone(), url, source })
-}
-
-pub(crate) fn hold_of(options: &HoldOptions) -> Result<Hold> {
-    let window = Duration::from_millis(options.window_ms.into());
-    Ok(Hold { window, continues: options.continues.map(whole).transpose()? })
 }
 
 pub(crate) fn address(text: &str) -> Result<IpAddr> {

@@ -7,6 +7,8 @@ use napi::bindgen_prelude::{Buffer, Result};
 use napi::{Error, Status};
 use napi_derive::napi;
 
+use crate::hold::HoldOptions;
+
 /// How to start the core.
 #[napi(object)]
 pub struct MediaOptions {
@@ -14,6 +16,11 @@ pub struct MediaOptions {
     pub rtmp_host: String,
     /// 0 takes any free port.
     pub rtmp_port: u16,
+    /// The sockets that listen there already, as file descriptors of this process: they are its own from now on.
+    pub rtmp_socket: Option<i32>,
+    pub rtmp_tls_socket: Option<i32>,
+    /// Whether RTMP connections are accepted at once, or from start_accepting on.
+    pub accepts: bool,
     /// RTMP over TLS beside it: port (0 takes any free one), certificate chain and key as PEM; all three or none.
     pub rtmp_tls_port: Option<u16>,
     pub rtmp_tls_cert: Option<String>,
@@ -51,15 +58,6 @@ pub struct UpstreamOptions {
     pub source: String,
 }
 
-/// What becomes of a publish's upstreams and players when its publisher is lost.
-#[napi(object)]
-pub struct HoldOptions {
-    /// How long they are held; 0: not at all.
-    pub window_ms: u32,
-    /// The lost publish whose upstreams and players it takes over, if they are still held.
-    pub continues: Option<f64>,
-}
-
 /// A WHIP publish that was allowed.
 #[napi(object)]
 pub struct WhipOptions {
@@ -91,7 +89,7 @@ pub struct SdpRefusal {
 /// One mailbox item, flat: `kind` tells which members are there.
 #[napi(object)]
 pub struct MailboxItem {
-    /// publish_requested, publish_ended, hold_ended, play_requested, play_ended, source_wanted, pull_ended,
+    /// publish_requested, publish_ended, hold_ended, on_air_changed, play_requested, play_ended, source_wanted, pull_ended,
     /// connection_refused, address_wanted or upstream_changed.
     pub kind: String,
     pub request: Option<f64>,
@@ -105,6 +103,9 @@ pub struct MailboxItem {
     pub bytes_out: Option<f64>,
     pub held: Option<bool>,
     pub successor: Option<f64>,
+    pub on_air: Option<bool>,
+    pub other: Option<f64>,
+    pub cause: Option<String>,
     pub player: Option<f64>,
     pub dropped_frames: Option<f64>,
     pub pull: Option<f64>,
@@ -134,6 +135,9 @@ impl MailboxItem {
             bytes_out: None,
             held: None,
             successor: None,
+            on_air: None,
+            other: None,
+            cause: None,
             player: None,
             dropped_frames: None,
             pull: None,
@@ -173,6 +177,13 @@ impl From<Event> for MailboxItem {
                 client_id: Some(number(ended.client_id)),
                 successor: ended.successor.map(number),
                 ..Self::of("hold_ended")
+            },
+            Event::OnAirChanged(changed) => Self {
+                client_id: Some(number(changed.client_id)),
+                on_air: Some(changed.is_on_air),
+                other: changed.other.map(number),
+                cause: Some(changed.cause.code().into()),
+                ..Self::of("on_air_changed")
             },
             Event::PlayRequested(asked) => Self {
                 request: Some(number(asked.request)),
@@ -233,6 +244,8 @@ impl From<Event> for MailboxItem {
 #[napi(object)]
 pub struct PublishCounters {
     pub client_id: f64,
+    /// False: it stands by for another publish of its name.
+    pub on_air: bool,
     pub timestamp_ms: f64,
     pub bytes_in: f64,
     pub bytes_out: f64,
@@ -336,6 +349,7 @@ impl PublishCounters {
         let (video, audio) = (snapshot.tracks.video, snapshot.tracks.audio);
         Self {
             client_id,
+            on_air: snapshot.is_on_air,
             timestamp_ms: number(u64::try_from(snapshot.timestamp_ms).unwrap_or(0)),
             bytes_in: number(snapshot.bytes_in),
             bytes_out: number(snapshot.bytes_out),

@@ -8,8 +8,9 @@ use napi::bindgen_prelude::{Buffer, Result};
 use napi::{Error, Status};
 use napi_derive::napi;
 
+use crate::hold::hold_of;
 use crate::transfer::{SdpRefusal, WhipOptions, number, whole};
-use crate::{MediaCore, hold_of, upstream};
+use crate::{MediaCore, upstream};
 
 /// An offer that was parsed and validated, or one of our own: `openWhip` takes it.
 #[napi]

@@ -1,18 +1,20 @@
 //! The running core, as the gateway holds it: starts, answers, asks, stops. Any thread may call it.
 
+mod accepting;
 mod whip;
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Instant, SystemTime};
 
 use headgate_whip::Identity;
 
 use crate::publish::end_reason::EndReason;
-use crate::publish::hold::Hold;
-use crate::publish::mailbox::{Denial, Event, Mailbox};
+use crate::publish::hold::{Beside, Hold};
+use crate::publish::mailbox::{Denial, Event, Mailbox, OnAirCause, OnAirChanged};
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::players::PlayerStatus;
 use crate::publish::preview_pipe::{PreviewReader, preview_pipe};
@@ -21,11 +23,14 @@ use crate::publish::record::PublishSnapshot;
 use crate::publish::registry::{Held, Publishes};
 use crate::publish::upstreams::{AddedUpstream, Upstream};
 use crate::reactor::config::{IngestConfig, StartError};
+use crate::reactor::connection_limits::ConnectionCount;
 use crate::reactor::shared::{Command, Shared};
 use crate::reactor::tls::TlsError;
-use crate::reactor::{Opened, open, udp};
+use crate::reactor::worker_load::WorkerStatus;
+use crate::reactor::{Opened, Reactor, RtmpPorts, open, udp};
 use crate::switchboard::message::{Message, PublishOpening};
 use crate::switchboard::relay::Relay;
+use crate::transcoding::{Notify, TranscodingThreads};
 
 pub use whip::{ParsedOffer, WhipError, WhipPublish, own_offer, parse_offer, validate_fragment};
 
@@ -33,8 +38,7 @@ pub use whip::{ParsedOffer, WhipError, WhipPublish, own_offer, parse_offer, vali
 pub struct Ingest {
     shared: Arc<Shared>,
     identity: Identity,
-    rtmp_port: u16,
-    rtmp_tls_port: Option<u16>,
+    rtmp: RtmpPorts,
     media_ports: Vec<u16>,
     small_receive_buffer: Option<usize>,
     public_addresses: Vec<IpAddr>,
@@ -56,41 +60,35 @@ impl Ingest {
         let identity = Identity::generate()?;
         let opened = open(config, Publishes::new(Mailbox::new(wake)))?;
         let Opened { shared, reactors, transcoding, .. } = opened;
-        let told = shared.clone();
-        let audio_threads = transcoding.spawn(Arc::new(move |worker, stream| {
-            told.tell(worker, Message::Transcoded(stream));
-        }))?;
-        shared.transcoders.warm();
-        let mut media_threads = Vec::new();
-        for reactor in reactors {
-            let name = format!("media-{}", reactor.index());
-            media_threads
-                .push(std::thread::Builder::new().name(name).spawn(move || reactor.run())?);
-        }
-        Ok(Self {
+        let ingest = Self {
             shared,
             identity,
-            rtmp_port: opened.rtmp_port,
-            rtmp_tls_port: opened.rtmp_tls_port,
+            rtmp: opened.rtmp,
             media_ports: opened.media_ports,
             small_receive_buffer: opened.small_receive_buffer,
             public_addresses: config.public_addresses.clone(),
             next_whip: AtomicUsize::new(0),
-            audio_threads: Mutex::new(audio_threads),
-            media_threads: Mutex::new(media_threads),
-        })
+            audio_threads: Mutex::default(),
+            media_threads: Mutex::default(),
+        };
+        // Of a start that fails no thread is left: each holds what wakes the gateway.
+        ingest.spawn(reactors, transcoding).inspect_err(|_| ingest.stop())?;
+        Ok(ingest)
     }
 
-    /// The port RTMP is served on.
-    #[must_use]
-    pub const fn rtmp_port(&self) -> u16 {
-        self.rtmp_port
-    }
-
-    /// The port RTMP over TLS is served on.
-    #[must_use]
-    pub const fn rtmp_tls_port(&self) -> Option<u16> {
-        self.rtmp_tls_port
+    /// Starts every thread, or as many as the system gives.
+    fn spawn(&self, reactors: Vec<Reactor>, transcoding: TranscodingThreads) -> io::Result<()> {
+        let told = self.shared.clone();
+        let notify: Notify = Arc::new(move |worker, stream| {
+            told.tell(worker, Message::Transcoded(stream));
+        });
+        transcoding.spawn(notify, |thread| put(&self.audio_threads, thread))?;
+        self.shared.transcoders.warm();
+        for reactor in reactors {
+            let thread = Builder::new().name(format!("media-{}", reactor.index()));
+            put(&self.media_threads, thread.spawn(move || reactor.run())?);
+        }
+        Ok(())
     }
 
     /// Connections that come from now on see this certificate.
@@ -127,6 +125,12 @@ impl Ingest {
         self.shared.connections.refused()
     }
 
+    /// Connections to the RTMP ports now.
+    #[must_use]
+    pub fn connections(&self) -> ConnectionCount {
+        self.shared.connections.count()
+    }
+
     /// Transcoders that run now.
     #[must_use]
     pub fn transcoders(&self) -> usize {
@@ -152,15 +156,20 @@ impl Ingest {
         let (worker, now, publishes) =
             (self.shared.worker_of(request), Instant::now(), &self.shared.publishes);
         let window = hold.window;
-        let Some(Held { record: lost, name }) = self.find_held(hold) else {
+        let Near { held, other } = self.find_near(client_id, &hold);
+        let (continues, beside) = (
+            held.as_ref().map(|held| held.record.stream),
+            other.as_ref().map(|of| of.record.stream),
+        );
+        let Some(Held { record: near, name }) = held.or(other) else {
             let guard = publishes.open(client_id, worker, None, now);
-            let opening = PublishOpening { guard, upstreams, window, continues: None };
+            let opening = PublishOpening { guard, upstreams, window, continues, beside };
             return self.shared.tell(worker, Message::Allow { request, opening });
         };
-        let guard = publishes.open_successor(&lost, client_id, None, now);
+        let guard = publishes.open_successor(&near, client_id, None, now);
         let record = guard.record().clone();
-        let opening = PublishOpening { guard, upstreams, window, continues: Some(lost.stream) };
-        let home = lost.worker;
+        let opening = PublishOpening { guard, upstreams, window, continues, beside };
+        let home = near.worker;
         if home == worker {
             return self.shared.tell(worker, Message::Allow { request, opening });
         }
@@ -178,8 +187,29 @@ impl Ingest {
         }
     }
 
-    fn find_held(&self, hold: Hold) -> Option<Held> {
-        self.shared.publishes.find_held(hold.continues?)
+    /// Where a publish is to live: with the one that it continues, or with the other one of its name. The gateway hears
+    /// if that is there no more.
+    fn find_near(&self, client_id: u64, hold: &Hold) -> Near {
+        let publishes = &self.shared.publishes;
+        let held = hold.continues.and_then(|lost| publishes.find_held(lost));
+        let other = hold.beside.as_ref().and_then(|Beside { client_id, name }| {
+            let record = publishes.find(*client_id)?;
+            Some(Held { record, name: name.clone() })
+        });
+        if hold.beside.is_some() && other.is_none() {
+            let (is_on_air, cause) = (true, OnAirCause::Began);
+            let changed = OnAirChanged { client_id, is_on_air, other: None, cause };
+            publishes.mailbox().put(Event::OnAirChanged(changed));
+        }
+        Near { held, other }
+    }
+
+    /// Puts one of two running publishes of a name on air: at once, or at its next keyframe. Unknown client ids are
+    /// ignored, and one that is on air is left there.
+    pub fn switch_to(&self, client_id: u64) {
+        if let Some(record) = self.shared.publishes.find(client_id) {
+            self.shared.tell(record.worker, Message::SwitchTo(record.stream));
+        }
     }
 
     /// Answers a play request: the player reads what is published here. Another node is not counted as a player, nor what
@@ -315,11 +345,11 @@ impl Ingest {
         self.shared.workers()
     }
 
-    /// How busy each media worker is: its thread's share of a core over the last seconds, 0 to 1.
+    /// How busy and how late each media worker was over the last second.
     #[must_use]
-    pub fn worker_loads(&self) -> Vec<f64> {
+    pub fn worker_status(&self) -> Vec<WorkerStatus> {
         let now = Instant::now();
-        self.shared.loads.iter().map(|load| load.share(now)).collect()
+        self.shared.loads.iter().map(|load| load.status(now)).collect()
     }
 
     /// Ends every session with [`EndReason::Shutdown`] and joins the workers: about a second at most. Call it off the
@@ -343,6 +373,18 @@ impl Ingest {
         let shared = self.shared.clone();
         move || shared.publishes.mailbox().drain()
     }
+}
+
+/// What a publish that begins is opened with.
+struct Near {
+    /// The lost publish that it continues.
+    held: Option<Held>,
+    /// The other publish of its name.
+    other: Option<Held>,
+}
+
+fn put(threads: &Mutex<Vec<JoinHandle<()>>>, thread: JoinHandle<()>) {
+    threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
 }
 
 fn taken(threads: &Mutex<Vec<JoinHandle<()>>>) -> Vec<JoinHandle<()>> {

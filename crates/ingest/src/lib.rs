@@ -22,10 +22,11 @@ pub use ingest::{
     Ingest, ParsedOffer, WhipError, WhipPublish, own_offer, parse_offer, validate_fragment,
 };
 pub use publish::end_reason::EndReason;
-pub use publish::hold::Hold;
+pub use publish::hold::{Beside, Hold};
 pub use publish::mailbox::{
-    AddressWanted, ConnectionRefused, Denial, Event, HoldEnded, PlayEnded, PlayRequested,
-    PublishEnded, PublishRequested, PullEnded, SourceWanted, UpstreamChanged,
+    AddressWanted, ConnectionRefused, Denial, Event, HoldEnded, OnAirCause, OnAirChanged,
+    PlayEnded, PlayRequested, PublishEnded, PublishRequested, PullEnded, SourceWanted,
+    UpstreamChanged,
 };
 pub use publish::players::PlayerStatus;
 pub use publish::preview_pipe::{PreviewEnd, PreviewRead, PreviewReader};
@@ -38,7 +39,9 @@ pub use publish::upstreams::{
 };
 pub use publish::whip_record::{AnswerError, WhipPatchError, WhipPatched};
 pub use reactor::config::{IngestConfig, PortUse, RtmpTls, StartError};
+pub use reactor::connection_limits::ConnectionCount;
 pub use reactor::tls::TlsError;
+pub use reactor::worker_load::WorkerStatus;
 pub use transcoding::ENCODERS_AHEAD;
 
 #[cfg(test)]

@@ -9,10 +9,14 @@ mod media_tcp;
 mod ports;
 pub(crate) mod shared;
 mod sockets;
+mod spare_descriptor;
 mod start;
 pub(crate) mod tls;
 mod tokens;
 pub(crate) mod udp;
 pub(crate) mod worker_load;
 
+pub(crate) use accept::RtmpPorts;
+pub(crate) use cycle::Reactor;
+pub(crate) use ports::listen;
 pub(crate) use start::{Opened, open};

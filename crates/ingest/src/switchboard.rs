@@ -1,6 +1,7 @@
 //! One media worker's state without its I/O: sessions, live streams, readers, routes, questions and timers. Pure: it is
 //! handed bytes and time, and leaves actions. Whole workers run in virtual time in its tests.
 
+mod backup;
 mod end;
 mod fill;
 mod holding;

@@ -3,6 +3,7 @@
 mod clocks;
 mod endings;
 mod enhanced;
+mod handing_over;
 mod hostile;
 mod numbers;
 mod own_offer;
@@ -17,7 +18,7 @@ mod whip;
 mod whip_upstream;
 mod whip_wire;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
@@ -62,10 +63,26 @@ impl Core {
 
     /// A core that pulls what is not published at it from there.
     fn start_beside(workers: usize, source: Option<PullSource>) -> Self {
+        Self::open(workers, source, None)
+    }
+
+    /// A core that inherits a listening socket, and accepts when it is told to.
+    fn start_after(workers: usize, rtmp_socket: TcpListener) -> Self {
+        Self::open(workers, None, Some(Arc::new(rtmp_socket)))
+    }
+
+    fn open(
+        workers: usize,
+        source: Option<PullSource>,
+        rtmp_socket: Option<Arc<TcpListener>>,
+    ) -> Self {
+        let accepts = rtmp_socket.is_none();
         let (wake, woken) = channel();
         let rtmp = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let config = IngestConfig {
             rtmp,
+            rtmp_socket,
+            accepts,
             rtmp_tls: None,
             upstream_ca_pem: None,
             media: rtmp,
@@ -173,7 +190,7 @@ impl Core {
         let mut publisher = peer::Peer::publish(self.port(), name);
         let request = self.request_of(&mut publisher);
         let upstreams = upstreams.iter().map(|url| upstream(url)).collect();
-        self.ingest.allow(request.request, client_id, upstreams, self.hold);
+        self.ingest.allow(request.request, client_id, upstreams, self.hold.clone());
         publisher.wait_ready();
         publisher
     }

@@ -132,12 +132,15 @@ impl Transcoders {
 }
 
 impl TranscodingThreads {
-    /// Starts the audio threads and the one that makes encoders.
+    /// Starts the audio threads and the one that makes encoders, and gives each to `started`.
     ///
     /// # Errors
     /// The system refused a thread; those already started end with [`Transcoders::stop`].
-    pub(crate) fn spawn(self, notify: Notify) -> io::Result<Vec<JoinHandle<()>>> {
-        let mut threads = Vec::new();
+    pub(crate) fn spawn(
+        self,
+        notify: Notify,
+        mut started: impl FnMut(JoinHandle<()>),
+    ) -> io::Result<()> {
         for (index, inbox) in self.inboxes.into_iter().enumerate() {
             let (shared, notify) = (self.shared.clone(), notify.clone());
             let serve = move || {
@@ -145,7 +148,7 @@ impl TranscodingThreads {
                     shared.serve(&ring, &notify);
                 }
             };
-            threads.push(Builder::new().name(format!("audio-{index}")).spawn(serve)?);
+            started(Builder::new().name(format!("audio-{index}")).spawn(serve)?);
         }
         let shared = self.shared;
         let make = move || {
@@ -153,8 +156,8 @@ impl TranscodingThreads {
                 shared.make(work);
             }
         };
-        threads.push(Builder::new().name("audio-encoders".to_owned()).spawn(make)?);
-        Ok(threads)
+        started(Builder::new().name("audio-encoders".to_owned()).spawn(make)?);
+        Ok(())
     }
 }
 

@@ -50,7 +50,14 @@ const COLUMNS: readonly Column<Node>[] = [
     cell: (node) => {
       const [tone, words] = STATES[node.state];
       const isLate = isPresent(node) && node.last_sign_of_life_age_ms > LATE_MS;
-      return <StatusPill tone={isLate ? "attention" : tone}>{isLate ? "No sign of life" : words}</StatusPill>;
+      if (isLate) return <StatusPill tone="attention">No sign of life</StatusPill>;
+      if (node.state !== "up" || node.full === null) return <StatusPill tone={tone}>{words}</StatusPill>;
+      return (
+        <>
+          <StatusPill tone="attention">Full</StatusPill>
+          <small class="second">{node.full.replace(/^full: /, "")}</small>
+        </>
+      );
     },
   },
   { title: "Version", cell: ({ version }) => version },

@@ -166,6 +166,14 @@ function frameCommands(pages: readonly PageEntry[], me: Me, route: (path: string
         run: () => setTheme(name),
       })),
     {
+      id: "guide",
+      title: "Guide",
+      icon: "docs",
+      words: "help documentation manual",
+      group: "Dashboard",
+      run: () => void open("/docs/guide", "_blank", "noopener"),
+    },
+    {
       id: "docs",
       title: "API documentation",
       icon: "docs",

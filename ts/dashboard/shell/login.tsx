@@ -73,6 +73,12 @@ export function Login({ why }: { readonly why: keyof typeof WHY | null }) {
         <button type="submit" class="primary" aria-disabled={isBusy}>
           {isBusy ? "Signing in …" : "Sign in"}
         </button>
+        <p class="login-guide">
+          New here?{" "}
+          <a href="/docs/guide" target="_blank" rel="noopener">
+            Read the guide
+          </a>
+        </p>
       </form>
     </main>
   );

@@ -175,6 +175,10 @@ function causeWords(cause: string): string {
     malformed_name: "Its stream name cannot be read.",
     stopped: "It was ended while your webhook was asked.",
     stopping: "The service was stopping.",
+    full: "The server was full.",
+    too_many_streams: "As many streams were live as your organisation may have.",
+    too_much_bitrate: "Your live streams sent as much as they may together.",
+    too_many_setups: "Too many of your streams began at once.",
     store_unavailable: "The store of this Headgate did not answer.",
     internal_error: "A fault of this Headgate.",
   };

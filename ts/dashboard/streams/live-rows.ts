@@ -26,7 +26,7 @@ export class LiveRows {
   /** By stream; only those that somebody asked for or that are live. */
   readonly #signals = new Map<string, Signal<LiveRow | null>>();
 
-  /** The newest publish of a stream; null while there is none. */
+  /** The publish of a stream that is on air; null while there is none. */
   of(stream: string): Signal<LiveRow | null> {
     const known = this.#signals.get(stream);
     if (known !== undefined) return known;
@@ -69,13 +69,14 @@ export class LiveRows {
     this.#show(touched);
   }
 
-  /** A publish that is being replaced may still be there: the newest one counts. */
+  /** Beside the one on air there may be one that stands by. One that is being replaced may still be there: the newest
+   *  counts. */
   #show(streams: ReadonlySet<string>): void {
     const newest = new Map<string, LiveRow>();
     for (const row of this.#rows.values()) {
       if (!streams.has(row.stream)) continue;
       const other = newest.get(row.stream);
-      if (other === undefined || other.client_id < row.client_id) newest.set(row.stream, row);
+      if (other === undefined || isBefore(other, row)) newest.set(row.stream, row);
     }
     for (const stream of streams) {
       const row = newest.get(stream) ?? null;
@@ -83,4 +84,8 @@ export class LiveRows {
       this.of(stream).value = row;
     }
   }
+}
+
+function isBefore(one: LiveRow, other: LiveRow): boolean {
+  return one.on_air === other.on_air ? one.client_id < other.client_id : other.on_air;
 }

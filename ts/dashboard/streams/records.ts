@@ -15,6 +15,8 @@ export interface LiveRow {
   readonly stream: string;
   readonly streamname: string;
   readonly protocol: "rtmp" | "whip";
+  /** False: it stands by. */
+  readonly on_air: boolean;
   readonly accepted_at: string;
   readonly bitrate_kbps: number | null;
   readonly fps: number | null;

@@ -11,6 +11,9 @@ import { traceHeaders } from "../../tracing/trace.ts";
 import { BODY_LIMIT_BYTES, type ClientAddress, outgoingOf, passedOn } from "../request/request.ts";
 import { WHIP_PATH } from "../whip/whip-problems.ts";
 
+/** In the address of an offer that a node has sent on: another that does not take it either says so, and nobody goes round
+ *  between two full nodes. WHIP ignores parameters that it does not know (P1). */
+const SENT_ON = "headgate-sent-on";
 /** Where a node takes what others pass on. */
 export const PASSED_ON = "/passed-on";
 /** About one connection alone (RFC 9110 7.6.1), or about the first node's. */
@@ -28,7 +31,7 @@ const OF_ONE_HOP = [
 const ABOUT: readonly (readonly [method: RegExp, path: RegExp, what: "session" | "client" | "stream"])[] = [
   [/./, new RegExp(`^${WHIP_PATH}/([^/]+)`), "session"],
   [/./, /^\/session\/(\d{1,16})(?:\/|$)/, "client"],
-  [/./, /^\/stream\/([^/]+)\/(?:upstream|stop|lock)(?:\/|$)/, "stream"],
+  [/./, /^\/stream\/([^/]+)\/(?:upstream|stop|lock|switch)(?:\/|$)/, "stream"],
   [/^DELETE$/, /^\/stream\/([^/]+)$/, "stream"],
   [/./, /^\/live\/([^/]+)\.flv$/, "stream"],
 ];
@@ -90,11 +93,12 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
  *  passed on instead, because browsers take none of them to another origin. */
 export function placement({ owners, channel }: Elsewhere, clientAddress: ClientAddress) {
   return async (c: Context): Promise<Response | undefined> => {
-    const node = passedOn(c) === null ? owners.withRoom() : null;
+    const { pathname, search, searchParams } = new URL(c.req.url);
+    const node = passedOn(c) === null && !searchParams.has(SENT_ON) ? owners.withRoom() : null;
     if (node === null) return undefined;
     if (c.req.header("authorization") !== undefined) return await passTo(channel, node, c, clientAddress(c));
-    const { pathname, search } = new URL(c.req.url);
-    return c.body(null, 307, { location: `${node.http}${pathname}${search}` });
+    const sentOn = `${search === "" ? "?" : "&"}${SENT_ON}=1`;
+    return c.body(null, 307, { location: `${node.http}${pathname}${search}${sentOn}` });
   };
 }
 

@@ -51,6 +51,10 @@ const NodeOfCluster = z
     rtmp: z.string().nullable().openapi({ description: "Where it serves RTMP" }),
     publishes: z.int().openapi({ description: "That run on it" }),
     load: z.number().openapi({ description: "Of its busiest media worker, share of a core, 0 to 1" }),
+    full: z.string().nullable().openapi({
+      description: "Why it takes no new publishes for now although it is up; null while it has room",
+      example: "full: a media worker is busy for 91 % of the time",
+    }),
     started_at: Time,
     last_sign_of_life_at: Time,
     last_sign_of_life_age_ms: z.int().openapi({ description: "By the store's clock, milliseconds" }),
@@ -179,10 +183,11 @@ function nodeRecord(node: NodeStatus, now: number, requestedBuffer: number) {
 }
 
 function clusterRecord(node: ClusterNode): z.infer<typeof NodeOfCluster> {
-  const { name, state, epoch, version, http, rtmp, publishes } = node;
+  const { name, state, epoch, version, http, rtmp, publishes, full = null } = node;
   return {
     ...{ name, state, answered: node.isThis, epoch, version, http, rtmp, publishes },
     load: rounded(node.load),
+    full,
     started_at: new Date(node.startedAt).toISOString(),
     last_sign_of_life_at: new Date(node.beatAt).toISOString(),
     last_sign_of_life_age_ms: Math.round(node.ageMs),

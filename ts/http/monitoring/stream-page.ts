@@ -56,7 +56,8 @@ export class StreamPage {
     const measured = this.#measured();
     const clientId = measured?.publish.clientId ?? null;
     let ended = "";
-    if (this.#clientId !== null && clientId !== this.#clientId) {
+    // One that stands by from now on has not ended.
+    if (this.#clientId !== null && clientId !== this.#clientId && !this.#runs(this.#clientId)) {
       const reason = await endReasonOf(this.#deps.db, this.#clientId);
       this.#looks += 1;
       if (reason === null && this.#looks < REASON_LOOKS) {
@@ -79,6 +80,10 @@ export class StreamPage {
 
   #measured(): Measured | null {
     return this.#deps.measurements.ofStream(this.#stream.organisationId, this.#stream.id);
+  }
+
+  #runs(clientId: number): boolean {
+    return this.#deps.sessions.show(this.#stream.organisationId, clientId) !== undefined;
   }
 
   #whole(): string {

@@ -23,6 +23,7 @@ const PAGE = `<!doctype html>
 <title>Headgate API</title>
 <link rel="stylesheet" href="/docs/swagger-ui.css">
 <link rel="icon" href="data:,">
+<p style="margin: 0; padding: 10px 20px; font: 15px/1.4 system-ui, sans-serif; background: #eceef2"><a href="/docs/guide" style="color: #2b4fcf">Guide: first broadcast, webhook, security, operation</a></p>
 <div id="api"></div>
 <script src="/docs/swagger-ui-bundle.js"></script>
 <script src="/docs/page.js"></script>

@@ -36,6 +36,10 @@ const sessionShape = {
   continues: z.int().nullable().openapi({
     description: "client_id of the lost publish whose upstreams and players it went on with; null for none",
   }),
+  backup: z.boolean().openapi({ description: "It came as the backup of its stream: see publish.backup_argument" }),
+  on_air: z.boolean().openapi({
+    description: "Upstreams and players get it; false: it stands by for the other publish of its stream",
+  }),
   timestamp_ms: z.number(),
   bytes_in: z.int(),
   bytes_out: z.int(),
@@ -90,6 +94,8 @@ export function sessionRecord(session: LiveSession): z.infer<typeof Session> {
     address: session.address,
     accepted_at: new Date(session.acceptedAt).toISOString(),
     continues: session.continues,
+    backup: session.backup,
+    on_air: session.onAir,
     timestamp_ms: session.timestampMs,
     bytes_in: session.bytesIn,
     bytes_out: session.bytesOut,

@@ -73,11 +73,12 @@ export function faultOfOutcome(
     case "limited":
       return new V5Fault(102001, `Try again in ${outcome.retryAfterS} s`, { retry_after: outcome.retryAfterS });
     case "denied":
-      return denial(outcome.cause, outcome.description);
+      return denial(outcome);
   }
 }
 
-function denial(cause: Extract<WhipOutcome, { outcome: "denied" }>["cause"], description: string): V5Fault {
+function denial({ cause, description, retryAfterS }: Extract<WhipOutcome, { outcome: "denied" }>): V5Fault {
+  const userinfo = { cause, ...(retryAfterS !== undefined && { retry_after: retryAfterS }) };
   switch (cause) {
     case "malformed_name":
     case "reserved_field":
@@ -85,9 +86,10 @@ function denial(cause: Extract<WhipOutcome, { outcome: "denied" }>["cause"], des
     case "token_required":
       return new V5Fault(103001, description, { cause });
     case "stopping":
+    case "full":
     case "store_unavailable":
     case "internal_error":
-      return new V5Fault(106001, description, { cause });
+      return new V5Fault(106001, description, userinfo);
     case "unknown_stream":
     case "locked_stream":
     case "already_live":
@@ -95,6 +97,9 @@ function denial(cause: Extract<WhipOutcome, { outcome: "denied" }>["cause"], des
     case "rejected_by_customer":
     case "customer_unreachable":
     case "stopped":
-      return new V5Fault(102001, description, { cause });
+    case "too_many_streams":
+    case "too_much_bitrate":
+    case "too_many_setups":
+      return new V5Fault(102001, description, userinfo);
   }
 }

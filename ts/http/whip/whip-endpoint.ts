@@ -101,7 +101,8 @@ export function whipRoutes({ config, log, tokens, whip, version, clientAddress, 
 }
 
 /** This node takes no new publish, whoever asks. */
-const isFull = (outcome: WhipOutcome) => outcome.outcome === "denied" && outcome.cause === "stopping";
+const isFull = (outcome: WhipOutcome) =>
+  outcome.outcome === "denied" && (outcome.cause === "stopping" || outcome.cause === "full");
 
 function subjectOf(outcome: WhipOutcome): LoggedSubject {
   if (outcome.outcome === "opened") {
@@ -134,7 +135,7 @@ function opening(outcome: WhipOutcome): Extract<WhipOutcome, { outcome: "opened"
     case "limited":
       throw WhipProblem.limited(outcome);
     case "denied":
-      throw WhipProblem.denied(outcome.cause, outcome.description);
+      throw WhipProblem.denied(outcome);
   }
 }
 

@@ -1,6 +1,6 @@
 // What can go wrong at the WHIP endpoint, as problem documents (RFC 9457, P10): one table from code to status and title.
 import { type HttpError, MethodNotAllowed, ServiceError } from "../../errors.ts";
-import type { DenialCause } from "../../publish/denials.ts";
+import type { DenialCause, Denied } from "../../publish/denials.ts";
 
 /** Where the WHIP endpoint is. */
 export const WHIP_PATH = "/p/webrtc";
@@ -51,6 +51,10 @@ const DENIED: Readonly<Record<DenialCause, readonly [Status, title: string]>> = 
   customer_unreachable: [504, "Publish could not be authorised"],
   stopped: [403, "Publish was ended by the operator"],
   stopping: [503, "Service is stopping"],
+  full: [503, "This server is full"],
+  too_many_streams: [403, "Too many live streams"],
+  too_much_bitrate: [403, "Too much ingest bitrate"],
+  too_many_setups: [429, "Too many publishes begin at once"],
   store_unavailable: [503, "Temporarily unavailable"],
   internal_error: [500, "Internal error"],
 };
@@ -79,6 +83,9 @@ const EXPOSE_HEADERS =
   "Location, ETag, Link, Accept-Post, Accept-Patch, Retry-After, Access-Control-Allow-Methods, x-request-id";
 /** How long a client may wait before it tries again where that helps, seconds. */
 export const RETRY_AFTER_S = 5;
+
+/** Of a denial what its client is told. */
+type Refusal = Pick<Denied, "cause" | "description"> & { readonly retryAfterS?: number | null };
 
 /** A refusal at the WHIP endpoint. `detail` is for people: never the SDP, never anything of the customer's webhook but
  *  the reason of W26. */
@@ -110,9 +117,9 @@ export class WhipProblem extends ServiceError {
     return WhipProblem.fault(code, `Try again in ${retryAfterS} s`, retryAfterS);
   }
 
-  static denied(cause: DenialCause, detail: string): WhipProblem {
+  static denied({ cause, description, retryAfterS = null }: Refusal): WhipProblem {
     const [status, title] = DENIED[cause];
-    return new WhipProblem(cause, status, title, detail);
+    return new WhipProblem(cause, status, title, description, retryAfterS);
   }
 }
 

@@ -8,7 +8,7 @@ import type { Media } from "../../media.ts";
 import { publicAddressesOf } from "../../own-addresses.ts";
 import type { Schema } from "../../store/schema.ts";
 import type { Publishing } from "../lifecycle.ts";
-import { liveNumbers } from "../live-numbers.ts";
+import { liveNumbers } from "../running/live-numbers.ts";
 import { type OutboxDepth, outboxDepth } from "../webhook/outbox.ts";
 
 export interface NodeStatus {
@@ -97,7 +97,7 @@ function nodeStatus({ config, publishing, media, version }: DeploymentDeps, star
   return {
     startedAt,
     version,
-    workerLoads: core.workerLoads(),
+    workerLoads: core.workerStatus().map(({ load }) => load),
     audioWorkers: config.media.audioWorkers,
     transcoders: core.transcoders(),
     failedTranscoders: core.failedTranscoders(),
@@ -111,10 +111,17 @@ function nodeStatus({ config, publishing, media, version }: DeploymentDeps, star
   };
 }
 
-function limitsOf({ limits, rtmp, whip, webhook, drainS }: Config): Readonly<Record<string, number>> {
+function limitsOf({ limits, capacity, rtmp, whip, webhook, drainS }: Config): Readonly<Record<string, number>> {
   return {
     "limits.api_requests_per_second": limits.apiRequestsPerSecond,
     "limits.api_burst": limits.apiBurst,
+    "limits.load_percent": capacity.loadPercent,
+    "limits.memory_percent": capacity.memoryPercent,
+    "limits.memory_mb": capacity.memoryMb,
+    "limits.descriptors_percent": capacity.descriptorsPercent,
+    "limits.organisation_streams": capacity.organisation.streams,
+    "limits.organisation_ingest_kbps": capacity.organisation.ingestKbps,
+    "limits.organisation_setups_per_second": capacity.organisation.setupsPerSecond,
     "limits.rtmp_connections": rtmp.limits.connections,
     "limits.rtmp_connections_per_address": rtmp.limits.connectionsPerAddress,
     "limits.whip_requests_per_second": whip.limits.requestsPerSecond,

@@ -67,6 +67,9 @@ export interface MomentFigures {
   /** It went on with the upstreams and players of a lost publish; of that one: who went on with them. */
   readonly continues: { readonly client_id: number };
   readonly continued: { readonly client_id: number; readonly after_ms: number };
+  /** It stands by for another publish of its stream, or took over from that; `cause`: as the media core has it. */
+  readonly stands_by: { readonly client_id: number | null; readonly cause: string };
+  readonly took_over: { readonly client_id: number | null; readonly cause: string };
   readonly end_delivered: { readonly attempts: number; readonly status: number | null };
   readonly end_not_delivered: { readonly attempts: number; readonly cause: string; readonly is_given_up: boolean };
   /** In the place of moments that are not kept: how many of which code. */

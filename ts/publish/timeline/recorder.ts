@@ -4,7 +4,7 @@
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
 import { inTime } from "../../in-time.ts";
-import type { PublishEnded } from "../../media/events.ts";
+import type { OnAirChanged, PublishEnded } from "../../media/events.ts";
 import type { Protocol } from "../../media/protocols.ts";
 import type { Media, PublishSnapshot } from "../../media.ts";
 import type { Schema } from "../../store/schema.ts";
@@ -86,6 +86,7 @@ export function createTimelineRecorder(deps: {
           if (event.kind === "publish_requested") expectStart();
           if (event.kind === "publish_ended") end(event);
           publishing.handle(event);
+          if (event.kind === "on_air_changed") noteOnAir(event);
           if (event.kind !== "upstream_changed") return;
           const { clientId, upstreamId, sending, upstream, detail } = event;
           memoryOf(clientId)?.watched.upstream(clock.now(), upstreamId, sending, upstream, detail);
@@ -208,6 +209,11 @@ export function createTimelineRecorder(deps: {
   function endForgotten(): void {
     const known = new Set(running().map(({ clientId }) => clientId));
     for (const clientId of memories.keys()) if (!known.has(clientId)) end({ clientId });
+  }
+
+  function noteOnAir({ clientId, onAir, other: client_id, cause }: OnAirChanged): void {
+    if (onAir && cause === "began") return;
+    memoryOf(clientId)?.watched.note(clock.now(), onAir ? "took_over" : "stands_by", { client_id, cause });
   }
 
   function noteOffer(watched: WatchedPublish, offer: string, answer: string): void {

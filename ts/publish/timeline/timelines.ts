@@ -65,7 +65,11 @@ export function createTimelines(deps: {
       const requestedAt = kept?.requestedAt ?? Number(row.asked_at);
       all.add(moment(requestedAt, "requested", { protocol: row.protocol, address: row.address || null }));
       for (const delivery of deliveries) for (const each of ofCall(delivery)) all.add(each);
-      for (const each of [...ofRow(row), ...(kept?.moments ?? [])]) all.add(each);
+      const moments = kept?.moments ?? [];
+      // One that stood by took over when it says so, long after it was accepted.
+      const hasTakenOver = moments.some(({ what }) => what === "took_over");
+      const ofItsRow = ofRow(row).filter(({ what }) => what !== "continues" || !hasTakenOver);
+      for (const each of [...ofItsRow, ...moments]) all.add(each);
       for (const each of await ofEnd(row, deliveries)) all.add(each);
       return {
         clientId,
@@ -120,7 +124,8 @@ export function createTimelines(deps: {
       .where("continues", "=", row.client_id)
       .executeTakeFirst();
     if (successor === undefined) return [];
-    const at = Number(successor.accepted_at);
+    // One that stood by was accepted before.
+    const at = Math.max(endedAt, Number(successor.accepted_at));
     const after_ms = Math.max(0, at - endedAt);
     return [moment(at, "continued", { client_id: Number(successor.client_id), after_ms })];
   }

@@ -70,6 +70,14 @@ const WORDS: Words = {
   continues: ({ client_id }) => `It went on with the upstreams and players of publish ${client_id}, which was lost.`,
   continued: ({ client_id, after_ms }) =>
     `Publish ${client_id} went on with its upstreams and players after ${lasting(after_ms)}.`,
+  stands_by: ({ client_id, cause }) =>
+    cause === "began"
+      ? `It stands by for publish ${client_id}, which is on air: nothing of it is sent.`
+      : `Publish ${client_id} took over (${TAKEOVERS[cause] ?? spaced(cause)}); it stands by.`,
+  took_over: ({ client_id, cause }) =>
+    client_id === null
+      ? "It went on air: it was switched to."
+      : `It took over from publish ${client_id} (${TAKEOVERS[cause] ?? spaced(cause)}), with its upstreams and players.`,
   end_delivered: ({ attempts, status }) =>
     `publish_done was delivered at ${attempts === 1 ? "the first attempt" : `attempt ${attempts}`} (${status}).`,
   end_not_delivered: ({ attempts, cause, is_given_up }) =>
@@ -119,6 +127,13 @@ function because(reason: string | null): string {
   const said = (reason ?? "").trim().replace(/\.+$/, "");
   return said === "" ? "" : `: ${said}`;
 }
+
+/** Why another publish of a stream is on air. */
+const TAKEOVERS: Readonly<Record<string, string>> = {
+  lost: "the other one was lost",
+  silent: "nothing came of the other one",
+  switched: "it was switched",
+};
 
 /** As people write them. */
 const CODECS: Readonly<Record<string, string>> = { h264: "H.264", hevc: "HEVC", aac: "AAC", opus: "Opus", mp3: "MP3" };

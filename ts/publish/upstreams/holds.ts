@@ -67,9 +67,10 @@ export function createHolds<Publish extends Lost & { continues: number | null }>
   };
 }
 
-/** Two publishes of the same stream, whichever way they came. */
+/** Two publishes of the same stream, whichever way they came, one perhaps as its backup. */
 function isSame(one: Intent, other: Intent): boolean {
   if (one.streamId !== other.streamId) return false;
-  if (one.arguments === null || other.arguments === null) return one.arguments === other.arguments;
-  return Buffer.compare(one.arguments, other.arguments) === 0;
+  const [of, and] = [one.otherArguments, other.otherArguments];
+  if (of === null || and === null) return of === and;
+  return Buffer.compare(of, and) === 0;
 }

@@ -1,9 +1,8 @@
 // How much one address, and all together, may ask of the WHIP endpoint (reliability §1): token buckets for requests, and
 // a count of sessions that are not connected yet. It decides; it answers nobody.
 import { networkOf } from "../../network.ts";
+import { Bucket } from "../limits/bucket.ts";
 
-/** Requests may come in a burst of so many seconds' worth. */
-const BURST_S = 3;
 /** Addresses that are remembered; the ones unheard longest are forgotten first. */
 const ADDRESSES_LIMIT = 10_000;
 /** What a refused client is told to wait, seconds. */
@@ -113,27 +112,4 @@ export function createWhipLimits(deps: {
 interface Waiting {
   readonly address: string;
   clientId: number | null;
-}
-
-/** A token bucket: `perSecond` on average, three seconds' worth at once. */
-class Bucket {
-  readonly #perSecond: number;
-  #tokens: number;
-  #at: number;
-
-  constructor(perSecond: number, now: number) {
-    this.#perSecond = perSecond;
-    this.#tokens = perSecond * BURST_S;
-    this.#at = now;
-  }
-
-  /** Null, or the whole seconds until there is one again. */
-  take(now: number): number | null {
-    const gained = (Math.max(0, now - this.#at) / 1_000) * this.#perSecond;
-    this.#tokens = Math.min(this.#perSecond * BURST_S, this.#tokens + gained);
-    this.#at = now;
-    if (this.#tokens < 1) return Math.max(1, Math.ceil((1 - this.#tokens) / this.#perSecond));
-    this.#tokens -= 1;
-    return null;
-  }
 }

@@ -114,7 +114,7 @@ export interface Whip {
 
 export interface WhipDeps {
   readonly media: () => WhipMedia & Pick<Media, "snapshot">;
-  readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded" | "ofSession">;
+  readonly publishing: Pick<Publishing, "openWhip" | "endWhip" | "onEnded" | "ofSession" | "closed">;
   /** Asked at each use: the ports of RTMP are known once the media core has started. */
   readonly rules: () => StreamUrlRules;
   /** Of the host of a foreign stream_url. */
@@ -153,6 +153,8 @@ export function createWhip(deps: WhipDeps): Whip {
     const text = utf8(name) ?? "";
     const rules = deps.rules();
     const ownHosts = [...rules.ownHosts, withoutBrackets(request.requestHost).toLowerCase()];
+    const closed = publishing.closed(request.address);
+    if (closed !== null) return closed;
     const target = readStreamUrl(request.streamUrl, text, { ...rules, ownHosts });
     if (target.kind === "refused") return { outcome: "bad_stream_url" };
     let ownUpstream: string | null = null;

@@ -25,6 +25,18 @@ export async function publishTimeline(db: Kysely<unknown>): Promise<void> {
     .execute();
 }
 
+/** Migration 0019-backup-publishes: at most one of each kind is live under a name. */
+export async function backupPublishes(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .alterTable("publish")
+    .addColumn("backup", "integer", (column) => column.notNull().defaultTo(0))
+    .execute();
+  await sql`drop index publish_name`.execute(db);
+  await sql`
+    create unique index publish_name on publish (name, backup) where state = 'live' and epoch is not null
+  `.execute(db);
+}
+
 /** Migration 0017-held-publishes: what survives the loss of a publisher, and for how long. */
 export async function heldPublishes(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable("stream").addColumn("hold_s", "integer").execute();

@@ -13,7 +13,7 @@ use headgate_whip::sdp::{
 };
 use headgate_whip::{Credentials, Diagnostics, WhipSession};
 
-use super::Ingest;
+use super::{Ingest, Near};
 use crate::publish::hold::Hold;
 use crate::publish::record::PublishRecord;
 use crate::publish::upstreams::Upstream;
@@ -107,9 +107,14 @@ impl Ingest {
     /// # Errors
     /// No randomness.
     pub fn open_whip(&self, publish: WhipPublish) -> Result<String, WhipError> {
-        let lost = self.find_held(publish.hold).map(|held| held.record);
-        // One that continues another lives where that did.
-        let worker = lost.as_ref().map_or_else(|| self.next_worker(), |lost| lost.worker);
+        let Near { held, other } = self.find_near(publish.client_id, &publish.hold);
+        let (continues, beside) = (
+            held.as_ref().map(|held| held.record.stream),
+            other.as_ref().map(|of| of.record.stream),
+        );
+        let near = held.or(other).map(|held| held.record);
+        // Two publishes of one name live together.
+        let worker = near.as_ref().map_or_else(|| self.next_worker(), |near| near.worker);
         let now = Instant::now();
         let WhipPublish { client_id, name, offer: ParsedOffer(offered), upstreams, .. } = publish;
         self.prepare_tls(&upstreams);
@@ -131,8 +136,8 @@ impl Ingest {
         };
         // From here on the end is reported whatever happens.
         let publishes = &self.shared.publishes;
-        let guard = match &lost {
-            Some(lost) => publishes.open_successor(lost, client_id, Some(record), now),
+        let guard = match &near {
+            Some(near) => publishes.open_successor(near, client_id, Some(record), now),
             None => publishes.open(client_id, worker, Some(record), now),
         };
         let credentials = credentials?;
@@ -170,7 +175,8 @@ impl Ingest {
             audio_bitrate,
             connect_info,
             window: publish.hold.window,
-            continues: lost.map(|lost| lost.stream),
+            continues,
+            beside,
         };
         self.shared.tell(worker, Message::OpenWhip(Box::new(opening)));
         Ok(description)

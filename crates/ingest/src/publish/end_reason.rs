@@ -81,6 +81,27 @@ impl EndReason {
         }
     }
 
+    /// Whether a publish that stands by takes over: from one that was lost, and from one at fault, since the other encoder
+    /// has that fault not. An intended end is one of both; whoever replaces a publish goes on with it itself.
+    #[must_use]
+    pub(crate) const fn passes_on(self) -> bool {
+        match self {
+            Self::BroadcasterLeft
+            | Self::Silent
+            | Self::HandshakeFailed
+            | Self::NoMedia
+            | Self::ProtocolError
+            | Self::LimitExceeded
+            | Self::InternalError => true,
+            Self::Replaced
+            | Self::Unpublished
+            | Self::RejectedByCustomer
+            | Self::Kicked
+            | Self::Shutdown
+            | Self::UpstreamRefused => false,
+        }
+    }
+
     /// Whether the publisher may come back: its readers are kept for a while (`switchboard/holding.rs`). All other endings
     /// are somebody's will, or a fault that would come back with it.
     #[must_use]

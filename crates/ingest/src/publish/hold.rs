@@ -10,12 +10,23 @@ use super::record::PublishRecord;
 use super::registry::{Held, PublishGuard, Publishes};
 
 /// What the gateway says of a publish's upstreams and players when it allows it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hold {
     /// How long they are held when the publisher is lost; zero: not at all.
     pub window: Duration,
     /// The lost publish whose upstreams and players it takes over, if they are still held.
     pub continues: Option<u64>,
+    /// The other publish of its name: while that is on air, this one stands by.
+    pub beside: Option<Beside>,
+}
+
+/// A publish that another one of its name is opened beside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// Of the one that runs.
+    pub client_id: u64,
+    /// Stream name of both, without arguments.
+    pub name: Vec<u8>,
 }
 
 /// The promise of exactly one [`HoldEnded`] for a stream that is held: kept when this is dropped, for whatever reason.

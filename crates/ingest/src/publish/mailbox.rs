@@ -129,6 +129,45 @@ pub struct HoldEnded {
     pub successor: Option<u64>,
 }
 
+/// Upstreams and players get a publish from now on, or do not any more and it stands by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnAirChanged {
+    /// Which publish.
+    pub client_id: u64,
+    /// Whether it is on air.
+    pub is_on_air: bool,
+    /// The other publish of its name: which it took over from, or which took over; `None` when there was none.
+    pub other: Option<u64>,
+    /// Why.
+    pub cause: OnAirCause,
+}
+
+/// Why a publish goes on air or stands by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnAirCause {
+    /// It begins beside one that is on air.
+    Began,
+    /// The one on air was lost.
+    Lost,
+    /// Nothing came of the one on air for a while.
+    Silent,
+    /// The gateway said so.
+    Switched,
+}
+
+impl OnAirCause {
+    /// Stable name: the gateway and its records use it.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Began => "began",
+            Self::Lost => "lost",
+            Self::Silent => "silent",
+            Self::Switched => "switched",
+        }
+    }
+}
+
 /// A push is about to connect and needs addresses that the gateway's guard has passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressWanted {
@@ -168,6 +207,8 @@ pub enum Event {
     PublishEnded(PublishEnded),
     /// See [`HoldEnded`].
     HoldEnded(HoldEnded),
+    /// See [`OnAirChanged`].
+    OnAirChanged(OnAirChanged),
     /// See [`PlayRequested`].
     PlayRequested(PlayRequested),
     /// See [`PlayEnded`].

@@ -1,7 +1,7 @@
 //! The one record of a running publish. Its worker writes it, the gateway reads it at any time; everything else that
 //! knows the publish (names, sessions, streams, routes) is an index that leads here.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -27,7 +27,7 @@ pub(crate) struct PublishRecord {
     pub(crate) stream: StreamId,
     /// The media worker it lives on, for life.
     pub(crate) worker: usize,
-    /// Where it is pushed. Shared with the publish that it continues, if it does.
+    /// Where it is pushed. Shared with the publish that it continues or stands by for, if it does.
     pub(crate) upstreams: Arc<Upstreams>,
     /// Who plays it. Shared likewise.
     pub(crate) players: Arc<Players>,
@@ -36,6 +36,7 @@ pub(crate) struct PublishRecord {
     /// Of a stream that another node publishes and that is pulled from there.
     pub(crate) pull: Option<PullRecord>,
     started: Instant,
+    is_on_air: AtomicBool,
     timestamp_ms: AtomicI64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
@@ -56,6 +57,8 @@ pub(crate) struct PublishRecord {
 /// Counters and state of a publish session at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishSnapshot {
+    /// Upstreams and players get it; false: it stands by for another publish of its name.
+    pub is_on_air: bool,
     /// Newest frame's timestamp in milliseconds, never negative.
     pub timestamp_ms: i64,
     /// Audio and video payload from the broadcaster (W8).
@@ -83,7 +86,7 @@ pub struct PublishSnapshot {
     pub skew_ms: Option<f64>,
     /// What it carries.
     pub tracks: Tracks,
-    /// Where it is pushed.
+    /// Where it is pushed; none while it stands by.
     pub upstreams: Vec<UpstreamStatus>,
     /// Why its audio is not transcoded to AAC although someone needs that; `None` when all is well.
     pub transcoder_error: Option<String>,
@@ -108,6 +111,7 @@ impl PublishRecord {
             whip,
             pull: None,
             started: now,
+            is_on_air: AtomicBool::new(true),
             timestamp_ms: AtomicI64::new(0),
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
@@ -123,7 +127,7 @@ impl PublishRecord {
         }
     }
 
-    /// The publish that continues a lost one: it has its upstreams and players.
+    /// The publish that continues a lost one, or stands by for another: it has its upstreams and players.
     pub(super) fn continuing(self, lost: &Self) -> Self {
         Self { upstreams: lost.upstreams.clone(), players: lost.players.clone(), ..self }
     }
@@ -137,6 +141,11 @@ impl PublishRecord {
         now: Instant,
     ) -> Self {
         Self { pull: Some(pull), ..Self::new(client_id, stream, worker, None, now) }
+    }
+
+    /// Whether upstreams and players get it from now on.
+    pub(crate) fn set_on_air(&self, is_on_air: bool) {
+        self.is_on_air.store(is_on_air, Ordering::Relaxed);
     }
 
     /// Bytes of any kind came from the broadcaster.
@@ -211,7 +220,9 @@ impl PublishRecord {
         let (bytes_in, bytes_out) = self.bytes();
         let last_input = Duration::from_millis(self.last_input_ms.load(Ordering::Relaxed));
         let NetworkNumbers { rtt_ms, loss_percent, skew_ms } = self.network();
+        let is_on_air = self.is_on_air.load(Ordering::Relaxed);
         PublishSnapshot {
+            is_on_air,
             timestamp_ms: self.timestamp_ms.load(Ordering::Relaxed).max(0),
             bytes_in,
             bytes_out,
@@ -225,7 +236,7 @@ impl PublishRecord {
             loss_percent,
             skew_ms,
             tracks: *lock(&self.tracks),
-            upstreams: self.upstreams.status(now, wall),
+            upstreams: if is_on_air { self.upstreams.status(now, wall) } else { Vec::new() },
             transcoder_error: self.transcoder_error(),
         }
     }

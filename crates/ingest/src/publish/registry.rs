@@ -74,7 +74,7 @@ impl Publishes {
         self.enter(PublishRecord::new(client_id, self.new_stream(), worker, whip, now))
     }
 
-    /// The same for a publish that continues `lost`, on its worker.
+    /// The same for a publish that continues `lost`, or stands by for it while it runs: on its worker.
     pub(crate) fn open_successor(
         self: &Arc<Self>,
         lost: &PublishRecord,

@@ -247,6 +247,12 @@ impl Upstreams {
         lock(&self.0).records.clear();
     }
 
+    /// The same; returns what they were.
+    pub(crate) fn take(&self) -> Vec<Upstream> {
+        let records = std::mem::take(&mut lock(&self.0).records);
+        records.into_iter().map(|record| record.upstream.clone()).collect()
+    }
+
     pub(crate) fn status(&self, now: Instant, wall: SystemTime) -> Vec<UpstreamStatus> {
         lock(&self.0).records.iter().map(|record| record.status(now, wall)).collect()
     }

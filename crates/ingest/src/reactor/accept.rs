@@ -1,53 +1,117 @@
 //! Connections that come to the RTMP ports, dealt to the workers in turn.
 
 use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use mio::net::TcpListener;
-use mio::{Interest, Registry};
+use mio::{Interest, Registry, Token};
 
 use super::config::{IngestConfig, PortUse, StartError};
-use super::ports::listen;
+use super::ports::{adopt, listen};
 use super::shared::{Accepted, Shared};
-use super::tokens::{LISTENER, TLS_LISTENER};
+use super::spare_descriptor::{SpareDescriptor, is_exhausted};
+use super::tokens::{LISTENER, PULL_LISTENER, TLS_LISTENER};
 
 /// Connections taken from one port in one turn, so that whoever connects in a row does not keep the worker.
 const ACCEPTS_PER_TURN: usize = 64;
-/// Pause before accepting again when the process has no file descriptor left.
+/// Pause before accepting again when not even the spare descriptor could be used.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A socket that listens.
+struct Listener {
+    socket: TcpListener,
+    token: Token,
+    is_tls: bool,
+    /// The poll knows it.
+    is_polled: bool,
+}
+
+impl Listener {
+    const fn new(socket: TcpListener, token: Token) -> Self {
+        let is_tls = token.0 == TLS_LISTENER.0;
+        Self { socket, token, is_tls, is_polled: false }
+    }
+
+    fn poll(&mut self, registry: &Registry) -> io::Result<()> {
+        if !self.is_polled {
+            registry.register(&mut self.socket, self.token, Interest::READABLE)?;
+            self.is_polled = true;
+        }
+        Ok(())
+    }
+}
+
+/// The ports and sockets of RTMP, as others name them.
+#[derive(Clone, Copy)]
+pub(crate) struct RtmpPorts {
+    pub(crate) port: u16,
+    pub(crate) tls_port: Option<u16>,
+    /// Open until the acceptor closes them.
+    pub(crate) socket: RawFd,
+    pub(crate) tls_socket: Option<RawFd>,
+}
 
 /// The listening sockets; the first worker has them.
 pub(super) struct Acceptor {
-    plain: TcpListener,
-    tls: Option<TcpListener>,
+    listeners: Vec<Listener>,
     /// The worker that the next connection is dealt to.
     next: usize,
+    spare: SpareDescriptor,
     paused_until: Option<Instant>,
 }
 
 impl Acceptor {
-    /// Binds; returns the ports, too.
-    pub(super) fn open(config: &IngestConfig) -> Result<(Self, u16, Option<u16>), StartError> {
-        let plain = listen(config.rtmp, PortUse::Rtmp)?;
-        let port = plain.local_addr()?.port();
-        let tls = config
-            .rtmp_tls
-            .as_ref()
-            .map(|tls| listen(tls.address, PortUse::RtmpTls))
-            .transpose()?;
-        let tls_port = match &tls {
-            Some(listener) => Some(listener.local_addr()?.port()),
-            None => None,
+    /// Binds, or takes the sockets that are bound already.
+    pub(super) fn open(config: &IngestConfig) -> Result<(Self, RtmpPorts), StartError> {
+        let plain = match &config.rtmp_socket {
+            Some(socket) => adopt(socket)?,
+            None => listen(config.rtmp, PortUse::Rtmp)?,
         };
-        Ok((Self { plain, tls, next: 0, paused_until: None }, port, tls_port))
+        let (port, socket) = (plain.local_addr()?.port(), plain.as_raw_fd());
+        let mut ports = RtmpPorts { port, tls_port: None, socket, tls_socket: None };
+        let mut listeners = vec![Listener::new(plain, LISTENER)];
+        if let Some(tls) = &config.rtmp_tls {
+            let socket = match &tls.socket {
+                Some(socket) => adopt(socket)?,
+                None => listen(tls.address, PortUse::RtmpTls)?,
+            };
+            ports.tls_port = Some(socket.local_addr()?.port());
+            ports.tls_socket = Some(socket.as_raw_fd());
+            listeners.push(Listener::new(socket, TLS_LISTENER));
+        }
+        let spare = SpareDescriptor::new();
+        Ok((Self { listeners, next: 0, spare, paused_until: None }, ports))
     }
 
-    pub(super) fn register(&mut self, registry: &Registry) -> io::Result<()> {
-        registry.register(&mut self.plain, LISTENER, Interest::READABLE)?;
-        match &mut self.tls {
-            Some(listener) => registry.register(listener, TLS_LISTENER, Interest::READABLE),
-            None => Ok(()),
+    /// From now on connections are accepted.
+    pub(super) fn start(&mut self, registry: &Registry) -> io::Result<()> {
+        self.listeners.iter_mut().try_for_each(|listener| listener.poll(registry))
+    }
+
+    /// Accepts at one more socket.
+    pub(super) fn add(&mut self, socket: TcpListener, registry: &Registry) -> io::Result<()> {
+        let mut listener = Listener::new(socket, PULL_LISTENER);
+        listener.poll(registry)?;
+        self.listeners.push(listener);
+        Ok(())
+    }
+
+    /// Closes the sockets that broadcasters and players connect to; another process may go on listening at them.
+    pub(super) fn close_public(&mut self, registry: &Registry) {
+        self.close(registry, |listener| listener.token != PULL_LISTENER);
+    }
+
+    pub(super) fn close_all(&mut self, registry: &Registry) {
+        self.close(registry, |_| true);
+    }
+
+    /// A poll forgets a socket by itself only when every process has closed it.
+    fn close(&mut self, registry: &Registry, is_meant: impl Fn(&Listener) -> bool) {
+        for listener in self.listeners.iter_mut().filter(|each| is_meant(each) && each.is_polled) {
+            let _ = registry.deregister(&mut listener.socket);
         }
+        self.listeners.retain(|listener| !is_meant(listener));
     }
 
     /// When to accept again although the poll says nothing.
@@ -59,8 +123,7 @@ impl Acceptor {
     pub(super) fn accept(&mut self, shared: &Shared, now: Instant) -> Vec<(usize, Accepted)> {
         self.paused_until = None;
         let mut dealt = Vec::new();
-        for (listener, is_tls) in [(Some(&self.plain), false), (self.tls.as_ref(), true)] {
-            let Some(listener) = listener else { continue };
+        for listener in self.listeners.iter().filter(|listener| listener.is_polled) {
             // More wait for the next turn.
             let mut left = ACCEPTS_PER_TURN;
             loop {
@@ -69,7 +132,7 @@ impl Acceptor {
                     break;
                 }
                 left -= 1;
-                let (socket, peer) = match listener.accept() {
+                let (socket, peer) = match listener.socket.accept() {
                     Ok((socket, peer)) => (socket, peer.ip().to_canonical()),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                     // One that was reset while it waited says nothing about the next.
@@ -81,6 +144,13 @@ impl Acceptor {
                     {
                         continue;
                     }
+                    // It is closed without a word, like those past a limit.
+                    Err(error)
+                        if is_exhausted(&error) && self.spare.refuse_one(&listener.socket) =>
+                    {
+                        shared.connections.note_refused();
+                        continue;
+                    }
                     Err(_) => {
                         self.paused_until = Some(now + ACCEPT_PAUSE);
                         break;
@@ -90,7 +160,7 @@ impl Acceptor {
                 let Some(permit) = shared.connections.admit(peer) else { continue };
                 let worker = self.next % shared.workers();
                 self.next = worker + 1;
-                dealt.push((worker, Accepted { socket, peer, is_tls, permit }));
+                dealt.push((worker, Accepted { socket, peer, is_tls: listener.is_tls, permit }));
             }
         }
         dealt

@@ -1,7 +1,8 @@
 //! How to start the core, and why it did not.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
 
 use super::tls::TlsError;
 
@@ -10,6 +11,10 @@ use super::tls::TlsError;
 pub struct IngestConfig {
     /// Where RTMP is served; port 0 takes any free one.
     pub rtmp: SocketAddr,
+    /// The socket that listens there already, of whoever started the process.
+    pub rtmp_socket: Option<Arc<TcpListener>>,
+    /// Whether connections are accepted from the start, or from [`crate::Ingest::start_accepting`] on.
+    pub accepts: bool,
     /// RTMP over TLS beside it.
     pub rtmp_tls: Option<RtmpTls>,
     /// Authorities that upstreams' certificates are verified by beside the system's, PEM.
@@ -39,6 +44,8 @@ pub struct IngestConfig {
 pub struct RtmpTls {
     /// Port 0 takes any free one.
     pub address: SocketAddr,
+    /// The socket that listens there already.
+    pub socket: Option<Arc<TcpListener>>,
     /// Certificate chain, the own one first.
     pub cert_pem: String,
     /// Its private key.
@@ -59,6 +66,8 @@ pub enum PortUse {
     Rtmp,
     /// RTMP over TLS.
     RtmpTls,
+    /// RTMP, plain, for other nodes.
+    Pulls,
     /// The media of WebRTC, over UDP and TCP.
     Media,
 }
@@ -87,6 +96,7 @@ impl StartError {
         match self {
             Self::PortTaken(PortUse::Rtmp, _) => "rtmp_port_taken",
             Self::PortTaken(PortUse::RtmpTls, _) => "rtmp_tls_port_taken",
+            Self::PortTaken(PortUse::Pulls, _) => "pull_port_taken",
             Self::PortTaken(PortUse::Media, _) => "media_port_taken",
             Self::Io(_) => "io",
             Self::Tls(_) => "tls",

@@ -8,10 +8,22 @@ use rustc_hash::FxHashMap;
 
 /// The share of the descriptors that is kept for HTTP and the store, within the bounds below.
 const KEPT_SHARE: usize = 4;
-/// At least so many: the store's files, the polls, and some HTTP clients.
-const KEPT_LEAST: usize = 64;
-/// More than HTTP ever needs.
-const KEPT_MOST: usize = 1_024;
+/// At least so many: what the process itself has open, and some HTTP clients.
+const KEPT_LEAST: usize = 96;
+/// All that HTTP may have (ts/listen/http-port.ts), and what the process itself has open.
+const KEPT_MOST: usize = 11_024;
+/// The share of what is left that only connections of ours may have: upstreams of running publishes are dialled again
+/// however many strangers came.
+const OURS_SHARE: usize = 8;
+
+/// How many connections the RTMP ports have, and may have; no limit where the system names none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionCount {
+    /// That came to them, and are there.
+    pub held: usize,
+    /// From here on they are closed at once.
+    pub limit: Option<usize>,
+}
 
 /// The connections of all workers.
 #[derive(Debug)]
@@ -46,8 +58,9 @@ impl ConnectionLimits {
         let of_descriptors = descriptors.map_or(usize::MAX, |all| {
             all.saturating_sub((all / KEPT_SHARE).clamp(KEPT_LEAST, KEPT_MOST)).max(1)
         });
+        let of_strangers = of_descriptors - of_descriptors / OURS_SHARE;
         Arc::new(Self {
-            inbound: or_none(inbound),
+            inbound: or_none(inbound).min(of_strangers),
             per_address: or_none(per_address),
             in_all: of_descriptors,
             held: Mutex::default(),
@@ -79,6 +92,17 @@ impl ConnectionLimits {
         }
         held.in_all += 1;
         Some(ConnectionPermit { limits: self.clone(), address: None })
+    }
+
+    /// A connection was closed because there was no descriptor for it.
+    pub(crate) fn note_refused(&self) {
+        self.lock().refused += 1;
+    }
+
+    /// Those of the RTMP ports now.
+    pub(crate) fn count(&self) -> ConnectionCount {
+        let limit = (self.inbound != usize::MAX).then_some(self.inbound);
+        ConnectionCount { held: self.lock().inbound, limit }
     }
 
     /// Connections that were refused so far.
@@ -132,6 +156,7 @@ mod tests {
         drop(held);
         assert!(limits.admit(a).is_some());
         assert_eq!(limits.refused(), 2);
+        assert_eq!(limits.count(), ConnectionCount { held: 1, limit: Some(3) });
         drop(other);
         let left = limits.lock();
         assert!(left.by_address.is_empty());
@@ -140,8 +165,11 @@ mod tests {
 
     #[test]
     fn a_share_of_the_descriptors_is_kept_for_others() {
-        for (descriptors, places) in [(256, 192), (1_024, 768), (100_000, 98_976), (10, 1)] {
-            assert_eq!(ConnectionLimits::new(0, 0, Some(descriptors)).in_all, places);
+        for (descriptors, places, of_strangers) in
+            [(256, 160, 140), (1_024, 768, 672), (100_000, 88_976, 77_854), (10, 1, 1)]
+        {
+            let limits = ConnectionLimits::new(0, 0, Some(descriptors));
+            assert_eq!((limits.in_all, limits.inbound), (places, of_strangers));
         }
         let few = ConnectionLimits::new(0, 0, Some(10));
         let held = few.admit_ours();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use mio::{Events, Poll};
+use mio::{Events, Poll, Registry};
 use quinn_udp::BATCH_SIZE;
 use slotmap::SecondaryMap;
 
@@ -14,7 +14,9 @@ use super::accept::Acceptor;
 use super::link::Link;
 use super::media_tcp::{MediaTcp, is_media_connection};
 use super::shared::{Command, Shared};
-use super::tokens::{LISTENER, MEDIA, MEDIA_LISTENER, TLS_LISTENER, WAKER, session_of};
+use super::tokens::{
+    LISTENER, MEDIA, MEDIA_LISTENER, PULL_LISTENER, TLS_LISTENER, WAKER, session_of,
+};
 use super::udp::UdpPort;
 use super::worker_load::LoadMeter;
 use crate::switchboard::{Action, SessionKey, Switchboard};
@@ -103,7 +105,11 @@ impl Reactor {
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Message(message) => message.refuse(),
-                Command::Accept(_) | Command::Stop => {}
+                Command::Accept(_)
+                | Command::AcceptPulls(_)
+                | Command::StartAccepting
+                | Command::StopAccepting
+                | Command::Stop => {}
             }
         }
     }
@@ -144,7 +150,7 @@ impl Reactor {
         for event in events.iter() {
             match event.token() {
                 WAKER => is_woken = true,
-                LISTENER | TLS_LISTENER => self.accept(),
+                LISTENER | TLS_LISTENER | PULL_LISTENER => self.accept(),
                 MEDIA => self.has_datagrams = true,
                 MEDIA_LISTENER => self.media_tcp.set_pending(),
                 token if is_media_connection(token) => {
@@ -177,9 +183,11 @@ impl Reactor {
         self.media_tcp.handle_timeout(woke, &mut self.switchboard);
         self.serve();
         self.media_tcp.settle_closing(woke);
+        let worked = woke.elapsed();
         if self.switchboard.has_streams() && !self.has_datagrams && !self.media_tcp.has_more() {
-            std::thread::sleep(COALESCE.saturating_sub(woke.elapsed()));
+            std::thread::sleep(COALESCE.saturating_sub(worked));
         }
+        self.load.note_turn(worked, woke.elapsed(), COALESCE);
     }
 
     fn next_timeout(&mut self) -> Option<Duration> {
@@ -201,10 +209,27 @@ impl Reactor {
                 Command::Message(message) => self.switchboard.handle_message(message),
                 Command::Stop => {
                     self.stopping_until = Some(self.now + STOP_LIMIT);
-                    self.acceptor = None;
+                    self.change_acceptor(Acceptor::close_all);
                     self.switchboard.stop();
                 }
+                Command::StopAccepting => self.change_acceptor(Acceptor::close_public),
+                Command::StartAccepting => self.change_acceptor(|acceptor, registry| {
+                    if let Err(error) = acceptor.start(registry) {
+                        say!("RTMP connections are not accepted: {error}");
+                    }
+                }),
+                Command::AcceptPulls(socket) => self.change_acceptor(|acceptor, registry| {
+                    if let Err(error) = acceptor.add(socket, registry) {
+                        say!("connections of other nodes are not accepted: {error}");
+                    }
+                }),
             }
+        }
+    }
+
+    fn change_acceptor(&mut self, change: impl FnOnce(&mut Acceptor, &Registry)) {
+        if let Some(acceptor) = &mut self.acceptor {
+            change(acceptor, self.poll.registry());
         }
     }
 

@@ -17,6 +17,7 @@ use slotmap::{Key, KeyData, SlotMap, new_key_type};
 use super::config::{IngestConfig, PortUse, StartError};
 use super::connection_limits::{ConnectionLimits, ConnectionPermit};
 use super::ports::{listen, open_media_port};
+use super::spare_descriptor::{SpareDescriptor, is_exhausted};
 use super::udp::UdpPort;
 use crate::switchboard::Switchboard;
 use connection::{Connection, Outcome};
@@ -31,6 +32,8 @@ const PROOF_LIMIT: Duration = Duration::from_secs(5);
 const ACCEPTS_PER_TURN: usize = 64;
 /// How often connections that are past their time are looked for.
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);
+/// Pause before taking connections again when not even the spare descriptor could be used.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Attempts to find a number that is free for UDP and TCP, when any will do.
 const PORT_TRIES: usize = 16;
 
@@ -54,6 +57,9 @@ pub(super) struct MediaTcp {
     sweep_at: Option<Instant>,
     /// The listener has connections that were not taken yet.
     is_pending: bool,
+    spare: SpareDescriptor,
+    /// When to look for connections again although the poll says nothing.
+    accept_at: Option<Instant>,
 }
 
 impl MediaTcp {
@@ -61,7 +67,18 @@ impl MediaTcp {
         let (connections, by_peer) = (SlotMap::with_key(), FxHashMap::default());
         let (again, closing) = (Vec::new(), Vec::new());
         let (sweep_at, is_pending) = (None, false);
-        Self { listener, connections, by_peer, again, closing, sweep_at, is_pending }
+        let (spare, accept_at) = (SpareDescriptor::new(), None);
+        Self {
+            listener,
+            connections,
+            by_peer,
+            again,
+            closing,
+            sweep_at,
+            is_pending,
+            spare,
+            accept_at,
+        }
     }
 
     /// Connections came.
@@ -76,6 +93,9 @@ impl MediaTcp {
         limits: &Arc<ConnectionLimits>,
         now: Instant,
     ) {
+        if self.accept_at.take_if(|at| now >= *at).is_some() {
+            self.is_pending = true;
+        }
         if !self.is_pending {
             return;
         }
@@ -91,9 +111,16 @@ impl MediaTcp {
                         error.kind(),
                         ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                     ) => {}
-                // Nothing more, or no file descriptor left: the next one that comes wakes us again.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.is_pending = false;
+                    break;
+                }
+                Err(error) if is_exhausted(&error) && self.spare.refuse_one(&self.listener) => {
+                    limits.note_refused();
+                }
                 Err(_) => {
                     self.is_pending = false;
+                    self.accept_at = Some(now + ACCEPT_PAUSE);
                     break;
                 }
             }
@@ -198,9 +225,9 @@ impl MediaTcp {
         }
     }
 
-    /// When [`MediaTcp::handle_timeout`] has something to do.
-    pub(super) const fn deadline(&self) -> Option<Instant> {
-        self.sweep_at
+    /// When [`MediaTcp::accept`] or [`MediaTcp::handle_timeout`] has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        [self.sweep_at, self.accept_at].into_iter().flatten().min()
     }
 
     /// Closes connections that proved nothing in time, and those that lingered long enough.

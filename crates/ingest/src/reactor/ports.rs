@@ -1,7 +1,7 @@
 //! The ports of the core, bound before any thread runs, so that a taken one is reported at once.
 
-use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::io::{self, ErrorKind};
+use std::net::{self, SocketAddr};
 
 use mio::net::TcpListener;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -25,8 +25,15 @@ pub(super) fn open_media_port(config: &IngestConfig, index: usize) -> Result<Udp
     })
 }
 
+/// A TCP port that another process has bound.
+pub(super) fn adopt(socket: &net::TcpListener) -> io::Result<TcpListener> {
+    let socket = socket.try_clone()?;
+    socket.set_nonblocking(true)?;
+    Ok(TcpListener::from_std(socket))
+}
+
 /// A TCP port.
-pub(super) fn listen(address: SocketAddr, port_use: PortUse) -> Result<TcpListener, StartError> {
+pub(crate) fn listen(address: SocketAddr, port_use: PortUse) -> Result<TcpListener, StartError> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use mio::Waker;
-use mio::net::TcpStream;
+use mio::net::{TcpListener, TcpStream};
 
 use super::connection_limits::{ConnectionLimits, ConnectionPermit};
 use super::tls::TlsContext;
@@ -21,6 +21,12 @@ pub(crate) enum Command {
     Accept(Accepted),
     /// For its switchboard.
     Message(Message),
+    /// Accept at the RTMP ports from now on; for the first worker.
+    StartAccepting,
+    /// Close them; for the first worker.
+    StopAccepting,
+    /// Accept here, too; for the first worker.
+    AcceptPulls(TcpListener),
     /// End everything, within a second.
     Stop,
 }

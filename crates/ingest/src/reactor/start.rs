@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use mio::{Interest, Poll, Waker};
 
-use super::accept::Acceptor;
+use super::accept::{Acceptor, RtmpPorts};
 use super::config::{IngestConfig, RtmpTls, StartError};
 use super::connection_limits::{ConnectionLimits, descriptor_limit};
 use super::cycle::Reactor;
@@ -22,8 +22,7 @@ use crate::transcoding::{Transcoders, TranscodingThreads};
 /// The core, ready to run.
 pub(crate) struct Opened {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) rtmp_port: u16,
-    pub(crate) rtmp_tls_port: Option<u16>,
+    pub(crate) rtmp: RtmpPorts,
     pub(crate) media_ports: Vec<u16>,
     /// Bytes that the kernel buffers on each media port, where it grants fewer than asked for.
     pub(crate) small_receive_buffer: Option<usize>,
@@ -33,7 +32,7 @@ pub(crate) struct Opened {
 
 /// Opens all workers of the process; the first one accepts and deals.
 pub(crate) fn open(config: &IngestConfig, publishes: Arc<Publishes>) -> Result<Opened, StartError> {
-    let (acceptor, rtmp_port, rtmp_tls_port) = Acceptor::open(config)?;
+    let (acceptor, rtmp) = Acceptor::open(config)?;
     let tls = TlsContext::new(config.upstream_ca_pem.clone());
     if let Some(RtmpTls { cert_pem, key_pem, .. }) = &config.rtmp_tls {
         tls.set_certificate(cert_pem, key_pem)?;
@@ -82,8 +81,8 @@ pub(crate) fn open(config: &IngestConfig, publishes: Arc<Publishes>) -> Result<O
         };
         let switchboard = Switchboard::new(context, Instant::now());
         let mut acceptor = acceptor.take();
-        if let Some(acceptor) = &mut acceptor {
-            acceptor.register(poll.registry())?;
+        if let Some(acceptor) = acceptor.as_mut().filter(|_| config.accepts) {
+            acceptor.start(poll.registry())?;
         }
         reactors.push(Reactor::new(
             worker,
@@ -96,13 +95,5 @@ pub(crate) fn open(config: &IngestConfig, publishes: Arc<Publishes>) -> Result<O
             acceptor,
         ));
     }
-    Ok(Opened {
-        shared,
-        rtmp_port,
-        rtmp_tls_port,
-        media_ports,
-        small_receive_buffer,
-        reactors,
-        transcoding,
-    })
+    Ok(Opened { shared, rtmp, media_ports, small_receive_buffer, reactors, transcoding })
 }

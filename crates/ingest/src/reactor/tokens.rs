@@ -11,6 +11,7 @@ pub(super) const LISTENER: Token = Token(1);
 pub(super) const MEDIA: Token = Token(2);
 pub(super) const TLS_LISTENER: Token = Token(3);
 pub(super) const MEDIA_LISTENER: Token = Token(4);
+pub(super) const PULL_LISTENER: Token = Token(5);
 
 /// The name of a session's socket.
 pub(super) fn token_of(key: SessionKey) -> Token {

@@ -1,4 +1,4 @@
-//! How busy a media worker is: the share of a core that its thread took over the last seconds.
+//! How busy a media worker is, and how late what comes to it is served: over the last second, measured by itself.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -6,31 +6,49 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 /// What one measurement spans. A worker that sleeps longer measures when it wakes.
-const SPAN: Duration = Duration::from_secs(2);
-/// Parts of a core that a load is kept in.
+const SPAN: Duration = Duration::from_secs(1);
+/// A worker that has not measured for so long has slept.
+const SLEPT: Duration = Duration::from_secs(4);
+/// Parts of a core, or of a span, that a share is kept in.
 const WHOLE: f64 = 1_000_000.0;
+
+/// What one worker measured of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WorkerStatus {
+    /// Share of a core that its thread took, 0 to 1.
+    pub load: f64,
+    /// Share of the time in which it was at work, or would have been had it got a processor, 0 to 1.
+    pub busy: f64,
+    /// What comes at any moment waits for its turn for so long on average, beyond the turn that is meant.
+    pub late: Duration,
+}
 
 /// One worker's newest measurement; its thread writes, anybody reads.
 #[derive(Debug)]
 pub(crate) struct WorkerLoad {
     start: Instant,
     measured_ms: AtomicU64,
-    millionths: AtomicU32,
+    load: AtomicU32,
+    busy: AtomicU32,
+    late_micros: AtomicU32,
 }
 
 impl WorkerLoad {
     /// Nothing is measured yet.
     pub(super) const fn new(start: Instant) -> Self {
-        Self { start, measured_ms: AtomicU64::new(0), millionths: AtomicU32::new(0) }
+        let [load, busy, late_micros] = [const { AtomicU32::new(0) }; 3];
+        Self { start, measured_ms: AtomicU64::new(0), load, busy, late_micros }
     }
 
-    /// Share of a core, 0 to 1. A worker that has not measured for two spans has slept: 0.
-    pub(crate) fn share(&self, now: Instant) -> f64 {
+    /// All zero for a worker that has slept.
+    pub(crate) fn status(&self, now: Instant) -> WorkerStatus {
         let measured = Duration::from_millis(self.measured_ms.load(Ordering::Relaxed));
-        if now.saturating_duration_since(self.start + measured) > SPAN * 2 {
-            return 0.0;
+        if now.saturating_duration_since(self.start + measured) > SLEPT {
+            return WorkerStatus::default();
         }
-        f64::from(self.millionths.load(Ordering::Relaxed)) / WHOLE
+        let share = |of: &AtomicU32| f64::from(of.load(Ordering::Relaxed)) / WHOLE;
+        let late = Duration::from_micros(self.late_micros.load(Ordering::Relaxed).into());
+        WorkerStatus { load: share(&self.load), busy: share(&self.busy), late }
     }
 
     #[allow(
@@ -38,9 +56,13 @@ impl WorkerLoad {
         clippy::cast_sign_loss,
         reason = "between 0 and a million"
     )]
-    fn put(&self, share: f64, now: Instant) {
+    fn put(&self, status: WorkerStatus, now: Instant) {
         let since = now.saturating_duration_since(self.start).as_millis();
-        self.millionths.store((share.clamp(0.0, 1.0) * WHOLE) as u32, Ordering::Relaxed);
+        let millionths = |share: f64| (share.clamp(0.0, 1.0) * WHOLE) as u32;
+        self.load.store(millionths(status.load), Ordering::Relaxed);
+        self.busy.store(millionths(status.busy), Ordering::Relaxed);
+        let late = u32::try_from(status.late.as_micros()).unwrap_or(u32::MAX);
+        self.late_micros.store(late, Ordering::Relaxed);
         self.measured_ms.store(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
@@ -51,11 +73,21 @@ pub(super) struct LoadMeter {
     measured_at: Instant,
     /// Processor time of the thread at that moment.
     taken: Duration,
+    /// Spent in turns since then.
+    busy: Duration,
+    /// Of each turn since then the square of how much too long it was, s².
+    late_squares: f64,
 }
 
 impl LoadMeter {
     pub(super) const fn new(now: Instant) -> Self {
-        Self { measured_at: now, taken: Duration::ZERO }
+        Self { measured_at: now, taken: Duration::ZERO, busy: Duration::ZERO, late_squares: 0.0 }
+    }
+
+    /// A turn is over that worked for `worked`, and was to take `meant` in all but took `took`.
+    pub(super) fn note_turn(&mut self, worked: Duration, took: Duration, meant: Duration) {
+        self.busy += worked;
+        self.late_squares += took.saturating_sub(meant).as_secs_f64().powi(2);
     }
 
     /// Measures when it is time; a comparison otherwise.
@@ -65,8 +97,16 @@ impl LoadMeter {
             return;
         }
         let taken = processor_time();
-        load.put(taken.saturating_sub(self.taken).as_secs_f64() / span.as_secs_f64(), now);
-        (self.measured_at, self.taken) = (now, taken);
+        let of_span = |time: Duration| time.as_secs_f64() / span.as_secs_f64();
+        // What comes during a turn waits for its end: for half of it on average, in the share of time that it took.
+        let late = self.late_squares / 2.0 / span.as_secs_f64();
+        let status = WorkerStatus {
+            load: of_span(taken.saturating_sub(self.taken)),
+            busy: of_span(self.busy),
+            late: Duration::try_from_secs_f64(late).unwrap_or_default(),
+        };
+        load.put(status, now);
+        *self = Self { taken, ..Self::new(now) };
     }
 }
 
@@ -83,15 +123,41 @@ mod tests {
     fn a_busy_thread_takes_a_share_that_is_forgotten_when_it_sleeps() {
         let start = Instant::now();
         let (load, mut meter) = (WorkerLoad::new(start), LoadMeter::new(start));
-        assert_eq!(load.share(start), 0.0);
+        assert_eq!(load.status(start), WorkerStatus::default());
         while processor_time() < Duration::from_millis(40) {
             std::hint::spin_loop();
         }
         meter.measure(start + SPAN / 2, &load);
-        assert_eq!(load.share(start + SPAN / 2), 0.0, "not yet");
+        assert_eq!(load.status(start + SPAN / 2).load, 0.0, "not yet");
         let now = start + SPAN;
         meter.measure(now, &load);
-        assert!(load.share(now) >= 0.02 && load.share(now) <= 1.0, "{}", load.share(now));
-        assert_eq!(load.share(now + SPAN * 3), 0.0);
+        let share = load.status(now).load;
+        assert!((0.04..=1.0).contains(&share), "{share}");
+        assert_eq!(load.status(now + SLEPT * 2), WorkerStatus::default());
+    }
+
+    #[test]
+    fn long_turns_make_it_late_and_short_ones_do_not() {
+        let start = Instant::now();
+        let (load, mut meter) = (WorkerLoad::new(start), LoadMeter::new(start));
+        let [turn, long] = [2, 42].map(Duration::from_millis);
+        for _ in 0..400 {
+            meter.note_turn(turn / 4, turn, turn);
+        }
+        meter.measure(start + SPAN, &load);
+        let status = load.status(start + SPAN);
+        assert_eq!((status.busy, status.late), (0.2, Duration::ZERO));
+        // All the time in turns of 42 ms that should have been 2 ms: 24 a second, each 40 ms too long.
+        for _ in 0..24 {
+            meter.note_turn(long, long, turn);
+        }
+        meter.measure(start + SPAN * 2, &load);
+        let status = load.status(start + SPAN * 2);
+        assert!(status.busy > 0.99, "{status:?}");
+        assert_eq!(status.late.as_micros(), 19_200);
+        // One such turn alone is no reason to complain.
+        meter.note_turn(long, long, turn);
+        meter.measure(start + SPAN * 3, &load);
+        assert_eq!(load.status(start + SPAN * 3).late.as_micros(), 800);
     }
 }

@@ -43,7 +43,7 @@ impl Switchboard {
         if let Some(guard) = &mut local.guard {
             guard.set_reason(ending.reason);
         }
-        if !self.hold_stream(key, ending) {
+        if !self.hand_over_at_end(key, ending) && !self.hold_stream(key, ending) {
             self.drain(key);
         }
     }
@@ -59,7 +59,9 @@ impl Switchboard {
         }
         local.interim = None;
         local.draining_until = Some(until);
-        self.context.publishes.leave_name(&local.name, id);
+        let name = local.name.clone();
+        self.context.publishes.leave_name(&name, id);
+        self.unpair(key);
         self.close_transcoder(key);
         let local = self.hub.stream(key).and_then(|live| live.source.local());
         let Some(local) = local else { return };

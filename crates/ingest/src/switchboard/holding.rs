@@ -2,17 +2,19 @@
 //! the publish that continues them. Which publish that is, the gateway says.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use headgate_media::{Frame, FrameKind, aac};
+use headgate_media::{Frame, FrameKind, Timestamp, aac};
 
 use super::message::Message;
 use super::publishing::Opening;
 use super::source::{Ending, Interim, LocalSource, Publisher};
-use super::timeline::Placed;
+use super::timeline::{Placed, Timeline};
 use super::timers::TimerOwner;
 use super::{Action, StreamKey, Switchboard};
+use crate::publish::end_reason::EndReason;
 use crate::publish::hold::HoldGuard;
+use crate::publish::mailbox::OnAirCause;
 use crate::publish::record::{PublishRecord, StreamId};
 use crate::publish::upstreams::UpstreamSource;
 
@@ -24,20 +26,28 @@ impl Switchboard {
     pub(super) fn hold_stream(&mut self, key: StreamKey, ending: Ending) -> bool {
         let now = self.now;
         let is_stopping = self.is_stopping;
-        let Some(live) = self.hub.stream_mut(key) else { return false };
-        let id = live.record.stream;
-        let Some(local) = live.source.local_mut() else { return false };
+        let Some(local) = self.local_mut(key) else { return false };
         // A successor without media does not make the time longer.
         let until = local.interim.as_ref().map_or(now + local.window, |interim| interim.until);
-        if !ending.is_loss || is_stopping || now >= until || !local.timeline.has_begun() {
+        let is_kept = ending.is_loss && !is_stopping && local.standby.is_none();
+        if !is_kept || now >= until || !local.timeline.has_begun() {
             return false;
         }
-        let Some(guard) = local.guard.take() else { return false };
+        self.begin_hold(key, ending.reason, until);
+        true
+    }
+
+    /// The stream has no publisher until another one takes it over, or this time has come.
+    pub(super) fn begin_hold(&mut self, key: StreamKey, reason: EndReason, until: Instant) {
+        let now = self.now;
+        let Some(live) = self.hub.stream_mut(key) else { return };
+        let id = live.record.stream;
+        let Some(local) = live.source.local_mut() else { return };
+        let Some(guard) = local.guard.take() else { return };
         self.context.publishes.leave_name(&local.name, id);
-        let hold = Some(HoldGuard::new(guard, ending.reason, &local.name));
+        let hold = Some(HoldGuard::new(guard, reason, &local.name));
         local.interim = Some(Interim { hold, until });
         self.timers.arm(TimerOwner::Stream(key), until.min(now + SILENCE_PAUSE));
-        true
     }
 
     /// What a stream's timer asks for: silence between two publishers, the end of a hold, or of the time to drain.
@@ -47,7 +57,11 @@ impl Switchboard {
         let interim = local.filter(|local| local.draining_until.is_none());
         match interim.and_then(|local| local.interim.as_ref()) {
             None => self.close_if_done(key),
-            Some(interim) if interim.hold.is_some() && now >= interim.until => self.drain(key),
+            Some(interim) if interim.hold.is_some() && now >= interim.until => {
+                if !self.hand_over_held(key) {
+                    self.drain(key);
+                }
+            }
             Some(_) => {
                 self.write_silence(key);
                 self.timers.arm(TimerOwner::Stream(key), now + SILENCE_PAUSE);
@@ -80,19 +94,25 @@ impl Switchboard {
             let local = self.hub.stream(*key).and_then(|live| live.source.local());
             local.is_some_and(LocalSource::is_held)
         });
-        match held {
-            Some(key) => {
+        let has_other = opening.beside.is_some();
+        let key = match (held, self.other_of(&opening)) {
+            (Some(key), _) => {
                 self.take_over(key, publisher, opening);
                 key
             }
-            None => {
-                if opening.continues.is_some() {
-                    // Those of the lost publish ended while the message was on its way.
+            (None, Some(other)) => self.open_beside(publisher, opening, other),
+            (None, None) => {
+                if opening.continues.is_some() || has_other {
+                    // Those of the other publish ended while the message was on its way.
                     opening.guard.record().upstreams.clear();
                 }
                 self.open_anew(publisher, opening)
             }
+        };
+        if has_other && !self.stands_by(key) {
+            self.tell_on_air(key, None, OnAirCause::Began);
         }
+        key
     }
 
     fn take_over(&mut self, key: StreamKey, publisher: Publisher, opening: Opening) {
@@ -133,7 +153,7 @@ impl Switchboard {
     }
 
     /// The stream is that of another publish from now on: other workers that read it are told.
-    fn succeed(&mut self, key: StreamKey, record: &Arc<PublishRecord>) {
+    pub(super) fn succeed(&mut self, key: StreamKey, record: &Arc<PublishRecord>) {
         let Some(succession) = self.hub.succeed(key, record) else { return };
         if let Some(forgotten) = succession.forgotten {
             self.by_id.remove(&forgotten);
@@ -192,13 +212,28 @@ impl Switchboard {
 
     /// A successor's first frame: silence ends there, and what was cached is of another publish.
     pub(super) fn splice(&mut self, key: StreamKey, first: &Frame) {
+        self.splice_at(key, |timeline, now| timeline.splice(first.timestamp, now));
+    }
+
+    /// The same for a group of pictures that was kept: its video from `first` to `newest`, and how many frames that are.
+    pub(super) fn splice_group(
+        &mut self,
+        key: StreamKey,
+        first: Timestamp,
+        newest: Timestamp,
+        frames: usize,
+    ) {
+        self.splice_at(key, |timeline, now| timeline.splice_group(first, newest, frames, now));
+    }
+
+    fn splice_at(&mut self, key: StreamKey, join: impl FnOnce(&mut Timeline, Instant)) {
         self.write_silence(key);
         let now = self.now;
         let Some(local) = self.local_mut(key) else {
             return;
         };
         local.interim = None;
-        local.timeline.splice(first.timestamp, now);
+        join(&mut local.timeline, now);
         let pushes = local.pushes.clone();
         self.timers.disarm(TimerOwner::Stream(key));
         self.hub.forget_frames(key);

@@ -92,6 +92,21 @@ impl JoinPoint {
             .map(|header| Frame { timestamp: Timestamp::ZERO, ..header.clone() })
     }
 
+    /// A keyframe is cached, or there has been no video.
+    pub(super) fn can_begin(&self) -> bool {
+        // Audio from before the first keyframe may come first.
+        let has_keyframe = self.gop.iter().any(|frame| frame.kind == FrameKind::Keyframe);
+        has_keyframe || !self.tracks().0
+    }
+
+    /// Whether groups of pictures are cached from now on.
+    pub(super) fn set_caches_gop(&mut self, caches_gop: bool) {
+        self.caches_gop = caches_gop;
+        if !caches_gop {
+            self.clear();
+        }
+    }
+
     /// Whether there has been video, and audio.
     pub(super) const fn tracks(&self) -> (bool, bool) {
         (self.has_video || self.video.is_some(), self.has_audio)
@@ -182,6 +197,11 @@ impl JoinPoint {
         self.gop.clear();
         self.gop_bytes = 0;
     }
+}
+
+/// What a joining burst begins with.
+pub(super) const fn is_header(kind: FrameKind) -> bool {
+    matches!(kind, FrameKind::Configuration | FrameKind::ColorInfo | FrameKind::Script)
 }
 
 /// Keeps `frame` unless it repeats what is kept; whether it is new.

@@ -37,6 +37,8 @@ pub(crate) struct WhipOpening {
     pub(crate) window: Duration,
     /// See [`PublishOpening::continues`].
     pub(crate) continues: Option<StreamId>,
+    /// See [`PublishOpening::beside`].
+    pub(crate) beside: Option<StreamId>,
 }
 
 /// What opens an RTMP publish that was allowed.
@@ -47,13 +49,15 @@ pub(crate) struct PublishOpening {
     pub(crate) window: Duration,
     /// The held stream that it goes on with.
     pub(crate) continues: Option<StreamId>,
+    /// The stream of the other publish of its name: while that is on air, this one stands by.
+    pub(crate) beside: Option<StreamId>,
 }
 
 /// One thing to do, in the order of arrival.
 pub(crate) enum Message {
     /// The gateway allowed a publish request.
     Allow { request: u64, opening: PublishOpening },
-    /// The same, and the stream that it continues is held by worker `home`.
+    /// The same, and the stream that it continues, or that it is opened beside, lives on worker `home`.
     AllowAway { request: u64, home: usize, relay: Arc<Relay>, record: Arc<PublishRecord> },
     /// The same to that worker: the publisher is one of `worker`.
     OpenForAway { worker: usize, relay: Arc<Relay>, name: Vec<u8>, opening: PublishOpening },
@@ -63,6 +67,8 @@ pub(crate) enum Message {
     EndPublisher { stream: StreamId, reason: EndReason, description: String },
     /// A stream that is read here is that of another publish from now on.
     Succeeded { stream: StreamId, record: Arc<PublishRecord> },
+    /// This publish is to be on air.
+    SwitchTo(StreamId),
     /// Nobody is to continue a held stream.
     Release(StreamId),
     /// The gateway allowed a play request.
@@ -122,6 +128,7 @@ impl Message {
             | Self::PublisherGone { .. }
             | Self::EndPublisher { .. }
             | Self::Succeeded { .. }
+            | Self::SwitchTo(_)
             | Self::Release(_)
             | Self::AddUpstream { .. }
             | Self::RemoveUpstream { .. }

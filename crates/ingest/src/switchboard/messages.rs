@@ -32,6 +32,7 @@ impl Switchboard {
                 self.end_away(stream, reason, &description);
             }
             Message::Succeeded { stream, record } => self.handle_succeeded(stream, &record),
+            Message::SwitchTo(stream) => self.switch_to(stream),
             Message::Release(stream) => self.release(stream),
             Message::AllowPlay { request, guard, is_counted } => {
                 self.allow_play(request, guard, is_counted);
@@ -62,7 +63,7 @@ impl Switchboard {
             Message::Seed { stream, relay, burst } => self.seed(stream, &relay, burst),
             Message::Detach { stream, relay } => self.detach(stream, &relay),
             Message::WantKeyframe(stream) => {
-                if let Some(key) = self.stream(stream) {
+                if let Some(key) = self.read_stream(stream) {
                     self.want_keyframe(key);
                 }
             }
@@ -155,14 +156,15 @@ impl Switchboard {
     }
 
     fn add_upstream(&mut self, stream: StreamId, record: Arc<UpstreamRecord>) {
-        let Some(key) = self.stream(stream) else { return };
+        // Both publishes of a name have the upstreams of what is on air.
+        let Some(key) = self.read_stream(stream) else { return };
         if self.hub.stream(key).is_some_and(|live| live.source.live().is_some()) {
             self.open_push(key, record, Bytes::new());
         }
     }
 
     fn remove_upstream(&mut self, stream: StreamId, serial: u64) {
-        let live = self.stream(stream).and_then(|key| self.hub.stream(key));
+        let live = self.read_stream(stream).and_then(|key| self.hub.stream(key));
         let pushes = live.and_then(|live| live.source.local()).map(|local| local.pushes.clone());
         for key in pushes.into_iter().flatten() {
             self.turn_push(key, |push, now, effects| {

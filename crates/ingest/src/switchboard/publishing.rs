@@ -12,7 +12,7 @@ use super::join_point::JoinPoint;
 use super::message::{PublishOpening, WhipOpening};
 use super::relay::Relay;
 use super::source::{Away, LocalSource, Published, Publisher, Source};
-use super::timeline::{Placed, Timeline};
+use super::timeline::Placed;
 use super::{Action, Message, SessionKey, StreamKey, Switchboard};
 use crate::publish::end_reason::EndReason;
 use crate::publish::record::{PublishRecord, StreamId};
@@ -35,14 +35,16 @@ pub(super) struct Opening {
     pub(super) window: Duration,
     /// The stream of the publish that it continues.
     pub(super) continues: Option<StreamId>,
+    /// The stream of the other publish of its name.
+    pub(super) beside: Option<StreamId>,
 }
 
 impl Opening {
     /// Of an RTMP publish.
     pub(super) fn of_rtmp(name: Vec<u8>, opening: PublishOpening) -> Self {
-        let PublishOpening { guard, upstreams, window, continues } = opening;
+        let PublishOpening { guard, upstreams, window, continues, beside } = opening;
         let (audio_bitrate, connect_info) = (AUDIO_BITRATE, Bytes::new());
-        Self { name, guard, upstreams, audio_bitrate, connect_info, window, continues }
+        Self { name, guard, upstreams, audio_bitrate, connect_info, window, continues, beside }
     }
 }
 
@@ -120,6 +122,7 @@ impl Switchboard {
             connect_info,
             window,
             continues,
+            beside,
         } = opening;
         if self.is_stopping {
             guard.set_reason(EndReason::Shutdown);
@@ -132,8 +135,16 @@ impl Switchboard {
         if !ufrags.is_empty() {
             self.routes.set_ufrags(key, ufrags);
         }
-        let opening =
-            Opening { name, guard, upstreams, audio_bitrate, connect_info, window, continues };
+        let opening = Opening {
+            name,
+            guard,
+            upstreams,
+            audio_bitrate,
+            connect_info,
+            window,
+            continues,
+            beside,
+        };
         self.open_stream(key, opening);
     }
 
@@ -159,14 +170,10 @@ impl Switchboard {
         let local = LocalSource {
             guard: Some(guard),
             name,
-            publisher,
-            pushes: Vec::new(),
-            transcoder: None,
             audio_bitrate,
-            draining_until: None,
+            connect_info: connect_info.clone(),
             window,
-            interim: None,
-            timeline: Timeline::default(),
+            ..LocalSource::new(publisher, self.now)
         };
         let source = Source::Local(Box::new(local));
         let key = self.hub.open(record.clone(), source, self.context.caches_gop);
@@ -233,6 +240,7 @@ impl Switchboard {
             Some(Published::Here(stream)) => {
                 let stream = *stream;
                 self.feed(stream, frame);
+                self.settle_standby(stream);
             }
             Some(Published::There(away)) => self.woken.workers.extend(away.pass(frame)),
             None => {}

@@ -54,8 +54,16 @@ impl Switchboard {
         let (upstreams, connect_info) = (Vec::new(), Bytes::new());
         // Its players wait for their own publisher at the source.
         let (audio_bitrate, window, continues) = (AUDIO_BITRATE, Duration::ZERO, None);
-        let opening =
-            Opening { name, guard, upstreams, audio_bitrate, connect_info, window, continues };
+        let opening = Opening {
+            name,
+            guard,
+            upstreams,
+            audio_bitrate,
+            connect_info,
+            window,
+            continues,
+            beside: None,
+        };
         self.open_stream(key, opening);
         self.turn_pull(key, RtmpPull::start);
     }

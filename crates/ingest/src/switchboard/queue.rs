@@ -272,7 +272,7 @@ impl SubscriberQueue {
     }
 }
 
-const fn is_video(kind: FrameKind) -> bool {
+pub(super) const fn is_video(kind: FrameKind) -> bool {
     matches!(kind, FrameKind::Keyframe | FrameKind::Inter | FrameKind::Disposable)
 }
 

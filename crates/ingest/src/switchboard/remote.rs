@@ -29,7 +29,7 @@ impl Switchboard {
 
     /// Another worker has players of a stream that lives here.
     pub(super) fn attach(&mut self, stream: StreamId, reader: usize, relay: Arc<Relay>) {
-        let burst = self.stream(stream).and_then(|key| {
+        let burst = self.read_stream(stream).and_then(|key| {
             if let Some(live) = self.hub.stream(key).filter(|live| live.record.stream != stream) {
                 let (stream, record) = (stream, live.record.clone());
                 self.actions.push(Action::Tell(reader, Message::Succeeded { stream, record }));
@@ -64,7 +64,9 @@ impl Switchboard {
 
     /// Another worker has no player of the stream any more.
     pub(super) fn detach(&mut self, stream: StreamId, relay: &Arc<Relay>) {
-        if let Some(key) = self.stream(stream) {
+        // Another publish may have taken the stream over since it was joined.
+        let key = self.hub.stream_of_relay(relay).or_else(|| self.stream(stream));
+        if let Some(key) = key {
             self.hub.detach(key, relay);
             self.close_if_done(key);
         }
@@ -92,7 +94,9 @@ impl Switchboard {
                 self.feed(key, &frame);
             }
         }
-        if is_ended && is_remote {
+        if !is_remote {
+            self.settle_standby(key);
+        } else if is_ended {
             self.hub.end(key, &mut self.woken);
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use headgate_media::Frame;
 use headgate_media::transcode::AacBitrate;
 
@@ -14,7 +15,12 @@ use crate::publish::end_reason::EndReason;
 use crate::publish::hold::HoldGuard;
 use crate::publish::record::PublishRecord;
 use crate::publish::registry::PublishGuard;
-use crate::transcoding::TranscoderRing;
+use crate::transcoding::{AUDIO_BITRATE, TranscoderRing};
+
+/// Frames of one publish that are further apart than this have a pause between them.
+const PAUSE_LIMIT: Duration = Duration::from_secs(1);
+/// Of a publish that takes over from a silent one frames have come for so long: two that are as slow do not take turns.
+const STEADY_TIME: Duration = Duration::from_secs(3);
 
 /// The one feeder of a stream.
 pub(super) enum Source {
@@ -45,6 +51,8 @@ pub(super) struct LocalSource {
     pub(super) transcoder: Option<Arc<TranscoderRing>>,
     /// Of the AAC made, its bitrate.
     pub(super) audio_bitrate: AacBitrate,
+    /// An AMF0 object for its own upstream's connect command; empty for none.
+    pub(super) connect_info: Bytes,
     /// The publisher is gone; readers have until then to take what waits for them.
     pub(super) draining_until: Option<Instant>,
     /// How long it is held when its publisher is lost; zero: not at all.
@@ -52,6 +60,37 @@ pub(super) struct LocalSource {
     /// From the loss of a publisher to its successor's first frame.
     pub(super) interim: Option<Interim>,
     pub(super) timeline: Timeline,
+    /// Since when its publisher is on air.
+    pub(super) since: Instant,
+    /// The other publish of its name, if there is one: one of the two stands by.
+    pub(super) partner: Option<StreamKey>,
+    /// Its publisher stands by: nobody gets anything of it but previews. `None`: it is on air.
+    pub(super) standby: Option<Standby>,
+}
+
+/// A publish that waits to take over.
+pub(super) struct Standby {
+    /// The gateway wants it on air, and a keyframe is awaited.
+    pub(super) is_wanted: bool,
+    newest: Instant,
+    /// Since then its frames came without a pause.
+    steady_since: Instant,
+}
+
+impl Standby {
+    /// One of which nothing has come.
+    pub(super) const fn new(now: Instant) -> Self {
+        Self { is_wanted: false, newest: now, steady_since: now }
+    }
+
+    /// A frame has come. Whether frames have come without a pause for as long as another publish may be silent.
+    pub(super) fn note_frame(&mut self, now: Instant) -> bool {
+        if now > self.newest + PAUSE_LIMIT {
+            self.steady_since = now;
+        }
+        self.newest = now;
+        now >= self.steady_since + STEADY_TIME
+    }
 }
 
 /// Who publishes a stream of this worker.
@@ -126,6 +165,26 @@ impl From<EndReason> for Ending {
 }
 
 impl LocalSource {
+    /// One without a publish, as it is when it begins.
+    pub(super) fn new(publisher: Publisher, now: Instant) -> Self {
+        Self {
+            guard: None,
+            name: Vec::new(),
+            publisher,
+            pushes: Vec::new(),
+            transcoder: None,
+            audio_bitrate: AUDIO_BITRATE,
+            connect_info: Bytes::new(),
+            draining_until: None,
+            window: Duration::ZERO,
+            interim: None,
+            timeline: Timeline::default(),
+            since: now,
+            partner: None,
+            standby: None,
+        }
+    }
+
     /// It has no publisher, and waits for a successor.
     pub(super) fn is_held(&self) -> bool {
         self.interim.as_ref().is_some_and(|interim| interim.hold.is_some())

@@ -15,6 +15,11 @@ const FILL_LIMIT: Duration = Duration::from_secs(1);
 /// A successor's first frame comes so long after the newest one of each track at least: as long as most audio lasts.
 const FRAME_US: i64 = 24_000;
 
+/// Frames are decoded so long before an earlier one is shown, at most.
+const REORDER_US: i64 = 1_000_000;
+/// Frames of a group of pictures that was kept are so far apart when they are passed on at once.
+const CATCH_UP_US: i64 = 2_000;
+
 /// What keeps a time of its own. AAC made of Opus runs behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
@@ -39,12 +44,33 @@ pub(super) enum Placed {
 pub(super) struct Timeline {
     /// The publishers' newest frame, and when it came.
     newest: Option<(Timestamp, Instant)>,
-    /// Newest timestamp of each line; of video when it is shown.
+    /// Newest timestamp of each line; of video when the last of it is shown.
     lines: [Option<Timestamp>; 3],
     /// Of a successor what is added to its timestamps, µs.
     shift_us: Option<i64>,
+    /// Of a successor of which a group of pictures was kept: what came before is passed on at once.
+    lead: Option<Lead>,
     /// Lines on which nothing of the successor has passed.
     awaited: [bool; 3],
+}
+
+/// The time of a kept group of pictures, pressed together so that its newest frame is on time. It keeps the order of
+/// all times of decoding and of showing.
+#[derive(Clone, Copy, Debug)]
+struct Lead {
+    /// The publisher's own time of the group's newest frame: from here on time passes as it does.
+    newest: Timestamp,
+    /// What the group lasts, and what is left of it.
+    from_us: i64,
+    to_us: i64,
+}
+
+impl Lead {
+    /// How much later than its own time something of the group is.
+    const fn delay_us(&self, timestamp: Timestamp) -> i64 {
+        let before = self.newest.as_micros() - timestamp.as_micros();
+        if before <= 0 { 0 } else { before - before.saturating_mul(self.to_us) / self.from_us }
+    }
 }
 
 impl Timeline {
@@ -57,7 +83,12 @@ impl Timeline {
     pub(super) fn note(&mut self, frame: &Frame, now: Instant) {
         if let Some(line) = line_of(frame) {
             self.newest = Some((frame.timestamp, now));
-            self.lines[line as usize] = Some(shown_at(frame));
+            let shown = shown_at(frame);
+            // With B-frames an earlier frame is shown later; a clock that was set back is another matter.
+            let is_later =
+                |of: &Timestamp| (0..REORDER_US).contains(&(of.as_micros() - shown.as_micros()));
+            let latest = self.lines[line as usize].filter(is_later).unwrap_or(shown);
+            self.lines[line as usize] = Some(latest);
         }
     }
 
@@ -72,7 +103,35 @@ impl Timeline {
         let after = self.lines.iter().flatten().map(|newest| later(*newest, FRAME_US));
         let begin = after.fold(self.position(now), Timestamp::max);
         self.shift_us = Some(begin.as_micros().saturating_sub(first.as_micros()));
+        self.lead = None;
         self.awaited = [true; 3];
+    }
+
+    /// The same for a successor of which a group of pictures was kept, its video from `first` to `newest`: it is decoded
+    /// in a moment, and what follows is on time.
+    pub(super) fn splice_group(
+        &mut self,
+        first: Timestamp,
+        newest: Timestamp,
+        frames: usize,
+        now: Instant,
+    ) {
+        let from_us = newest.as_micros().saturating_sub(first.as_micros()).max(0);
+        let steps = i64::try_from(frames).unwrap_or(i64::MAX).saturating_sub(1);
+        let to_us = from_us.min(steps.saturating_mul(CATCH_UP_US));
+        let after = self.lines.iter().flatten().map(|newest| later(*newest, FRAME_US));
+        // A stream of which nothing has passed begins at 0.
+        let earliest = later(self.position(now), -to_us).max(Timestamp::ZERO);
+        let begin = after.fold(earliest, Timestamp::max);
+        let shift = begin.as_micros().saturating_add(to_us).saturating_sub(newest.as_micros());
+        self.shift_us = Some(shift);
+        self.lead = (from_us > to_us).then_some(Lead { newest, from_us, to_us });
+        self.awaited = [true; 3];
+    }
+
+    /// When the newest frame came.
+    pub(super) fn newest_at(&self) -> Option<Instant> {
+        self.newest.map(|(_, at)| at)
     }
 
     /// A publisher's frame in the stream's time; `None` for what cannot be passed on: video before a successor's first
@@ -86,7 +145,10 @@ impl Timeline {
             let is_stamped = frame.timestamp != Timestamp::ZERO;
             return Some(if is_stamped { Frame { timestamp, ..newest } } else { newest });
         };
-        let mut timestamp = later(frame.timestamp, shift);
+        if line != Line::Video && self.lead.is_some_and(|lead| frame.timestamp < lead.newest) {
+            return None;
+        }
+        let mut timestamp = self.moved(frame.timestamp, shift);
         if line == Line::Video && self.awaited[line as usize] {
             if frame.kind != FrameKind::Keyframe {
                 return None;
@@ -98,8 +160,33 @@ impl Timeline {
                 timestamp = floor;
             }
         }
-        let placed = Frame { timestamp, ..frame.clone() };
+        let placed = match self.lead.filter(|lead| frame.timestamp <= lead.newest) {
+            Some(_) if line == Line::Video => {
+                self.place_kept(frame, timestamp, self.shift_us.unwrap_or(shift))
+            }
+            _ => Frame { timestamp, ..frame.clone() },
+        };
         self.may_pass(&placed).then_some(placed)
+    }
+
+    /// A frame of a kept group: in milliseconds, as it leaves, no two are decoded or shown at one time.
+    fn place_kept(&self, frame: &Frame, timestamp: Timestamp, shift: i64) -> Frame {
+        let newest = self
+            .newest
+            .map(|(newest, _)| newest)
+            .filter(|of| of.as_millis() >= timestamp.as_millis());
+        let timestamp = newest.map_or(timestamp, |newest| later(newest, 1_000));
+        let shown = later(frame.timestamp, i64::from(frame.composition_ms) * 1_000);
+        // Nothing is shown before it is decoded.
+        let shown = self.moved(shown, shift).max(timestamp);
+        let composition_ms = shown.as_millis() - timestamp.as_millis();
+        let composition_ms = i32::try_from(composition_ms).unwrap_or(frame.composition_ms);
+        Frame { timestamp, composition_ms, ..frame.clone() }
+    }
+
+    fn moved(&self, timestamp: Timestamp, shift: i64) -> Timestamp {
+        let delay = self.lead.map_or(0, |lead| lead.delay_us(timestamp));
+        later(timestamp, shift.saturating_add(delay))
     }
 
     /// A header at the stream's newest time.

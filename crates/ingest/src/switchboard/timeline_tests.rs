@@ -98,3 +98,42 @@ fn opus_has_its_own_silence_until_the_publisher_sends_something_else() {
     timeline.forget_opus();
     assert!(timeline.silence(Timestamp::from_millis(900), None).is_empty());
 }
+
+#[test]
+fn a_kept_group_ends_on_time_in_order_of_decoding_and_of_showing() {
+    let (mut timeline, now) = timeline();
+    // Fifty frames with B-frames, unevenly spaced, up to 71,960 ms; the last publisher's frame came 400 ms ago.
+    let shown = |n: i64| if n % 3 == 0 { 120 } else { 40 };
+    let group: Vec<_> = (0..50)
+        .map(|n| {
+            let kind = if n == 0 { FrameKind::Keyframe } else { FrameKind::Inter };
+            let millis = 70_000 + n * 40 + if n % 7 == 3 { -39 } else { 0 };
+            Frame { composition_ms: shown(n), ..video(kind, millis) }
+        })
+        .collect();
+    let later = now + Duration::from_millis(400);
+    timeline.splice_group(group[0].timestamp, group[49].timestamp, group.len(), later);
+    let mut times = Vec::new();
+    for frame in &group {
+        let placed = timeline.place(frame).expect("it passes");
+        timeline.note(&placed, later);
+        times.push((placed.timestamp.as_millis(), placed.composition_ms));
+    }
+    assert_eq!(times[49].0, 10_400, "on time");
+    assert!(times[0].0 >= 10_024 && times.is_sorted_by(|one, next| one.0 < next.0), "{times:?}");
+    assert!(times.iter().all(|(_, composition)| *composition >= 0), "{times:?}");
+    assert_eq!(timeline.place(&audio(71_900)), None, "audio of that time is left out");
+    let next = timeline.place(&video(FrameKind::Inter, 72_000)).expect("it passes");
+    assert_eq!((next.timestamp.as_millis(), next.composition_ms), (10_440, 0));
+    assert_eq!(timeline.place(&audio(71_990)).map(|of| of.timestamp.as_millis()), Some(10_430));
+}
+
+#[test]
+fn what_is_shown_after_a_frame_that_was_decoded_later_counts() {
+    let (mut timeline, now) = timeline();
+    timeline.note(&Frame { composition_ms: 200, ..video(FrameKind::Inter, 10_040) }, now);
+    timeline.note(&Frame { composition_ms: 40, ..video(FrameKind::Inter, 10_080) }, now);
+    timeline.splice(Timestamp::ZERO, now);
+    let keyframe = timeline.place(&video(FrameKind::Keyframe, 0)).expect("it passes");
+    assert_eq!(keyframe.timestamp.as_millis(), 10_264);
+}

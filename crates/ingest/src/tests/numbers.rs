@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Core;
 use super::whip::{Broadcaster, wait_until};
+use crate::WorkerStatus;
 
 #[test]
 fn frames_keyframes_and_the_round_trip_of_an_rtmp_publisher_are_told() {
@@ -40,18 +41,19 @@ fn the_network_of_a_whip_publisher_is_told_from_its_reports() {
 #[test]
 fn a_worker_that_carries_a_stream_has_a_load() {
     let mut core = Core::start(1);
-    assert_eq!(core.ingest.worker_loads(), [0.0]);
+    assert_eq!(core.ingest.worker_status(), [WorkerStatus::default()]);
     let mut publisher = core.publisher("cam", 1, &[]);
     let mut n = 0;
-    let mut loads = Vec::new();
+    let mut workers = Vec::new();
     wait_until("a worker has measured itself", || {
         publisher.send_frame(n, 25);
         n += 1;
         std::thread::sleep(Duration::from_millis(5));
-        loads = core.ingest.worker_loads();
-        loads.iter().all(|load| *load > 0.0)
+        workers = core.ingest.worker_status();
+        workers.iter().all(|worker| worker.load > 0.0)
     });
-    assert!(matches!(loads[..], [load] if load <= 1.0), "{loads:?}");
+    let [worker] = workers[..] else { panic!("one worker: {workers:?}") };
+    assert!(worker.load <= 1.0 && worker.busy > 0.0 && worker.busy <= 1.0, "{worker:?}");
     publisher.say_goodbye();
     core.ended(1);
 }

@@ -352,9 +352,9 @@ fn on_real_threads_audio_goes_on_while_an_encoder_is_being_made() {
     });
     let (transcoders, threads) = Transcoders::with_pool(1, 0, pool);
     let (heard, notified) = channel();
-    let threads = threads
-        .spawn(Arc::new(move |_, stream| heard.send(stream.0).expect("the test waits")))
-        .expect("threads");
+    let notify = Arc::new(move |_, stream: StreamId| heard.send(stream.0).expect("the test waits"));
+    let mut started = Vec::new();
+    threads.spawn(notify, |thread| started.push(thread)).expect("threads");
     let [mono, stereo] =
         [1, 2].map(|stream| transcoders.open(StreamId(stream), WORKER, AUDIO_BITRATE));
     (0..5).for_each(|index| transcoders.push(&mono, packet(index, &MONO)));
@@ -367,7 +367,7 @@ fn on_real_threads_audio_goes_on_while_an_encoder_is_being_made() {
     release.send(()).expect("the factory waits");
     assert_eq!(notified.recv_timeout(limit), Ok(2));
     transcoders.stop();
-    for thread in threads {
+    for thread in started {
         thread.join().expect("ends");
     }
 }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Hub, StreamKey, SubscriberKey};
+use headgate_media::{Codec, Frame};
+
+use super::super::join_point::is_header;
+use super::{Hub, Relay, Stream, StreamKey, SubscriberKey};
 use crate::publish::record::{PublishRecord, StreamId};
 
 /// What changed hands.
@@ -35,6 +38,39 @@ impl Hub {
         Some(Succession { former, forgotten, readers })
     }
 
+    /// What a joiner would get of a publisher's own: headers, and the newest group of pictures.
+    pub(in crate::switchboard) fn kept(&self, key: StreamKey) -> Vec<Frame> {
+        let Some(live) = self.streams.get(key) else { return Vec::new() };
+        // AAC of a stream of Opus was made here.
+        let is_own = |frame: &Frame| !(live.has_opus && frame.codec == Codec::Aac);
+        live.join.burst().filter(is_own).collect()
+    }
+
+    /// The headers of the same.
+    pub(in crate::switchboard) fn kept_headers(&self, key: StreamKey) -> Vec<Frame> {
+        let mut kept = self.kept(key);
+        kept.retain(|frame| is_header(frame.kind));
+        kept
+    }
+
+    /// A keyframe of the stream is cached, or it has no video.
+    pub(in crate::switchboard) fn can_begin(&self, key: StreamKey) -> bool {
+        self.streams.get(key).is_some_and(|live| live.join.can_begin())
+    }
+
+    /// Whether joiners get the newest group of pictures.
+    pub(in crate::switchboard) fn set_caches_gop(&mut self, key: StreamKey, caches_gop: bool) {
+        if let Some(live) = self.streams.get_mut(key) {
+            live.join.set_caches_gop(caches_gop);
+        }
+    }
+
+    /// The stream that another worker reads by this relay.
+    pub(in crate::switchboard) fn stream_of_relay(&self, relay: &Arc<Relay>) -> Option<StreamKey> {
+        let reads = |live: &Stream| live.relays.iter().any(|(_, other)| Arc::ptr_eq(other, relay));
+        self.streams.iter().find(|(_, live)| reads(live)).map(|(key, _)| key)
+    }
+
     /// What was cached for joiners is of another publish; headers stay until there are others.
     pub(in crate::switchboard) fn forget_frames(&mut self, key: StreamKey) {
         if let Some(live) = self.streams.get_mut(key) {
@@ -43,7 +79,7 @@ impl Hub {
     }
 }
 
-impl super::Stream {
+impl Stream {
     /// What it was called before, as long as somebody may mean it.
     pub(in crate::switchboard) const fn former(&self) -> Option<StreamId> {
         self.former

@@ -100,6 +100,7 @@ fn a_publish_request_without_an_answer_is_denied_and_asks_no_more() {
             upstreams: Vec::new(),
             window: Duration::ZERO,
             continues: None,
+            beside: None,
         },
     };
     world.switchboard.handle_message(late);

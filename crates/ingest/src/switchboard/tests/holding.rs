@@ -44,7 +44,8 @@ fn successor(world: &mut World, client_id: u64, lost: u64) -> SessionKey {
     let held = world.publishes.find_held(lost).expect("held");
     let guard = world.publishes.open_successor(&held.record, client_id, None, world.now);
     let (upstreams, continues) = (vec![upstream(URL)], Some(held.record.stream));
-    let opening = PublishOpening { guard, upstreams, window: world.window, continues };
+    let opening =
+        PublishOpening { guard, upstreams, window: world.window, continues, beside: None };
     world.switchboard.handle_message(Message::Allow { request, opening });
     world.settle();
     key
@@ -187,7 +188,7 @@ fn upstreams_that_the_successor_does_not_want_are_left_and_new_ones_are_dialled(
     let guard = world.publishes.open_successor(&held.record, 2, None, world.now);
     let upstreams = vec![upstream("rtmp://other.example/live/out")];
     let (window, continues) = (WINDOW, Some(held.record.stream));
-    let opening = PublishOpening { guard, upstreams, window, continues };
+    let opening = PublishOpening { guard, upstreams, window, continues, beside: None };
     world.switchboard.handle_message(Message::Allow { request, opening });
     world.settle();
     assert!(said_goodbye(&world, upstream_key));

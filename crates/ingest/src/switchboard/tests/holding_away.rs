@@ -41,7 +41,8 @@ impl Workers {
         let guard = home.publishes.open_successor(&held.record, 2, None, home.now);
         let (relay, record) = (Arc::new(Relay::default()), guard.record().clone());
         let (upstreams, continues) = (vec![upstream(URL)], Some(held.record.stream));
-        let opening = PublishOpening { guard, upstreams, window: home.window, continues };
+        let opening =
+            PublishOpening { guard, upstreams, window: home.window, continues, beside: None };
         let (worker, name) = (1, held.name);
         let open = Message::OpenForAway { worker, relay: relay.clone(), name, opening };
         home.switchboard.handle_message(open);
@@ -129,7 +130,13 @@ fn a_broadcaster_that_did_not_wait_on_another_worker_leaves_the_stream_to_the_ne
     let guard = home.publishes.open_successor(&held.record, 2, None, home.now);
     let (relay, record) = (Arc::new(Relay::default()), guard.record().clone());
     let continues = Some(held.record.stream);
-    let opening = PublishOpening { guard, upstreams: Vec::new(), window: home.window, continues };
+    let opening = PublishOpening {
+        guard,
+        upstreams: Vec::new(),
+        window: home.window,
+        continues,
+        beside: None,
+    };
     let (worker, name) = (1, held.name);
     let open = Message::OpenForAway { worker, relay: relay.clone(), name, opening };
     home.switchboard.handle_message(open);

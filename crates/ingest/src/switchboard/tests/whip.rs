@@ -61,6 +61,7 @@ impl Client {
             connect_info: Bytes::new(),
             window: Duration::ZERO,
             continues: None,
+            beside: None,
         })));
         let path = Path::from(address(40_000 + u16::try_from(client_id).expect("small")));
         let (is_connected, feedback, frames) = (false, 0, 0);
@@ -238,6 +239,7 @@ fn an_offer_of_ours_without_an_answer_is_reached_by_nobody_and_ends_after_ten_se
         connect_info: Bytes::new(),
         window: Duration::ZERO,
         continues: None,
+        beside: None,
     })));
     world.settle();
     assert!(world.switchboard.has_streams() && world.switchboard.routes.len() == 0);

@@ -13,7 +13,8 @@ use super::super::message::PublishOpening;
 use super::super::*;
 use super::peer::{Peer, Remote, take};
 use crate::publish::mailbox::{
-    Event, HoldEnded, Mailbox, PlayEnded, PlayRequested, PublishEnded, PullEnded, SourceWanted,
+    Event, HoldEnded, Mailbox, OnAirChanged, PlayEnded, PlayRequested, PublishEnded, PullEnded,
+    SourceWanted,
 };
 use crate::publish::play_guard::PlayGuard;
 use crate::publish::upstreams::{Upstream, UpstreamSource};
@@ -31,6 +32,7 @@ pub(super) struct World {
     pub(super) peers: HashMap<SessionKey, Peer>,
     pub(super) ended: Vec<PublishEnded>,
     pub(super) holds_ended: Vec<HoldEnded>,
+    pub(super) on_air: Vec<OnAirChanged>,
     /// How long streams are held.
     pub(super) window: Duration,
     /// Requests that no answer was given to yet.
@@ -80,6 +82,7 @@ impl World {
             peers: HashMap::new(),
             ended: Vec::new(),
             holds_ended: Vec::new(),
+            on_air: Vec::new(),
             window: Duration::ZERO,
             asked: VecDeque::new(),
             resolved: Vec::new(),
@@ -134,7 +137,7 @@ impl World {
         let guard = self.publishes.open(client_id, 0, None, self.now);
         let upstreams = upstreams.iter().map(|url| upstream(url)).collect();
         let (window, continues) = (self.window, None);
-        let opening = PublishOpening { guard, upstreams, window, continues };
+        let opening = PublishOpening { guard, upstreams, window, continues, beside: None };
         self.switchboard.handle_message(Message::Allow { request, opening });
         self.settle();
         self.send(key, MediaKind::Video, 0, AVC_HEADER);
@@ -320,6 +323,7 @@ impl World {
                 Event::ConnectionRefused(refused) => self.refused.push(refused.code),
                 Event::SourceWanted(wanted) => self.wanted.push_back(wanted),
                 Event::PullEnded(ended) => self.pulls_ended.push(ended),
+                Event::OnAirChanged(changed) => self.on_air.push(changed),
                 Event::UpstreamChanged(_) => {}
             }
         }

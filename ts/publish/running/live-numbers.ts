@@ -1,8 +1,8 @@
 // What runs now, in numbers for the operator's dashboards.
 
-import type { PullStatus } from "../media/plays.ts";
-import type { Protocol } from "../media/protocols.ts";
-import type { Media, PublishSnapshot } from "../media.ts";
+import type { PullStatus } from "../../media/plays.ts";
+import type { Protocol } from "../../media/protocols.ts";
+import type { Media, PublishSnapshot } from "../../media.ts";
 
 /** Sums over the running publishes and what is pulled from other nodes; `bytesIn` and `bytesOut` are theirs so far. What
  *  comes from another node came in there. */

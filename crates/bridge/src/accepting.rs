@@ -1,0 +1,84 @@
+//! Listening sockets that one process leaves to the next, and what a service manager is told of that.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{BorrowedFd, RawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram};
+use std::sync::Arc;
+
+use napi::bindgen_prelude::Result;
+use napi::{Error, Status};
+use napi_derive::napi;
+
+use crate::{MediaCore, address};
+
+/// RTMP sockets that listen, as file descriptors of this process.
+#[napi(object)]
+pub struct RtmpSockets {
+    /// Of RTMP.
+    pub plain: i32,
+    /// Of RTMP over TLS.
+    pub tls: Option<i32>,
+}
+
+#[napi]
+impl MediaCore {
+    /// The sockets that a successor inherits; closed by stop_accepting.
+    #[napi(catch_unwind)]
+    pub fn rtmp_sockets(&self) -> Option<RtmpSockets> {
+        let (plain, tls) = self.ingest.as_ref()?.rtmp_sockets();
+        Some(RtmpSockets { plain, tls })
+    }
+
+    /// Accepts RTMP connections from now on.
+    #[napi(catch_unwind)]
+    pub fn start_accepting(&self) {
+        self.ingest.iter().for_each(|ingest| ingest.start_accepting());
+    }
+
+    /// Accepts no more, and closes the sockets here.
+    #[napi(catch_unwind)]
+    pub fn stop_accepting(&self) {
+        self.ingest.iter().for_each(|ingest| ingest.stop_accepting());
+    }
+
+    /// Accepts connections of other nodes at one more port, which stays open; returns it. Throws with a code of
+    /// `StartError`.
+    #[napi(catch_unwind)]
+    pub fn accept_pulls(&self, host: String, port: u16) -> Result<u16, &'static str> {
+        let stopped = || Error::new("io", "the media core has stopped".to_owned());
+        let ingest = self.ingest.as_ref().ok_or_else(stopped)?;
+        let host = address(&host).map_err(|error| Error::new("io", error.reason.clone()))?;
+        let opened = ingest.accept_pulls(SocketAddr::new(host, port));
+        opened.map_err(|error| Error::new(error.code(), error.to_string()))
+    }
+}
+
+/// A listening socket that this process was started with; its descriptor stays open beside what is returned.
+pub(crate) fn inherited(descriptor: RawFd) -> Result<Arc<TcpListener>> {
+    if descriptor < 0 {
+        return Err(Error::new(Status::InvalidArg, "not a file descriptor"));
+    }
+    // SAFETY: it is only borrowed, for the call that duplicates it, which fails for one that is not open.
+    #[expect(unsafe_code, reason = "a descriptor is known by its number alone")]
+    let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let owned = borrowed.try_clone_to_owned().map_err(|error| {
+        Error::new(Status::InvalidArg, format!("the inherited socket cannot be used: {error}"))
+    })?;
+    Ok(Arc::new(TcpListener::from(owned)))
+}
+
+/// Tells the service manager (sd_notify(3)) `state`, at the socket that it named: a path, or `@` and an abstract name.
+#[napi(catch_unwind)]
+pub fn notify_manager(socket: String, state: String) -> Result<()> {
+    let tell = || -> io::Result<()> {
+        let address = match socket.strip_prefix('@') {
+            Some(name) => UnixAddr::from_abstract_name(name)?,
+            None => UnixAddr::from_pathname(&socket)?,
+        };
+        UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address)?;
+        Ok(())
+    };
+    tell().map_err(|error| Error::new(Status::GenericFailure, error.to_string()))
+}

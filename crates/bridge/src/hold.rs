@@ -1,0 +1,30 @@
+//! What becomes of a publish's upstreams and players when its publisher is lost, as the gateway says it.
+
+use std::time::Duration;
+
+use headgate_ingest::{Beside, Hold};
+use napi::bindgen_prelude::{Buffer, Result};
+use napi_derive::napi;
+
+use crate::transfer::whole;
+
+/// What becomes of a publish's upstreams and players when its publisher is lost.
+#[napi(object)]
+pub struct HoldOptions {
+    /// How long they are held; 0: not at all.
+    pub window_ms: u32,
+    /// The lost publish whose upstreams and players it takes over, if they are still held.
+    pub continues: Option<f64>,
+    /// The other publish of its name: while that is on air, this one stands by.
+    pub beside: Option<f64>,
+    /// With it: stream name of both, without arguments.
+    pub name: Option<Buffer>,
+}
+
+pub(crate) fn hold_of(options: &HoldOptions) -> Result<Hold> {
+    let window = Duration::from_millis(options.window_ms.into());
+    let name = options.name.as_ref().map(|name| name.to_vec());
+    let beside = options.beside.map(whole).transpose()?.zip(name);
+    let beside = beside.map(|(client_id, name)| Beside { client_id, name });
+    Ok(Hold { window, continues: options.continues.map(whole).transpose()?, beside })
+}

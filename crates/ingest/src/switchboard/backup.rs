@@ -1,0 +1,315 @@
+//! Two publishes of one name: one is on air, the other stands by with its newest group of pictures and takes over at its
+//! own keyframe, on the same connections to upstreams and players. Which publish may, and when one is to, the gateway says.
+
+use std::time::Duration;
+
+use headgate_media::Frame;
+
+use super::join_point::is_header;
+use super::publishing::Opening;
+use super::queue::is_video;
+use super::source::{Ending, Interim, LocalSource, Published, Publisher, Source, Standby};
+use super::timeline::Timeline;
+use super::{StreamKey, Switchboard};
+use crate::publish::mailbox::{Event, OnAirCause, OnAirChanged};
+use crate::publish::record::StreamId;
+
+/// Nothing came of the publish on air for so long: one that has sent all the while takes over, although the connection
+/// of the other still stands.
+const SILENCE_LIMIT: Duration = Duration::from_secs(3);
+/// A group of pictures that ended longer ago is not begun with: the next keyframe is awaited.
+const FRESH_LIMIT: Duration = Duration::from_secs(1);
+/// How long a stream without media stays when whoever took over is lost before its first frame.
+const FIRST_FRAME_LIMIT: Duration = Duration::from_secs(10);
+
+impl Switchboard {
+    /// The other publish of the name that a publish begins under, if it is still there.
+    pub(super) fn other_of(&self, opening: &Opening) -> Option<StreamKey> {
+        let key = self.stream(opening.beside?)?;
+        let local = self.hub.stream(key)?.source.local()?;
+        local.draining_until.is_none().then_some(key)
+    }
+
+    /// A publish begins beside another one: it stands by while that is on air, else it goes on air itself.
+    pub(super) fn open_beside(
+        &mut self,
+        publisher: Publisher,
+        opening: Opening,
+        other: StreamKey,
+    ) -> StreamKey {
+        let key = if self.stands_by(other) {
+            // Its upstreams are those of the publish that ended before.
+            opening.guard.record().upstreams.clear();
+            self.open_anew(publisher, opening)
+        } else {
+            self.open_standby(publisher, opening)
+        };
+        self.pair(other, key);
+        let on_air = self.hub.stream(other).and_then(|live| live.source.local());
+        if on_air.is_some_and(LocalSource::is_held) {
+            // It was lost while the message was on its way.
+            self.hand_over(key, OnAirCause::Lost);
+            return other;
+        }
+        key
+    }
+
+    fn open_standby(&mut self, publisher: Publisher, opening: Opening) -> StreamKey {
+        let Opening { name, guard, audio_bitrate, connect_info, window, .. } = opening;
+        let record = guard.record().clone();
+        let local = LocalSource {
+            guard: Some(guard),
+            name,
+            audio_bitrate,
+            connect_info,
+            window,
+            standby: Some(Standby::new(self.now)),
+            ..LocalSource::new(publisher, self.now)
+        };
+        let key = self.hub.open(record.clone(), Source::Local(Box::new(local)), true);
+        self.by_id.insert(record.stream, key);
+        record.set_on_air(false);
+        key
+    }
+
+    fn pair(&mut self, one: StreamKey, other: StreamKey) {
+        // One that is being replaced may still be there.
+        for former in [self.partner(one), self.partner(other)].into_iter().flatten() {
+            if let Some(local) = self.local_mut(former) {
+                local.partner = None;
+            }
+        }
+        for (key, with) in [(one, other), (other, one)] {
+            if let Some(local) = self.local_mut(key) {
+                local.partner = Some(with);
+            }
+        }
+        if self.stands_by(other) {
+            self.tell_on_air(other, self.client_id(one), OnAirCause::Began);
+        }
+    }
+
+    /// A stream ends, or a publish that stands by: the other one of its name is alone.
+    pub(super) fn unpair(&mut self, key: StreamKey) {
+        let partner = self.local_mut(key).and_then(|local| local.partner.take());
+        if let Some(local) = partner.and_then(|partner| self.local_mut(partner)) {
+            local.partner = None;
+        }
+    }
+
+    /// Whether a publish takes over from one that ends like this; if so it has done so.
+    pub(super) fn hand_over_at_end(&mut self, key: StreamKey, ending: Ending) -> bool {
+        let Some(partner) = self.partner(key) else { return false };
+        let may_pass = ending.reason.passes_on() && !self.is_stopping;
+        if self.stands_by(key) || !may_pass {
+            return false;
+        }
+        let until = self.now + FIRST_FRAME_LIMIT;
+        self.begin_hold(key, ending.reason, until);
+        self.hand_over(partner, OnAirCause::Lost);
+        true
+    }
+
+    /// Nobody came to continue a held stream: whoever stands by takes over. False: nobody does.
+    pub(super) fn hand_over_held(&mut self, key: StreamKey) -> bool {
+        let partner = self.partner(key);
+        if let Some(partner) = partner {
+            self.hand_over(partner, OnAirCause::Lost);
+        }
+        partner.is_some()
+    }
+
+    /// The gateway wants this publish on air: at once, or at its next keyframe.
+    pub(super) fn switch_to(&mut self, stream: StreamId) {
+        let Some(key) = self.stream(stream) else { return };
+        let has_partner = self.partner(key).is_some();
+        let Some(standby) = self.local_mut(key).and_then(|local| local.standby.as_mut()) else {
+            // It is on air. The other one is wanted no more.
+            let partner = self.partner(key).and_then(|partner| self.local_mut(partner));
+            if let Some(standby) = partner.and_then(|local| local.standby.as_mut()) {
+                standby.is_wanted = false;
+            }
+            return;
+        };
+        standby.is_wanted = true;
+        if !has_partner {
+            self.go_on_air(key);
+        } else if self.is_ready(key) {
+            self.hand_over(key, OnAirCause::Switched);
+        } else {
+            self.want_keyframe(key);
+        }
+    }
+
+    /// A publisher's frames have passed: if it stands by, and is to take over, it does so when it can.
+    pub(super) fn settle_standby(&mut self, key: StreamKey) {
+        let now = self.now;
+        let Some(local) = self.local_mut(key) else { return };
+        let Some(standby) = &mut local.standby else { return };
+        let is_steady = standby.note_frame(now);
+        let (is_wanted, partner) = (standby.is_wanted, local.partner);
+        let cause = if is_wanted {
+            OnAirCause::Switched
+        } else if is_steady && partner.is_some_and(|partner| self.is_silent(partner)) {
+            OnAirCause::Silent
+        } else {
+            return;
+        };
+        if partner.is_none() {
+            // The one on air has ended before it could be taken over from.
+            self.go_on_air(key);
+        } else if self.is_ready(key) {
+            self.hand_over(key, cause);
+        } else {
+            self.want_keyframe(key);
+        }
+    }
+
+    /// Readers name the stream that they read by what it was called when they joined: never one that stands by.
+    pub(super) fn read_stream(&self, id: StreamId) -> Option<StreamKey> {
+        let key = self.stream(id)?;
+        if self.stands_by(key) { self.partner(key) } else { Some(key) }
+    }
+
+    fn is_silent(&self, key: StreamKey) -> bool {
+        let Some(local) = self.hub.stream(key).and_then(|live| live.source.local()) else {
+            return false;
+        };
+        let newest = local.timeline.newest_at().map_or(local.since, |at| at.max(local.since));
+        !local.is_held() && self.now >= newest + SILENCE_LIMIT
+    }
+
+    /// It has a group of pictures to begin with, or no video.
+    fn is_ready(&self, key: StreamKey) -> bool {
+        let local = self.hub.stream(key).and_then(|live| live.source.local());
+        let newest = local.and_then(|local| local.timeline.newest_at());
+        newest.is_some_and(|at| self.now <= at + FRESH_LIMIT) && self.hub.can_begin(key)
+    }
+
+    /// A publish that stands by, and nothing is on air: its name is live with it from now on.
+    fn go_on_air(&mut self, key: StreamKey) {
+        let (now, caches_gop) = (self.now, self.context.caches_gop);
+        let Some(local) = self.local_mut(key) else { return };
+        local.standby = None;
+        local.since = now;
+        let (name, connect_info) = (local.name.clone(), local.connect_info.clone());
+        let Some(record) = self.hub.stream(key).map(|live| live.record.clone()) else { return };
+        self.hub.set_caches_gop(key, caches_gop);
+        record.set_on_air(true);
+        let replaced = self.context.publishes.enter_name(&name, &record);
+        let upstreams = record.upstreams.take();
+        self.tell_on_air(key, None, OnAirCause::Switched);
+        self.open_pushes(key, upstreams, &connect_info);
+        if let Some(pull) = replaced {
+            self.end_pull(&pull);
+        }
+    }
+
+    /// `to` stands by and takes over the stream of its partner, which stands by from now on if it still runs.
+    fn hand_over(&mut self, to: StreamKey, cause: OnAirCause) {
+        let now = self.now;
+        let Some(on_air) = self.partner(to) else { return };
+        self.close_transcoder(to);
+        let kept = if self.is_ready(to) { self.hub.kept(to) } else { self.hub.kept_headers(to) };
+        let Some(closed) = self.hub.close(to, &mut self.woken) else { return };
+        self.by_id.remove(&closed.record.stream);
+        let Source::Local(mut next) = closed.source else { return };
+        self.close_transcoder(on_air);
+        let headers = self.hub.kept_headers(on_air);
+        let Some(live) = self.hub.stream_mut(on_air) else { return };
+        let former_record = live.record.clone();
+        let Some(local) = live.source.local_mut() else { return };
+        std::mem::swap(&mut local.guard, &mut next.guard);
+        std::mem::swap(&mut local.publisher, &mut next.publisher);
+        std::mem::swap(&mut local.window, &mut next.window);
+        std::mem::swap(&mut local.audio_bitrate, &mut next.audio_bitrate);
+        std::mem::swap(&mut local.connect_info, &mut next.connect_info);
+        (local.since, local.partner) = (now, None);
+        let (name, pushes, publisher) =
+            (local.name.clone(), local.pushes.clone(), local.publisher.clone());
+        let interim = local
+            .interim
+            .get_or_insert_with(|| Interim { hold: None, until: now + FIRST_FRAME_LIMIT });
+        let (hold, record) = (interim.hold.take(), closed.record);
+        if let Some(hold) = hold {
+            hold.end_by(&record);
+        }
+        self.succeed(on_air, &record);
+        record.set_on_air(true);
+        self.context.publishes.enter_name(&name, &record);
+        self.set_published(&publisher, on_air);
+        for push in pushes {
+            self.turn_push(push, |push, _, _| push.set_client_id(record.client_id));
+        }
+        self.tell_on_air(on_air, Some(former_record.client_id), cause);
+        if next.guard.is_some() {
+            // It still runs: it stands by.
+            former_record.set_on_air(false);
+            let publisher = next.publisher.clone();
+            next.partner = Some(on_air);
+            next.standby = Some(Standby::new(now));
+            next.timeline = Timeline::default();
+            let key = self.hub.open(former_record.clone(), Source::Local(next), true);
+            self.by_id.insert(former_record.stream, key);
+            self.set_published(&publisher, key);
+            if let Some(local) = self.local_mut(on_air) {
+                local.partner = Some(key);
+            }
+            for header in &headers {
+                self.hub.publish(key, header, &mut self.woken);
+            }
+            self.tell_on_air(key, Some(record.client_id), cause);
+        }
+        self.begin_with(on_air, &kept);
+    }
+
+    /// A publish that has just taken over passes on what was kept of it.
+    fn begin_with(&mut self, key: StreamKey, kept: &[Frame]) {
+        let video = || kept.iter().filter(|frame| is_video(frame.kind));
+        if let (Some(first), Some(last)) = (video().next(), video().next_back()) {
+            let (first, newest, frames) = (first.timestamp, last.timestamp, video().count());
+            let headers = kept.iter().filter(|frame| is_header(frame.kind));
+            for header in headers {
+                self.feed(key, header);
+            }
+            self.splice_group(key, first, newest, frames);
+            for frame in kept.iter().filter(|frame| !is_header(frame.kind)) {
+                self.feed(key, frame);
+            }
+        } else {
+            // Nothing of the past: what comes from now on.
+            for header in kept.iter().filter(|frame| is_header(frame.kind)) {
+                self.feed(key, header);
+            }
+            self.want_keyframe(key);
+        }
+    }
+
+    /// The session of a publisher of this worker publishes this stream from now on.
+    fn set_published(&mut self, publisher: &Publisher, stream: StreamKey) {
+        if let Some(entry) = publisher.here().and_then(|key| self.sessions.get_mut(key)) {
+            entry.publishes = Some(Published::Here(stream));
+        }
+    }
+
+    pub(super) fn tell_on_air(&self, key: StreamKey, other: Option<u64>, cause: OnAirCause) {
+        let Some(client_id) = self.client_id(key) else { return };
+        let is_on_air = !self.stands_by(key);
+        let changed = OnAirChanged { client_id, is_on_air, other, cause };
+        self.context.publishes.mailbox().put(Event::OnAirChanged(changed));
+    }
+
+    fn client_id(&self, key: StreamKey) -> Option<u64> {
+        self.hub.stream(key).map(|live| live.record.client_id)
+    }
+
+    fn partner(&self, key: StreamKey) -> Option<StreamKey> {
+        self.hub.stream(key)?.source.local()?.partner
+    }
+
+    /// Whether the publish of this stream waits for its turn.
+    pub(super) fn stands_by(&self, key: StreamKey) -> bool {
+        let local = self.hub.stream(key).and_then(|live| live.source.local());
+        local.is_some_and(|local| local.standby.is_some())
+    }
+}

@@ -1,0 +1,316 @@
+//! Two publishes of one name, in virtual time: one stands by, and takes over on the connections of the other.
+
+use std::time::{Duration, SystemTime};
+
+use headgate_rtmp::{ClientRole, MediaKind};
+
+use super::super::message::{Message, PublishOpening};
+use super::super::{EndReason, SessionKey};
+use super::world::{AVC_HEADER, World, upstream};
+use crate::publish::mailbox::{HoldEnded, OnAirCause, OnAirChanged};
+use crate::publish::record::PublishRecord;
+
+const URL: &str = "rtmp://upstream.example/live/out";
+/// Another AVCDecoderConfigurationRecord.
+const OTHER_HEADER: &[u8] = &[0x17, 0, 0, 0, 0, 1, 0x64, 0, 0x28, 0xff, 0xe1, 0, 0];
+const AAC_HEADER: &[u8] = &[0xaf, 0, 0x12, 0x10];
+const AAC_FRAME: &[u8] = &[0xaf, 1, 0x21, 9, 9];
+const STEP: Duration = Duration::from_millis(40);
+
+/// A publish of "a" beside the one with the client id `other`.
+fn open_beside(world: &mut World, client_id: u64, other: u64) -> SessionKey {
+    let record = world.publishes.find(other).expect("it runs");
+    open_beside_record(world, client_id, &record)
+}
+
+fn open_beside_record(world: &mut World, client_id: u64, record: &PublishRecord) -> SessionKey {
+    let key = world.connect(ClientRole::Publish, "a");
+    let request = world.asked.pop_front().expect("it asked");
+    let guard = world.publishes.open_successor(record, client_id, None, world.now);
+    let (window, beside) = (world.window, Some(record.stream));
+    let upstreams = vec![upstream(URL)];
+    let opening = PublishOpening { guard, upstreams, window, continues: None, beside };
+    world.switchboard.handle_message(Message::Allow { request, opening });
+    world.settle();
+    world.send(key, MediaKind::Video, 0, OTHER_HEADER);
+    world.send(key, MediaKind::Audio, 0, AAC_HEADER);
+    key
+}
+
+/// Main and backup with so many frames behind them; the backup's clock and numbers begin at frame 1,000.
+fn live_pair(frames: u32) -> (World, SessionKey, SessionKey, SessionKey) {
+    let mut world = World::new();
+    let main = world.publisher("a", 1, &[URL]);
+    world.send(main, MediaKind::Audio, 0, AAC_HEADER);
+    let backup = open_beside(&mut world, 2, 1);
+    send_both(&mut world, Some(main), Some(backup), 0..frames);
+    let upstream = world.upstream_peer().expect("connected");
+    (world, main, backup, upstream)
+}
+
+/// Frames of those that still send, at their pace.
+fn send_both(
+    world: &mut World,
+    main: Option<SessionKey>,
+    backup: Option<SessionKey>,
+    numbers: std::ops::Range<u32>,
+) {
+    for n in numbers {
+        for (key, n) in [(main, n), (backup, n + 1_000)] {
+            let Some(key) = key else { continue };
+            world.send_frame(key, n, 100);
+            world.send(key, MediaKind::Audio, n * 40, AAC_FRAME);
+        }
+        world.pass(STEP);
+    }
+}
+
+fn switch_to(world: &mut World, client_id: u64) {
+    let stream = world.publishes.find(client_id).expect("it runs").stream;
+    world.switchboard.handle_message(Message::SwitchTo(stream));
+    world.settle();
+}
+
+/// The greatest step between two frames of a kind, none of which goes back.
+fn widest_step(world: &World, peer: SessionKey, kind: MediaKind) -> u32 {
+    let frames = world.peers[&peer].media.iter().filter(|of| of.kind == kind && of.payload[1] != 0);
+    let times: Vec<_> = frames.map(|message| message.timestamp).collect();
+    assert!(times.is_sorted_by(|one, next| one < next), "{kind:?} goes back: {times:?}");
+    times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
+}
+
+fn last_time(world: &World, peer: SessionKey) -> u32 {
+    let video = world.peers[&peer].media.iter().filter(|of| of.kind == MediaKind::Video);
+    video.map(|message| message.timestamp).last().unwrap_or(0)
+}
+
+fn has_ended(world: &World, upstream: SessionKey) -> bool {
+    let peer = world.peers.get(&upstream);
+    peer.is_none_or(|peer| peer.events.iter().any(|event| event.contains("PublishEnded")))
+}
+
+fn on_air(world: &World, client_id: u64) -> bool {
+    let record = world.publishes.find(client_id).expect("it runs");
+    record.snapshot(world.now, SystemTime::now()).is_on_air
+}
+
+#[test]
+fn nothing_of_a_publish_that_stands_by_is_sent_and_it_opens_no_upstream() {
+    let (mut world, _, backup, upstream) = live_pair(50);
+    let player = world.player("a");
+    send_both(&mut world, None, Some(backup), 50..60);
+    for peer in [upstream, player] {
+        assert!(world.frames(peer).iter().all(|number| *number < 1_000));
+    }
+    let record = world.publishes.find(2).expect("it runs");
+    let snapshot = record.snapshot(world.now, SystemTime::now());
+    assert_eq!((snapshot.is_on_air, snapshot.bytes_out, snapshot.subscribers), (false, 0, 0));
+    assert!(snapshot.bytes_in > 0 && on_air(&world, 1));
+    assert_eq!(world.resolved.len(), 1);
+    let began =
+        OnAirChanged { client_id: 2, is_on_air: false, other: Some(1), cause: OnAirCause::Began };
+    assert_eq!(world.on_air, [began]);
+}
+
+#[test]
+fn a_lost_publish_is_taken_over_at_once_at_the_newest_keyframe_on_the_same_connections() {
+    // In the middle of a group of pictures, also without a window to hold it.
+    let (mut world, main, backup, upstream) = live_pair(70);
+    let player = world.player("a");
+    world.hang_up(main);
+    send_both(&mut world, None, Some(backup), 70..120);
+    assert_eq!(world.upstream_peer(), Some(upstream), "the connection is the same");
+    assert_eq!(world.resolved.len(), 1);
+    for peer in [upstream, player] {
+        let frames = world.frames(peer);
+        let taken = frames.iter().position(|number| *number >= 1_000).expect("it took over");
+        assert_eq!(frames[taken..taken + 3], [1_050, 1_051, 1_052], "at its keyframe");
+        assert_eq!(frames.last(), Some(&1_119));
+        assert!(widest_step(&world, peer, MediaKind::Video) <= 80);
+        assert!(widest_step(&world, peer, MediaKind::Audio) <= 200);
+        // What was kept is decoded in a moment: the stream does not run ahead.
+        let ahead = last_time(&world, peer).abs_diff(119 * 40);
+        assert!(ahead <= 150, "{ahead} ms");
+        let video = world.peers[&peer].media.iter().filter(|of| of.kind == MediaKind::Video);
+        let headers: Vec<_> = video.filter(|of| of.payload[1] == 0).collect();
+        assert_eq!(&headers.last().expect("headers").payload[..], OTHER_HEADER);
+    }
+    assert_eq!(world.reasons(), [(1, EndReason::BroadcasterLeft)]);
+    assert_eq!(world.holds_ended, [HoldEnded { client_id: 1, successor: Some(2) }]);
+    let took =
+        OnAirChanged { client_id: 2, is_on_air: true, other: Some(1), cause: OnAirCause::Lost };
+    assert_eq!(world.on_air.last(), Some(&took));
+    let record = world.publishes.find(2).expect("it runs");
+    let snapshot = record.snapshot(world.now, SystemTime::now());
+    assert_eq!((snapshot.subscribers, snapshot.upstreams.len()), (2, 1));
+    assert!(world.publishes.find_name(b"a").is_some_and(|live| live.client_id == 2));
+}
+
+#[test]
+fn the_gateway_switches_there_and_back_and_both_run_on() {
+    let (mut world, main, backup, upstream) = live_pair(60);
+    let mut n = 60;
+    for to in [2, 1, 2, 1] {
+        switch_to(&mut world, to);
+        switch_to(&mut world, to);
+        send_both(&mut world, Some(main), Some(backup), n..n + 60);
+        n += 60;
+        assert!(on_air(&world, to) && !on_air(&world, 3 - to));
+        let is_backup = world.frames(upstream).last().expect("frames") >= &1_000;
+        assert_eq!(is_backup, to == 2);
+    }
+    assert!(widest_step(&world, upstream, MediaKind::Video) <= 200);
+    assert!(widest_step(&world, upstream, MediaKind::Audio) <= 250);
+    assert_eq!((world.resolved.len(), world.ended.len()), (1, 0));
+    let switches =
+        world.on_air.iter().filter(|of| of.cause == OnAirCause::Switched && of.is_on_air);
+    assert_eq!(switches.map(|of| of.client_id).collect::<Vec<_>>(), [2, 1, 2, 1]);
+    world.hang_up(backup);
+    world.hang_up(main);
+    world.pass(Duration::from_secs(2));
+    assert!(has_ended(&world, upstream) && world.switchboard.is_empty());
+}
+
+#[test]
+fn a_switch_waits_for_a_keyframe_while_the_other_goes_on() {
+    let mut world = World::new();
+    let main = world.publisher("a", 1, &[URL]);
+    let backup = open_beside(&mut world, 2, 1);
+    send_both(&mut world, Some(main), None, 0..10);
+    let upstream = world.upstream_peer().expect("connected");
+    // Frame 1,011 is no keyframe.
+    send_both(&mut world, Some(main), Some(backup), 11..15);
+    switch_to(&mut world, 2);
+    send_both(&mut world, Some(main), Some(backup), 15..24);
+    assert!(on_air(&world, 1));
+    assert_eq!(world.frames(upstream).last(), Some(&23));
+    send_both(&mut world, Some(main), Some(backup), 24..30);
+    assert!(on_air(&world, 2));
+    assert!(world.frames(upstream).ends_with(&[1_025, 1_026, 1_027, 1_028, 1_029]));
+}
+
+#[test]
+fn a_publish_that_falls_silent_is_taken_over_from_and_stands_by() {
+    let (mut world, main, backup, upstream) = live_pair(100);
+    send_both(&mut world, None, Some(backup), 100..174);
+    assert!(on_air(&world, 1), "not for less than three seconds");
+    send_both(&mut world, None, Some(backup), 174..200);
+    assert!(on_air(&world, 2) && !on_air(&world, 1) && world.ended.is_empty());
+    assert!(widest_step(&world, upstream, MediaKind::Video) < 3_200);
+    // It is back, and the other falls silent in its turn.
+    send_both(&mut world, Some(main), Some(backup), 200..300);
+    assert!(on_air(&world, 2), "nothing on air is interrupted");
+    send_both(&mut world, Some(main), None, 300..380);
+    assert!(on_air(&world, 1));
+    assert!(widest_step(&world, upstream, MediaKind::Video) < 3_200);
+}
+
+#[test]
+fn an_intended_end_is_one_of_what_is_on_air_and_the_other_goes_on_air_when_it_is_told_to() {
+    let (mut world, _, backup, upstream) = live_pair(60);
+    let stream = world.publishes.find(1).expect("it runs").stream;
+    world.switchboard.end_publish(stream, EndReason::Kicked, String::new());
+    world.pass(Duration::from_secs(2));
+    assert!(has_ended(&world, upstream) && world.publishes.find_name(b"a").is_none());
+    send_both(&mut world, None, Some(backup), 60..90);
+    assert!(!on_air(&world, 2) && world.resolved.len() == 1);
+    switch_to(&mut world, 2);
+    send_both(&mut world, None, Some(backup), 90..130);
+    assert!(on_air(&world, 2) && world.publishes.find_name(b"a").is_some());
+    let anew = world.upstream_peer().expect("connected anew");
+    assert_eq!((world.resolved.len(), world.frames(anew).last()), (2, Some(&1_129)));
+}
+
+#[test]
+fn a_publish_beside_one_that_stands_by_alone_goes_on_air() {
+    let (mut world, main, backup, _) = live_pair(60);
+    let stream = world.publishes.find(1).expect("it runs").stream;
+    world.switchboard.end_publish(stream, EndReason::Kicked, String::new());
+    world.hang_up(main);
+    world.pass(Duration::from_secs(2));
+    let third = open_beside(&mut world, 3, 2);
+    send_both(&mut world, Some(third), Some(backup), 60..120);
+    assert!(on_air(&world, 3) && !on_air(&world, 2));
+    let upstream = world.upstream_peer().expect("connected");
+    assert_eq!(world.frames(upstream).last(), Some(&119));
+    world.hang_up(third);
+    send_both(&mut world, None, Some(backup), 120..150);
+    assert!(on_air(&world, 2));
+    assert_eq!(world.frames(upstream).last(), Some(&1_149));
+}
+
+#[test]
+fn a_publish_that_stands_by_ends_without_anybody_noticing() {
+    let (mut world, main, backup, upstream) = live_pair(60);
+    world.hang_up(backup);
+    assert_eq!(world.reasons(), [(2, EndReason::BroadcasterLeft)]);
+    assert!(!world.ended[0].is_held);
+    let again = open_beside(&mut world, 3, 1);
+    send_both(&mut world, Some(main), Some(again), 60..100);
+    world.hang_up(main);
+    send_both(&mut world, None, Some(again), 100..130);
+    assert!(on_air(&world, 3) && !has_ended(&world, upstream));
+    assert_eq!(world.frames(upstream).last(), Some(&1_129));
+}
+
+#[test]
+fn whoever_takes_over_without_media_is_awaited_with_silence() {
+    let mut world = World::new();
+    let main = world.publisher("a", 1, &[URL]);
+    world.send(main, MediaKind::Audio, 0, AAC_HEADER);
+    let backup = open_beside(&mut world, 2, 1);
+    send_both(&mut world, Some(main), None, 0..50);
+    let upstream = world.upstream_peer().expect("connected");
+    world.hang_up(main);
+    world.pass(Duration::from_secs(4));
+    assert!(on_air(&world, 2) && !has_ended(&world, upstream));
+    assert!(widest_step(&world, upstream, MediaKind::Audio) <= 60);
+    send_both(&mut world, None, Some(backup), 0..30);
+    assert!(world.frames(upstream).ends_with(&[1_028, 1_029]));
+    assert!((3_900..4_300).contains(&widest_step(&world, upstream, MediaKind::Video)));
+}
+
+#[test]
+fn a_publish_at_fault_is_taken_over_from() {
+    let (mut world, main, backup, upstream) = live_pair(60);
+    // Forty new decoder configurations in ten seconds are the limit.
+    for n in 0..60_u8 {
+        let mut header = AVC_HEADER.to_vec();
+        header[8] = n;
+        world.send(main, MediaKind::Video, 2_400, &header);
+    }
+    assert_eq!(world.reasons(), [(1, EndReason::LimitExceeded)]);
+    send_both(&mut world, None, Some(backup), 60..90);
+    assert!(on_air(&world, 2));
+    assert_eq!(world.frames(upstream).last(), Some(&1_089));
+}
+
+#[test]
+fn a_switch_that_waited_for_a_keyframe_holds_when_the_other_one_has_ended() {
+    let mut world = World::new();
+    let main = world.publisher("a", 1, &[URL]);
+    let backup = open_beside(&mut world, 2, 1);
+    send_both(&mut world, Some(main), Some(backup), 11..15);
+    switch_to(&mut world, 2);
+    let stream = world.publishes.find(1).expect("it runs").stream;
+    world.switchboard.end_publish(stream, EndReason::Kicked, String::new());
+    world.pass(Duration::from_secs(1));
+    send_both(&mut world, None, Some(backup), 15..30);
+    assert!(on_air(&world, 2) && world.publishes.find_name(b"a").is_some());
+}
+
+#[test]
+fn a_publish_beside_one_that_was_lost_a_moment_before_takes_over_from_it() {
+    let mut world = World::new();
+    world.window = Duration::from_secs(10);
+    let main = world.publisher("a", 1, &[URL]);
+    send_both(&mut world, Some(main), None, 0..30);
+    let upstream = world.upstream_peer().expect("connected");
+    let record = world.publishes.find(1).expect("it runs");
+    world.hang_up(main);
+    let backup = open_beside_record(&mut world, 2, &record);
+    send_both(&mut world, None, Some(backup), 0..10);
+    assert!(on_air(&world, 2));
+    assert_eq!((world.frames(upstream).last(), world.resolved.len()), (Some(&1_009), 1));
+    assert_eq!(world.holds_ended, [HoldEnded { client_id: 1, successor: Some(2) }]);
+}

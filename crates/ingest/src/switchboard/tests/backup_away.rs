@@ -1,0 +1,165 @@
+//! A backup whose connection is on another worker than the stream that it stands by for, with players on both.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headgate_rtmp::{ClientRole, MediaKind};
+
+use super::super::SessionKey;
+use super::super::message::{Message, PublishOpening};
+use super::super::relay::Relay;
+use super::world::{AVC_HEADER, World, upstream};
+
+const URL: &str = "rtmp://upstream.example/live/out";
+
+/// Two workers of one process: the main encoder, the stream and its upstream on the first, the backup on the second; a
+/// player on each.
+struct Workers {
+    home: World,
+    away: World,
+    main: SessionKey,
+    backup: SessionKey,
+    upstream: SessionKey,
+    players: [SessionKey; 2],
+}
+
+impl Workers {
+    fn start() -> Self {
+        let (mut home, mut away) = (World::on(0, 2), World::on(1, 2));
+        away.share(&home);
+        let main = home.publisher("a", 1, &[URL]);
+        home.send_frame(main, 0, 100);
+        let upstream_key = home.upstream_peer().expect("connected");
+        let backup = away.connect(ClientRole::Publish, "a");
+        home.settle();
+        let request = home.asked.pop_front().or_else(|| away.asked.pop_front()).expect("it asked");
+        let record = home.publishes.find(1).expect("it runs");
+        let guard = home.publishes.open_successor(&record, 2, None, home.now);
+        let (relay, of_backup) = (Arc::new(Relay::default()), guard.record().clone());
+        let (upstreams, beside) = (vec![upstream(URL)], Some(record.stream));
+        let opening =
+            PublishOpening { guard, upstreams, window: home.window, continues: None, beside };
+        let (worker, name) = (1, b"a".to_vec());
+        let open = Message::OpenForAway { worker, relay: relay.clone(), name, opening };
+        home.switchboard.handle_message(open);
+        let allow = Message::AllowAway { request, home: 0, relay, record: of_backup };
+        away.switchboard.handle_message(allow);
+        let players = [home.player("a"), away.player("a")];
+        let upstream = upstream_key;
+        let mut workers = Self { home, away, main, backup, upstream, players };
+        workers.exchange();
+        workers.away.send(workers.backup, MediaKind::Video, 0, AVC_HEADER);
+        workers
+    }
+
+    /// Frames of those that still send; the backup's are a thousand higher.
+    fn send(&mut self, frames: std::ops::Range<u32>, main_runs: bool) {
+        for n in frames {
+            if main_runs {
+                self.home.send_frame(self.main, n, 100);
+            }
+            self.away.send_frame(self.backup, n + 1_000, 100);
+            self.home.pass(Duration::from_millis(40));
+            self.exchange();
+        }
+    }
+
+    fn switch_to(&mut self, client_id: u64) {
+        let stream = self.home.publishes.find(client_id).expect("it runs").stream;
+        self.home.switchboard.handle_message(Message::SwitchTo(stream));
+        self.exchange();
+    }
+
+    /// Messages and relays pass between the two, and both have the same time.
+    fn exchange(&mut self) {
+        let behind = self.home.now.saturating_duration_since(self.away.now);
+        self.away.pass(behind);
+        for _ in 0..4 {
+            for world in [&mut self.away, &mut self.home] {
+                world.settle();
+                world.switchboard.drain_relays();
+                world.settle();
+            }
+            let told = self.away.told.drain(..).collect::<Vec<_>>();
+            let back = self.home.told.drain(..).collect::<Vec<_>>();
+            for (worker, message) in told.into_iter().chain(back) {
+                let world = if worker == 0 { &mut self.home } else { &mut self.away };
+                world.switchboard.handle_message(message);
+            }
+        }
+    }
+
+    fn newest(&self) -> [u32; 3] {
+        let last = |world: &World, peer| *world.frames(peer).last().expect("frames");
+        [
+            last(&self.home, self.upstream),
+            last(&self.home, self.players[0]),
+            last(&self.away, self.players[1]),
+        ]
+    }
+
+    fn assert_no_time_goes_back(&self) {
+        let peers = [(&self.home, self.upstream), (&self.away, self.players[1])];
+        for (world, peer) in peers {
+            let video = world.peers[&peer].media.iter().filter(|of| of.kind == MediaKind::Video);
+            let frames = video.filter(|of| of.payload[1] != 0);
+            let times: Vec<_> = frames.map(|of| of.timestamp).collect();
+            assert!(times.is_sorted_by(|one, next| one < next), "{times:?}");
+        }
+    }
+}
+
+#[test]
+fn a_backup_on_another_worker_takes_over_for_players_of_both() {
+    let mut workers = Workers::start();
+    workers.send(1..60, true);
+    assert_eq!(workers.newest(), [59; 3]);
+    workers.home.hang_up(workers.main);
+    workers.exchange();
+    workers.send(60..110, false);
+    assert_eq!(workers.newest(), [1_109; 3]);
+    assert_eq!(workers.home.resolved.len(), 1);
+    workers.assert_no_time_goes_back();
+    workers.away.hang_up(workers.backup);
+    workers.exchange();
+    for _ in 0..30 {
+        workers.home.pass(Duration::from_millis(100));
+        workers.exchange();
+    }
+    assert!(workers.home.switchboard.is_empty() && !workers.away.switchboard.has_streams());
+}
+
+#[test]
+fn a_switch_there_and_back_keeps_players_of_both_and_those_that_join_or_leave_meanwhile() {
+    let mut workers = Workers::start();
+    let mut n = 1;
+    for to in [2, 1, 2, 1] {
+        workers.send(n..n + 30, true);
+        workers.switch_to(to);
+        workers.send(n + 30..n + 60, true);
+        n += 60;
+        let want = if to == 2 { n + 999 } else { n - 1 };
+        assert_eq!(workers.newest(), [want; 3]);
+        // The one on the other worker leaves, and another joins there.
+        workers.away.hang_up(workers.players[1]);
+        workers.exchange();
+        workers.players[1] = workers.away.player("a");
+        workers.exchange();
+    }
+    workers.send(n..n + 30, true);
+    assert_eq!(workers.newest(), [n + 29; 3]);
+    workers.assert_no_time_goes_back();
+    let record = workers.home.publishes.find(1).expect("it runs");
+    let snapshot = record.snapshot(workers.home.now, std::time::SystemTime::now());
+    assert_eq!((snapshot.is_on_air, snapshot.subscribers), (true, 3));
+    // Nobody reads there any more: nothing is left of the ways that led there.
+    workers.away.hang_up(workers.players[1]);
+    workers.exchange();
+    workers.away.hang_up(workers.backup);
+    workers.home.hang_up(workers.main);
+    for _ in 0..30 {
+        workers.home.pass(Duration::from_millis(100));
+        workers.exchange();
+    }
+    assert!(workers.home.switchboard.is_empty() && !workers.away.switchboard.has_streams());
+}

@@ -1,0 +1,76 @@
+//! Two cores that listen at one port, one after the other: what comes to it meanwhile, and what runs at the first.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+
+use super::Core;
+use super::peer::{Peer, pictures};
+
+/// A core at a socket that another one may inherit.
+fn first() -> (Core, TcpListener) {
+    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let core = Core::start_after(2, socket.try_clone().expect("a descriptor"));
+    core.ingest.start_accepting();
+    (core, socket)
+}
+
+#[test]
+fn what_runs_at_the_first_goes_on_and_what_connects_next_comes_to_the_second() {
+    let (mut first, socket) = first();
+    let mut publisher = first.publisher("cam", 1, &[]);
+    let mut second = Core::start_after(2, socket);
+    assert_eq!(second.port(), first.port());
+    second.ingest.start_accepting();
+    first.ingest.stop_accepting();
+    // Connections are accepted in order: one that the first still took is over before the next is its successor's.
+    super::whip::wait_until("the second accepts", || {
+        let mut other = Peer::publish(first.port(), "other");
+        loop {
+            if second.take(super::asked).is_some() {
+                return true;
+            }
+            if first.take(super::asked).is_some() || !other.step() {
+                return false;
+            }
+        }
+    });
+    let later = second.publisher("later", 7, &[]);
+    for n in 0..10 {
+        publisher.send_frame(n, 100);
+    }
+    publisher.say_goodbye();
+    assert!(first.ended(1).bytes_in > 0);
+    drop(later);
+    second.ended(7);
+}
+
+#[test]
+fn connections_that_come_before_the_second_accepts_wait_for_it() {
+    let (first, socket) = first();
+    let mut second = Core::start_after(1, socket);
+    first.ingest.stop_accepting();
+    first.ingest.stop();
+    let waits = std::thread::spawn({
+        let port = second.port();
+        move || Peer::publish(port, "cam")
+    });
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    second.ingest.start_accepting();
+    let mut publisher = waits.join().expect("a publisher");
+    let request = second.request_of(&mut publisher);
+    assert_eq!(request.name, b"cam");
+}
+
+#[test]
+fn other_nodes_play_from_a_core_that_accepts_nobody_else() {
+    let (mut first, _socket) = first();
+    let mut publisher = first.publisher("cam", 1, &[]);
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let port = first.ingest.accept_pulls(any).expect("a free port");
+    first.ingest.stop_accepting();
+    publisher.send_frame(0, 100);
+    let mut player = Peer::play(port, "cam");
+    player.wait_ready();
+    publisher.send_frame(1, 100);
+    publisher.say_goodbye();
+    assert_eq!(pictures(&player.media_to_end()), [0, 1]);
+}

@@ -1,0 +1,25 @@
+// Short forms of the tests of load, faults and attacks that no other file has: `npm run endure -- R2 …` runs them at full volume.
+import { describe, expect, test } from "vitest";
+import { endure as churn } from "../scripts/endure/churn.mjs";
+import { endure as halfOpen } from "../scripts/endure/half-open.mjs";
+import { endure as mutations } from "../scripts/endure/mutations.mjs";
+import { endure as sessions } from "../scripts/endure/sessions.mjs";
+import { endure as strangers } from "../scripts/endure/strangers.mjs";
+import { endure as upstreams } from "../scripts/endure/upstreams.mjs";
+
+const SHARE = 0.003;
+const LIMIT_MS = 240_000;
+
+describe.concurrent("a service of its own", () => {
+  test("tells the end of every publish once, however it ended (R2)", () => holds(churn), LIMIT_MS);
+  test("frees what stops half-way, and honest streams lose nothing (R3)", () => holds(halfOpen), LIMIT_MS);
+  test("keeps a session through three dark seconds and a new port (R5)", () => holds(sessions), LIMIT_MS);
+  test("comes back to an upstream that failed, and its neighbours lose nothing (R6)", () => holds(upstreams), LIMIT_MS);
+  test("bears packets that no encoder makes (R15)", () => holds(mutations), LIMIT_MS);
+  test("answers no stranger, and connects who is none (R16)", () => holds(strangers), LIMIT_MS);
+});
+
+async function holds(row: (share: number) => Promise<{ figures: object; faults: string[] }>): Promise<void> {
+  const { figures, faults } = await row(SHARE);
+  expect({ ...figures, faults }).toEqual({ ...figures, faults: [] });
+}

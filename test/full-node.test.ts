@@ -1,0 +1,105 @@
+// What broadcasters and players meet at a node without room, by whichever protocol, and what a publish takes of the room.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { startCustomer } from "./support/customer.ts";
+import { GivenCapacity, WAIT_S } from "./support/given-capacity.ts";
+import { openStage, STREAM, type Stage, until } from "./support/publishing.ts";
+import { expectProblem, openWhipGateway, TO_STREAM, type WhipGateway } from "./support/whip-gateway.ts";
+
+const WORDS = "This server is full; try again in a moment";
+
+describe("by WHIP", () => {
+  let capacity: GivenCapacity;
+  let gateway: WhipGateway;
+  beforeEach(async () => {
+    capacity = new GivenCapacity();
+    gateway = await openWhipGateway({ capacity });
+  });
+  afterEach(() => gateway.close());
+
+  test("an offer to a full node is answered 503 with Retry-After, and no customer is asked", async () => {
+    capacity.full = "a media worker is busy for 90 % of the time";
+    const answer = await gateway.offer(TO_STREAM);
+    expectProblem(answer, 503, "full", "This server is full", WORDS);
+    expect(answer.headers.get("retry-after")).toBe(String(WAIT_S));
+    expect(gateway.customer.requests).toEqual([]);
+    expect(capacity.refused).toBe(1);
+    // What is short is the operator's to know.
+    expect(answer.body).not.toContain("worker");
+  });
+
+  test("what runs goes on, and there is room for others again by itself", async () => {
+    const { clientId, session } = await gateway.opened();
+    capacity.full = "280 of 300 MB of memory are used";
+    expect((await gateway.call("OPTIONS", session)).status).toBe(200);
+    expect((await gateway.call("DELETE", session)).status).toBe(200);
+    gateway.end(clientId);
+    expect((await gateway.offer(TO_STREAM)).status).toBe(503);
+    capacity.full = null;
+    await gateway.opened();
+  });
+
+  test("a crowd that is refused leaves no line of its own for each", async () => {
+    capacity.full = "a media worker is 40 ms late";
+    for (let offer = 0; offer < 10; offer += 1) await gateway.offer(TO_STREAM);
+    expect(gateway.log()).not.toContain("publish denied");
+    expect(gateway.log()).not.toContain("request cannot be served now");
+  });
+});
+
+describe("by RTMP", () => {
+  let capacity: GivenCapacity;
+  let stage: Stage;
+  const customers: Awaited<ReturnType<typeof startCustomer>>[] = [];
+  beforeEach(async () => {
+    capacity = new GivenCapacity();
+    const customer = await startCustomer();
+    customers.push(customer);
+    stage = await openStage({ webhook: customer.url, ca: customer.ca, capacity });
+  });
+  afterEach(async () => {
+    await stage.close();
+    for (const customer of customers.splice(0)) await customer.close();
+  });
+
+  test("a publish is denied with words that encoders show, and counted", async () => {
+    capacity.full = "220 of 256 file descriptors are open";
+    expect(await stage.request(STREAM)).toEqual({ told: "deny", request: 1, code: "denied", description: WORDS });
+    expect(customers[0]?.requests).toEqual([]);
+    expect(await stage.metrics.registry.metrics()).toContain('headgate_publish_denied_total{cause="full"} 1');
+    capacity.full = null;
+    await stage.allowed(STREAM);
+  });
+
+  test("a player of what runs is refused too: it would take from those that read", async () => {
+    const clientId = await stage.allowed(STREAM);
+    const play = (request: number) =>
+      stage.publishing.handle({
+        ...{ kind: "play_requested", request, app: "live", name: Buffer.from(STREAM), arguments: null },
+        ...{ address: "203.0.113.9", clientId },
+      });
+    capacity.full = "a media worker is 40 ms late";
+    play(7);
+    expect(await stage.answered(7)).toMatchObject({ told: "deny", code: "denied", description: WORDS });
+    capacity.full = null;
+    play(8);
+    expect(await stage.answered(8)).toMatchObject({ told: "allow_play" });
+  });
+
+  test("a place is taken before the customer is asked, kept while the publish runs, and given back at its end", async () => {
+    const customer = customers[0];
+    let whileAsked = -1;
+    customer?.answer(() => {
+      whileAsked = capacity.settingUp.size;
+      return { status: 200 };
+    });
+    const clientId = await stage.allowed(STREAM);
+    expect([whileAsked, capacity.settingUp.size, capacity.running.size]).toEqual([1, 0, 1]);
+    stage.end(clientId);
+    await until(() => capacity.running.size === 0);
+    customer?.answer({ status: 403 });
+    await stage.request(STREAM);
+    expect(capacity.settingUp.size).toBe(0);
+    await stage.request("Ab1Cd-00000");
+    expect(capacity.settingUp.size).toBe(0);
+  });
+});

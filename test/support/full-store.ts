@@ -1,0 +1,134 @@
+// A store with rows in every table, thousands in those that grow: for what must take every table along.
+import type { Insertable } from "kysely";
+import type { Store } from "../../ts/store/open.ts";
+import type { Schema } from "../../ts/store/schema.ts";
+
+/** Rows of one statement. */
+const AT_ONCE = 500;
+
+/** Adds to a store that a service has begun: `count` streams with a publish, an event, a delivery, a day of usage and a
+ *  timeline each, and some rows of everything else. */
+export async function fillStore(db: Store["db"], count: number): Promise<void> {
+  const { id: organisation } = await db.selectFrom("organisation").select("id").executeTakeFirstOrThrow();
+  const each = <T>(make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
+  const add = async <T extends keyof Schema & string>(table: T, rows: readonly Insertable<Schema[T]>[]) => {
+    for (let at = 0; at < rows.length; at += AT_ONCE) {
+      await db
+        .insertInto(table)
+        .values(rows.slice(at, at + AT_ONCE) as never)
+        .execute();
+    }
+  };
+  const own = { organisation_id: organisation };
+  const name = (at: number) => `Filled-${at}`;
+  // Texts as people and encoders make them, and what an order of texts makes trouble with.
+  const odd = ["é", "Z", "a", "_", "ß", "日本", "'quoted'", "\\", ""];
+  const text = (at: number) => odd[at % odd.length] ?? "";
+
+  await add(
+    "stream",
+    each((at) => ({
+      ...{ id: `${text(at)}s${at}`, ...own, name: name(at), state: "ended" as const, state_before_lock: null },
+      ...{
+        tags: JSON.stringify([text(at)]),
+        hold_s: at % 2 ? 10 : null,
+        created_at: 1_700_000_000_000 + at,
+        updated_at: at,
+      },
+    })),
+  );
+  const stream = (at: number) => `${text(at)}s${at}`;
+  await add(
+    "publish",
+    each((at) => ({
+      ...{ client_id: 9_000_000_000 + at, ...own, stream_id: stream(at), name: name(at), app: "live" },
+      ...{
+        arguments: text(at),
+        address: "203.0.113.7",
+        protocol: "rtmp" as const,
+        webhook: null,
+        state: "ended" as const,
+      },
+      ...{ asked_at: at, accepted_at: at, ended_at: at, end_reason: "disconnected", denial_cause: null },
+      ...{ denial_reason: null, bytes_in: 2 ** 52 + at, bytes_out: at, bytes_elsewhere: at, video: null, audio: null },
+      ...{ dropped_frames: at, epoch: null, trace: null, continues: null },
+    })),
+  );
+  await add(
+    "publish_timeline",
+    each((at) => ({ client_id: 9_000_000_000 + at, kept: JSON.stringify({ at, text: text(at).repeat(50) }) })),
+  );
+  await add(
+    "outbox",
+    each((at) => ({
+      ...{ id: `o${at}`, ...own, client_id: 9_000_000_000 + at, url: "https://customer.example/", body: text(at) },
+      ...{ attempts: 1, next_attempt_at: at, created_at: at, delivered_at: at, given_up_at: null, last_status: 200 },
+      ...{ epoch: null, trace: null },
+    })),
+  );
+  await add(
+    "delivery",
+    each((at) => ({
+      ...{
+        id: `d${at}`,
+        ...own,
+        client_id: at,
+        call: "publish" as const,
+        name: name(at),
+        body: text(at),
+        bytes: 100 + at,
+      },
+      ...{
+        url: "https://customer.example/",
+        outcome: "answered",
+        status: 200,
+        reason: null,
+        latency_ms: 5,
+        attempts: 1,
+      },
+      ...{ first_at: at, last_at: at },
+    })),
+  );
+  await add(
+    "usage",
+    each((at) => ({ stream_id: stream(at), day: "2026-01-31", ...own, bytes_in: at, bytes_out: at })),
+  );
+  const few = each((at) => at).slice(0, 300);
+  await add(
+    "api_key",
+    few.map((at) => ({
+      ...{ id: `k${at}`, ...own, role: "user" as const, hash: `hash${at}`, label: text(at), scope_tag: null },
+      ...{ created_at: at, expires_at: null, last_used_at: null, revoked_at: at },
+    })),
+  );
+  const person = (at: number) => ({ id: `p${at}`, ...own, email: `p${at}@example.com`, role: "readonly" as const });
+  const dates = { created_at: 1, updated_at: 1, last_login_at: null };
+  await add(
+    "person",
+    few.map((at) => ({ ...person(at), password_hash: `$argon2id$${at}`, ...dates })),
+  );
+  await add(
+    "person_session",
+    few.map((at) => ({ hash: `session${at}`, person_id: `p${at}`, created_at: at, last_seen_at: at })),
+  );
+  await add(
+    "token_revocation",
+    few.map((at) => ({
+      ...{ kind: at % 2 ? ("jti" as const) : ("stream" as const), value: `${text(at)}${at}`, revision: at },
+      ...{ updated_at: at, sequence: at, expires_at: 4_000_000_000_000 },
+    })),
+  );
+  await add("kept_answer", [{ id: "a1", ...own, sealed: null, begun_at: 1 }]);
+  const node = {
+    name: "gone",
+    state: "stopped" as const,
+    beats: 1,
+    beat_at: 1,
+    started_at: 1,
+    version: "0",
+    status: "{}",
+  };
+  await add("node", [{ epoch: 900_000_000, ...node }]);
+  await add("kept_end", [{ client_id: 1, epoch: 900_000_000 }]);
+  await add("sequence", [{ name: "filled", next: 7 }]);
+}

@@ -1,0 +1,40 @@
+// A node that has as much room as the test says.
+import type { Capacity, Place, Refused } from "../../ts/capacity/capacity.ts";
+
+export const WAIT_S = 4;
+
+export class GivenCapacity implements Capacity {
+  /** Why there is none; null: there is room. */
+  full: string | null = null;
+  /** How many were refused. */
+  refused = 0;
+  /** Places that are taken: of publishes being set up, and of those that run. */
+  readonly settingUp = new Set<Place>();
+  readonly running = new Set<Place>();
+
+  problem(): string | null {
+    return this.full && `full: ${this.full}`;
+  }
+  refusal(): Refused | null {
+    if (this.full === null) return null;
+    this.refused += 1;
+    return { retryAfterS: WAIT_S };
+  }
+  take(): Place | Refused {
+    const refused = this.refusal();
+    if (refused !== null) return refused;
+    const place: Place = {
+      started: () => {
+        this.settingUp.delete(place);
+        this.running.add(place);
+      },
+      release: () => {
+        this.settingUp.delete(place);
+        this.running.delete(place);
+      },
+    };
+    this.settingUp.add(place);
+    return place;
+  }
+  stop(): void {}
+}

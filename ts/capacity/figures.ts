@@ -1,0 +1,130 @@
+// What this process takes of memory, descriptors and its event loop, and how much there is: from /proc and the control group.
+// Where the system does not say, there is no figure.
+import { readFileSync, statSync } from "node:fs";
+import { totalmem } from "node:os";
+import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { getHeapStatistics } from "node:v8";
+import type { Usage } from "./room.ts";
+
+/** How often the event loop's delay is sampled, ms. */
+const LOOP_SAMPLED_MS = 20;
+/** What version 1 of control groups says where there is no limit is above every machine's memory, bytes. */
+const NO_LIMIT_BYTES = 2 ** 60;
+
+export interface ProcessFigures {
+  readonly memory: Usage | null;
+  readonly heap: Usage;
+  readonly descriptors: Usage | null;
+  /** On average since the last time, ms. */
+  readonly loopLateMs: number;
+}
+
+/** Where a control group tells its memory: what it may take, what it takes, and how much of that can be given back. */
+interface MemoryGroup {
+  readonly limit: string;
+  readonly used: string;
+  readonly stat: string;
+  readonly reclaimable: RegExp;
+}
+
+/** Looks at this process until `stop`. `memoryMb`: what there is, or 0 for what the system says. */
+export function openFigures({ memoryMb }: { readonly memoryMb: number }): { read(): ProcessFigures; stop(): void } {
+  const loop = monitorEventLoopDelay({ resolution: LOOP_SAMPLED_MS });
+  loop.enable();
+  const groups = memoryGroups(readText("/proc/self/cgroup") ?? "");
+  const descriptorLimit = ownDescriptorLimit();
+  let last: Pick<ProcessFigures, "memory"> | null = null;
+
+  function memory(): Usage | null {
+    const limit = memoryMb === 0 ? totalmem() : memoryMb * 1e6;
+    const own = { used: process.memoryUsage.rss(), limit };
+    const all = [own, ...groups.map(usageOf).filter((usage) => usage !== null)];
+    return all.reduce((one, other) => (share(other) > share(one) ? other : one));
+  }
+
+  return {
+    read() {
+      const late = Math.max(0, loop.mean / 1e6 - LOOP_SAMPLED_MS);
+      loop.reset();
+      const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
+      try {
+        last = { memory: memory() };
+      } catch {
+        // Without a descriptor nothing can be read: what was seen last holds.
+      }
+      return {
+        memory: last?.memory ?? null,
+        heap: { used, limit },
+        descriptors: descriptorLimit === null ? null : { used: openDescriptors(), limit: descriptorLimit },
+        loopLateMs: Number.isNaN(late) ? 0 : late,
+      };
+    },
+    stop: () => loop.disable(),
+  };
+}
+
+const share = ({ used, limit }: Usage) => used / limit;
+
+/** Since Linux 6.2 the size of the folder is the number of its entries, which takes no descriptor to read; before it is 0,
+ *  and only the RTMP connections tell how full it is. */
+function openDescriptors(): number {
+  try {
+    return statSync("/proc/self/fd").size;
+  } catch {
+    return 0;
+  }
+}
+
+/** Of this process. */
+export const ownDescriptorLimit = (): number | null => descriptorLimitOf(readText("/proc/self/limits") ?? "");
+
+/** What the process may open (proc_pid_limits(5)), as it was when it started; null where nothing says. */
+export function descriptorLimitOf(limits: string): number | null {
+  const [, soft] = /^Max open files +(\d+)/m.exec(limits) ?? [];
+  return soft === undefined ? null : Number(soft);
+}
+
+/** The control groups of this process that may limit its memory, by /proc/self/cgroup (cgroups(7)): its own and those
+ *  around it, of version 2 or 1. */
+export function memoryGroups(cgroup: string, root = "/sys/fs/cgroup"): readonly MemoryGroup[] {
+  const groups: MemoryGroup[] = [];
+  for (const line of cgroup.split("\n")) {
+    const [, controllers, path] = /^\d+:([^:]*):(\/.*)$/.exec(line) ?? [];
+    if (path === undefined || (controllers !== "" && !controllers?.split(",").includes("memory"))) continue;
+    for (let at = path; ; at = join(at, "..")) {
+      groups.push(
+        controllers === ""
+          ? groupAt(join(root, at), ["memory.max", "memory.current"], /^inactive_file (\d+)/m)
+          : groupAt(
+              join(root, "memory", at),
+              ["memory.limit_in_bytes", "memory.usage_in_bytes"],
+              /^total_inactive_file (\d+)/m,
+            ),
+      );
+      if (at === "/") break;
+    }
+  }
+  // A limit may be set, and changed, while the service runs.
+  return groups.filter(({ limit }) => readText(limit) !== null);
+}
+
+function groupAt(folder: string, [limit, used]: readonly [string, string], reclaimable: RegExp): MemoryGroup {
+  return { limit: join(folder, limit), used: join(folder, used), stat: join(folder, "memory.stat"), reclaimable };
+}
+
+/** null without a limit. Throws when it cannot be read any more. */
+export function usageOf({ limit, used, stat, reclaimable }: MemoryGroup): Usage | null {
+  const allowed = Number(readText(limit) ?? Number.NaN);
+  if (!(allowed < NO_LIMIT_BYTES)) return null;
+  const [, cached = "0"] = reclaimable.exec(readFileSync(stat, "utf8")) ?? [];
+  return { used: Math.max(0, Number(readFileSync(used, "utf8")) - Number(cached)), limit: allowed };
+}
+
+function readText(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return null;
+  }
+}

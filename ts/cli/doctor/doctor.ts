@@ -1,0 +1,77 @@
+// `headgate doctor`: what would stop a service from working here, found before it does. No check changes anything but
+// the tables of the store, as a start would. Each kind of finding is told in its own file.
+import { clock } from "../../clock.ts";
+import { type Config, loadConfig } from "../../config.ts";
+import { ConfigInvalid, ServiceError } from "../../errors.ts";
+import { type GivenFlags, readFlags } from "../flags.ts";
+import { print } from "../output.ts";
+import { certificates } from "./certificates.ts";
+import { databaseServers } from "./database-servers.ts";
+import { type Finding, linesOf } from "./finding.ts";
+import { addon, pages } from "./installation.ts";
+import { clockFinding, dataDirectory, descriptors } from "./machine.ts";
+import { mediaAddresses } from "./media-addresses.ts";
+import { names } from "./names.ts";
+import { kernelDrops, ports, receiveBuffer } from "./ports.ts";
+import { publicUrl } from "./public-url.ts";
+import { stored } from "./stored.ts";
+import { webhooks } from "./webhooks.ts";
+
+/** Something is bad; the findings have been printed. */
+class NotWell extends ServiceError {
+  readonly code = "not_well";
+}
+
+/** Prints all findings. Throws when one of them is bad: `ConfigInvalid` when the configuration is. */
+export async function runDoctor(_: readonly string[], flags: GivenFlags): Promise<void> {
+  const loaded = loadedOf(flags);
+  const findings = "faults" in loaded ? await withoutConfig(loaded.faults) : await withConfig(loaded.config);
+  print(flags, findings, findings.flatMap(linesOf));
+  const bad = findings.filter(({ state }) => state === "bad").length;
+  const message = `${bad} of ${findings.length} checks found something that must be mended`;
+  if ("faults" in loaded) throw new ConfigInvalid(message);
+  if (bad > 0) throw new NotWell(message);
+}
+
+function loadedOf(flags: GivenFlags): { readonly config: Config } | { readonly faults: readonly string[] } {
+  try {
+    return { config: loadConfig(readFlags(flags)).config };
+  } catch (error) {
+    if (!(error instanceof ConfigInvalid)) throw error;
+    return { faults: error.message.split("\n") };
+  }
+}
+
+/** What can be said without one. */
+async function withoutConfig(faults: readonly string[]): Promise<readonly Finding[]> {
+  const of = faults.map((detail): Finding => {
+    return {
+      ...{ what: "configuration", state: "bad", detail },
+      why: "headgate serve ends with 2, and most of what doctor looks at is not known",
+      remedy: "correct that setting in headgate.toml, the environment or the flags (headgate config schema lists all)",
+    };
+  });
+  return [...of, await addon(), pages(), ...descriptors(null), clockFinding([], null, clock.now())];
+}
+
+async function withConfig(config: Config): Promise<readonly Finding[]> {
+  const store = await stored(config);
+  const tried = store.isOpen ? await webhooks(config, store.webhooks) : { findings: [], dates: [] };
+  return [
+    ...dataDirectory(config),
+    ...store.findings,
+    ...(await databaseServers(config.databaseUrl)),
+    ...(await ports(config)),
+    await receiveBuffer(config),
+    ...kernelDrops(config),
+    ...descriptors(config),
+    clockFinding([...store.references, ...tried.dates], store.newestAt, clock.now()),
+    ...certificates(config, clock.now()),
+    ...(await names(config)),
+    ...(await publicUrl(config)),
+    await mediaAddresses(config),
+    ...tried.findings,
+    await addon(),
+    pages(),
+  ];
+}

@@ -1,0 +1,35 @@
+// Doctor: whether the installation is whole: the library of the media core, and the files of the pages.
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { reasonOf } from "../../reason.ts";
+import { type Finding, good } from "./finding.ts";
+
+/** What scripts/build.mjs makes, for sources (`ts/cli`) and for what is built of them (`dist/cli`) alike. */
+const BUILT = new URL("../../../dist/", import.meta.url);
+const PAGES = ["dashboard/page.html", "broadcast/page.html", "sdk/webcaster.mjs"];
+
+/** The media core and its codecs are one library: it loads or it does not. */
+export async function addon(): Promise<Finding> {
+  const what = "media core (RTMP, WebRTC, Opus, AAC)";
+  const why = "without it no media can be received: headgate serve ends with 1";
+  const remedy = "build it on this machine (npm start does), or install the release for this system and processor";
+  try {
+    const { refusesEmptyOffer } = await import("../../media.ts");
+    if (refusesEmptyOffer()) return good(what, "loads and works");
+    return { what, state: "bad", detail: "loads, but accepts an empty offer", why, remedy };
+  } catch (error) {
+    return { what, state: "bad", detail: reasonOf(error), why, remedy };
+  }
+}
+
+/** `folder`: where the built files are. */
+export function pages(folder = BUILT): Finding {
+  const what = "pages";
+  const missing = PAGES.filter((name) => !existsSync(new URL(name, folder)));
+  if (missing.length === 0) return good(what, "dashboard, broadcast page and browser client are there");
+  return {
+    ...{ what, state: "bad", detail: `missing in ${fileURLToPath(folder)}: ${missing.join(", ")}` },
+    why: "people who open the dashboard or the broadcast page get an error",
+    remedy: "build them (npm start does), or install the release again",
+  };
+}

@@ -1,0 +1,126 @@
+// Doctor: what the machine gives to the process: file descriptors, a clock that is right, a place to write.
+import { spawnSync } from "node:child_process";
+import { accessSync, constants, existsSync, readFileSync, statfsSync } from "node:fs";
+import type { Config } from "../../config.ts";
+import { reasonOf } from "../../reason.ts";
+import { type Finding, good } from "./finding.ts";
+
+/** What a small node with some hundred players needs; each connection is one. */
+const DESCRIPTORS_WANTED = 4_096;
+/** Besides RTMP, for HTTP, WebRTC by TCP and the store, at least. */
+const DESCRIPTORS_KEPT = 64;
+/** Free space below which logs, the store's journal and a backup soon fill a disk, bytes. */
+const SPACE_WANTED_BYTES = 500e6;
+/** Whoever verifies a signed webhook call accepts this much (Standard Webhooks), ms. */
+const CLOCK_LIMIT_MS = 5 * 60_000;
+/** A clock that is off by more is not kept by anybody; what HTTP says of the time is whole seconds, ms. */
+const CLOCK_WORTH_A_WORD_MS = 10_000;
+const TOOL_LIMIT_MS = 2_000;
+
+/** `limits`: the text of /proc/self/limits (proc(5)). */
+export function descriptors(config: Config | null, limits = readLimits()): readonly Finding[] {
+  const soft = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Number.NaN);
+  if (Number.isNaN(soft)) return []; // no Linux, or unlimited
+  const what = "file descriptors";
+  const wanted = config?.rtmp.limits.connections ?? 0;
+  if (wanted + DESCRIPTORS_KEPT > soft) {
+    return [
+      {
+        ...{ what, state: "bad", detail: `${soft}, fewer than limits.rtmp_connections (${wanted}) needs` },
+        why: "connections beyond them fail one by one, and the store with them",
+        remedy: `raise the limit (ulimit -n, LimitNOFILE= of systemd, --ulimit of a container) to ${wanted + 1_024}`,
+      },
+    ];
+  }
+  if (soft >= DESCRIPTORS_WANTED) return [good(what, String(soft))];
+  return [
+    {
+      ...{ what, state: "warning", detail: `${soft}` },
+      why: "each broadcaster, player and upstream is one; a quarter is kept for HTTP and the store",
+      remedy: "raise the limit: ulimit -n 65536, LimitNOFILE=65536 of systemd, --ulimit of a container",
+    },
+  ];
+}
+
+function readLimits(): string {
+  try {
+    return readFileSync("/proc/self/limits", "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** What else knows the time. */
+export interface Reference {
+  readonly place: string;
+  /** Epoch ms. */
+  readonly at: number;
+  /** When that was read, on our clock. */
+  readonly readAt: number;
+}
+
+/** `newest`: of what the store holds, epoch ms; null for nothing. `now`: epoch ms. */
+export function clockFinding(
+  references: readonly Reference[],
+  newest: number | null,
+  now: number,
+  isKept = isSynchronised(),
+): Finding {
+  const what = "clock";
+  const why =
+    "signatures of webhook calls, web tokens and certificates hold for a time: customers refuse what is off by five minutes";
+  const remedy = "let chrony or systemd-timesyncd keep it: timedatectl set-ntp true";
+  const text = (ms: number) => `${Math.round(Math.abs(ms) / 1_000)} s`;
+  for (const { place, at, readAt } of references) {
+    const off = readAt - at;
+    if (Math.abs(off) < CLOCK_WORTH_A_WORD_MS) continue;
+    const detail = `${text(off)} ${off > 0 ? "ahead of" : "behind"} ${place}`;
+    return { what, state: Math.abs(off) >= CLOCK_LIMIT_MS ? "bad" : "warning", detail, why, remedy };
+  }
+  if (newest !== null && newest - now > CLOCK_WORTH_A_WORD_MS) {
+    const detail = `${text(newest - now)} behind the newest entry of the store: it was set back`;
+    return { what, state: newest - now >= CLOCK_LIMIT_MS ? "bad" : "warning", detail, why, remedy };
+  }
+  if (isKept === false) return { what, state: "warning", detail: "nothing keeps it right (NTP)", why, remedy };
+  const places = references.map(({ place }) => place);
+  const agrees = places.length === 0 ? "no other clock was asked" : `agrees with ${places.join(", ")}`;
+  return good(what, isKept === true ? `kept by NTP, ${agrees}` : agrees);
+}
+
+/** Whether systemd says so; null where it does not say. */
+function isSynchronised(): boolean | null {
+  const { status, stdout } = spawnSync("timedatectl", ["show", "-p", "NTPSynchronized", "--value"], {
+    encoding: "utf8",
+    timeout: TOOL_LIMIT_MS,
+  });
+  if (status !== 0) return null;
+  return stdout.trim() === "yes";
+}
+
+/** Whether the service could write where its keys and the embedded store are; nothing where there is no folder yet. */
+export function dataDirectory({ dataDir }: Config): readonly Finding[] {
+  if (!existsSync(dataDir)) return [];
+  const what = `data directory ${dataDir}`;
+  try {
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    return [
+      {
+        ...{ what, state: "bad", detail: `cannot be written: ${reasonOf(error)}` },
+        why: "keys and the embedded store are there: headgate serve ends with 4",
+        remedy: "give it to the user that the service runs as (chown -R), mode 0700",
+      },
+    ];
+  }
+  const { bavail, bsize } = statfsSync(dataDir);
+  const free = bavail * bsize;
+  const detail = `${Math.round(free / 1e6)} MB free`;
+  if (free >= SPACE_WANTED_BYTES) return [good(what, detail)];
+  return [
+    {
+      ...{ what, state: "warning", detail },
+      why: "while the disk is full new publishes are refused",
+      remedy: "make room, or move the data directory to a larger disk",
+    },
+  ];
+}

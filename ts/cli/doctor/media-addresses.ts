@@ -1,0 +1,54 @@
+// Doctor: what browsers are told to send media to.
+import { createSocket } from "node:dgram";
+import { networkInterfaces } from "node:os";
+import type { Config } from "../../config.ts";
+import { type Finding, good } from "./finding.ts";
+
+/** How long a datagram to ourselves may take, ms: it crosses one router. */
+const ECHO_LIMIT_MS = 1_000;
+const PRIVATE = /^(10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|127\.|f[cd]|fe80|::1)/i;
+
+/** An address that is a router's is tried with a datagram to ourselves; whether the world gets through is only known from
+ *  outside. */
+export async function mediaAddresses(config: Config): Promise<Finding> {
+  const what = "addresses of media";
+  const why =
+    "browsers send video and audio to the addresses that the answer names: a WHIP publish connects to no other";
+  const own = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  const said = config.media.publicAddresses;
+  const told = said.length > 0 ? said : own.filter(({ internal }) => !internal).map(({ address }) => address);
+  const remedy = "set media.public_addresses to the address by which broadcasters reach this machine";
+  if (told.length === 0) {
+    return { what, state: "bad", detail: "this machine has none: set media.public_addresses", why, remedy };
+  }
+  if (told.every((address) => PRIVATE.test(address))) {
+    const detail = `${told.join(", ")}: only this network reaches them; set media.public_addresses`;
+    return { what, state: "warning", detail, why, remedy };
+  }
+  const foreign = told.filter((address) => !own.some((each) => each.address === address));
+  const silent = [];
+  for (const address of foreign) if (!(await comesBack(config, address))) silent.push(address);
+  if (silent.length === 0) return good(what, told.join(", "));
+  const port = config.media.port === 0 ? "the media ports" : `UDP port ${config.media.port}`;
+  const detail = `${silent.join(", ")} is not of this machine, and a datagram to it did not come back: forward ${port} here (a router that does not turn round what its own network sends loses it as well)`;
+  return {
+    what,
+    state: "warning",
+    detail,
+    why,
+    remedy: `forward ${port} and the next ones, one per media worker, UDP and TCP`,
+  };
+}
+
+/** Whether a datagram to our media port by way of `address` arrives here. False also while a service has the port. */
+async function comesBack(config: Config, address: string): Promise<boolean> {
+  const socket = createSocket(address.includes(":") ? "udp6" : "udp4");
+  const arrived = new Promise<boolean>((resolve) => {
+    setTimeout(() => resolve(false), ECHO_LIMIT_MS);
+    socket.on("error", () => resolve(false)).on("message", () => resolve(true));
+    socket.bind(config.media.port, () => {
+      socket.send("headgate doctor", socket.address().port, address, (error) => error && resolve(false));
+    });
+  });
+  return await arrived.finally(() => socket.close());
+}

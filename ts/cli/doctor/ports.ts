@@ -1,0 +1,114 @@
+// Doctor: whether the ports can be had, and what the kernel gives to those of the media.
+import { createSocket } from "node:dgram";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import type { Config } from "../../config.ts";
+import { kernelDropsOf, RECEIVE_BUFFER_BYTES, smallBufferAdvice } from "../../media/ports.ts";
+import { reasonOf } from "../../reason.ts";
+import { type Finding, good } from "./finding.ts";
+
+export async function ports(config: Config): Promise<readonly Finding[]> {
+  const tcp: [string, string, number][] = [
+    ["http.port", config.http.host, config.http.port],
+    ["rtmp.port", config.rtmp.host, config.rtmp.port],
+    ["metrics.port", config.metrics.host, config.metrics.port],
+  ];
+  if (config.rtmp.tls !== null) tcp.push(["rtmp.tls_port", config.rtmp.host, config.rtmp.tls.port]);
+  const findings = [];
+  for (const [name, host, port] of tcp) findings.push(await portOf(name, host, port, bindTcp));
+  for (const port of mediaPorts(config)) {
+    findings.push(await portOf("media.port", config.media.host, port, bindUdp));
+  }
+  return findings;
+}
+
+/** The UDP ports as configured; none when any free ones are taken. */
+function mediaPorts({ media }: Config): readonly number[] {
+  return media.port === 0 ? [] : Array.from({ length: media.workers }, (_, worker) => media.port + worker);
+}
+
+/** What the kernel grants to a socket that requests what the media core does. */
+export async function receiveBuffer(config: Config): Promise<Finding> {
+  const what = "receive buffer of the media ports";
+  const why =
+    "a burst of many WebRTC streams is lost before it is read, and each loss costs a retransmission or a keyframe";
+  const type = config.media.host.includes(":") ? "udp6" : "udp4";
+  const socket = createSocket({ type, recvBufferSize: RECEIVE_BUFFER_BYTES });
+  try {
+    await new Promise<void>((resolve, reject) => socket.once("error", reject).bind(0, () => resolve()));
+    // The kernel reports twice what it grants: its own overhead is in it (socket(7), SO_RCVBUF).
+    const granted = socket.getRecvBufferSize() / 2;
+    if (granted >= RECEIVE_BUFFER_BYTES) return good(what, `${granted} bytes`);
+    const remedy = "run that command, put the setting into /etc/sysctl.d, and restart the service after a drain";
+    return { what, state: "warning", detail: smallBufferAdvice(granted), why, remedy };
+  } catch (error) {
+    return { what, state: "bad", detail: reasonOf(error), why, remedy: "allow this process to open UDP sockets" };
+  } finally {
+    socket.close();
+  }
+}
+
+/** Datagrams that a running service lost; nothing when none runs on the configured ports, or the system does not say. */
+export function kernelDrops(config: Config): readonly Finding[] {
+  const tables = ["/proc/net/udp", "/proc/net/udp6"].flatMap((path) => {
+    try {
+      return [readFileSync(path, "utf8")];
+    } catch {
+      return []; // no Linux, or no IPv6
+    }
+  });
+  const drops = kernelDropsOf(tables, mediaPorts(config));
+  if (drops === null) return [];
+  const what = "kernel drops on the media ports";
+  if (drops === 0) return [good(what, "none since the service started")];
+  return [
+    {
+      ...{ what, state: "warning" },
+      detail: `${drops} datagrams since the service started, because they were not read in time`,
+      why: "viewers see still pictures until the next keyframe",
+      remedy: "raise the receive buffer, use more media.workers, or a faster machine",
+    },
+  ];
+}
+
+async function portOf(
+  name: string,
+  host: string,
+  port: number,
+  bind: (host: string, port: number) => Promise<void>,
+): Promise<Finding> {
+  const what = `${name} ${host}:${port}`;
+  try {
+    await bind(host, port);
+    return good(what, port === 0 ? "any free port" : "free");
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    // The most likely other program is the service itself.
+    if (code === "EADDRINUSE") {
+      return {
+        ...{ what, state: "warning", detail: "in use: by a running headgate, or another program" },
+        why: "a second service does not start on it",
+        remedy: `nothing while headgate runs; else end the program, or set ${name} to a free port`,
+      };
+    }
+    const remedy =
+      code === "EACCES"
+        ? `set ${name} to 1024 or more, or give the process CAP_NET_BIND_SERVICE`
+        : `set ${name.replace(/\.\w+$/, ".host")} to an address of this machine`;
+    return { what, state: "bad", detail: reasonOf(error), why: "headgate serve ends with 3", remedy };
+  }
+}
+
+function bindTcp(host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once("error", reject);
+    server.listen(port, host, () => server.close(() => resolve()));
+  });
+}
+
+function bindUdp(host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = createSocket(host.includes(":") ? "udp6" : "udp4").once("error", reject);
+    socket.bind(port, host, () => socket.close(() => resolve()));
+  });
+}

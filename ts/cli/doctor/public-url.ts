@@ -1,0 +1,62 @@
+// Doctor: whether http.public_url leads to this machine, tried the way a caller would.
+import { randomBytes } from "node:crypto";
+import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { type Certificate, readCertificate } from "../../certificate.ts";
+import type { Config } from "../../config.ts";
+import { failureOf } from "../../publish/webhook/failure.ts";
+import { type Finding, good } from "./finding.ts";
+
+/** How long an answer may take, ms. */
+const ANSWER_LIMIT_MS = 5_000;
+/** What every running headgate answers to everybody. */
+const PATH = "/.well-known/jwks.json";
+
+/** Nothing without `http.public_url`: then records name the host by which they were asked for. */
+export async function publicUrl({ http }: Config): Promise<readonly Finding[]> {
+  if (http.publicUrl === null) return [];
+  const what = `http.public_url ${http.publicUrl}`;
+  const why = "stream records, WHIP sessions and broadcast links carry this address";
+  const sign = randomBytes(16).toString("hex");
+  const server = await standIn(http, sign);
+  try {
+    const said = await fetch(http.publicUrl + PATH, {
+      redirect: "manual",
+      signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
+    });
+    const text = await said.text();
+    // Where the port is taken, a running headgate answers itself.
+    const isOurs = server === null ? text.includes('"keys"') : text.includes(sign);
+    if (isOurs) return [good(what, "leads here")];
+    const detail = `leads elsewhere: ${PATH} answered ${said.status}, and not from here`;
+    const remedy = `let the DNS name or the proxy lead to port ${http.port} of this machine`;
+    return [{ what, state: "bad", detail, why, remedy }];
+  } catch (error) {
+    const reason = failureOf(error instanceof Error && error.cause !== undefined ? error.cause : error).detail;
+    return [
+      {
+        ...{ what, state: "warning", detail: `does not answer from here: ${reason}`, why },
+        remedy: `see to the name, the certificate, the firewall and the proxy in front of port ${http.port} (some networks reach their own public address only from outside)`,
+      },
+    ];
+  } finally {
+    server?.closeAllConnections();
+    server?.close();
+  }
+}
+
+/** A server on the HTTP port that answers `sign` to everything; null when the port cannot be had. */
+async function standIn(http: Config["http"], sign: string): Promise<Server | null> {
+  const answer: RequestListener = (_, response) => response.end(sign);
+  let certificate: Certificate | null = null;
+  try {
+    certificate = http.tls === null ? null : readCertificate(http.tls);
+  } catch {
+    return null; // that is a finding of its own
+  }
+  const server = certificate === null ? createServer(answer) : createTlsServer(certificate, answer);
+  return await new Promise((resolve) => {
+    server.once("error", () => resolve(null));
+    server.listen(http.port, http.host, () => resolve(server));
+  });
+}

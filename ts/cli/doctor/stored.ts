@@ -1,0 +1,117 @@
+// Doctor: what the store says: whether it opens, whether its key is the right one, and what other findings stand on.
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { sql } from "kysely";
+import { clock } from "../../clock.ts";
+import type { Config } from "../../config.ts";
+import { reasonOf } from "../../reason.ts";
+import { openStore, type Store } from "../../store/open.ts";
+import { isStorePresent } from "../../store/present.ts";
+import { KEY_FILE, openKeyFile } from "../../store/secret-box.ts";
+import { requireKeyOf } from "../../token/sealed-keys.ts";
+import { type Finding, good } from "./finding.ts";
+import type { Reference } from "./machine.ts";
+import type { CustomerWebhook } from "./webhooks.ts";
+
+export interface Stored {
+  readonly findings: readonly Finding[];
+  readonly webhooks: readonly CustomerWebhook[];
+  /** When the newest of what it holds was written, epoch ms; null for nothing. */
+  readonly newestAt: number | null;
+  /** The database server's clock; none for the embedded store. */
+  readonly references: readonly Reference[];
+  /** False where there is no store to ask. */
+  readonly isOpen: boolean;
+}
+
+export async function stored(config: Config): Promise<Stored> {
+  const isPostgres = config.databaseUrl !== null;
+  const what = isPostgres ? "store in PostgreSQL" : `store in ${config.dataDir}`;
+  const nothing = { webhooks: [], newestAt: null, references: [], isOpen: false };
+  if (!(await isStorePresent(config))) {
+    const finding: Finding = {
+      ...{ what, state: "warning", detail: "there is none yet: headgate serve or headgate init makes it" },
+      why: "a start makes a new one, with a new key and a new administrator",
+      remedy: isPostgres
+        ? "nothing for a new deployment; else check HEADGATE_DATABASE_URL"
+        : "nothing for a new deployment; else name the data directory of yours by --data-dir or HEADGATE_DATA_DIR",
+    };
+    return { ...nothing, findings: [finding] };
+  }
+  // Before the store is opened, which makes folders.
+  const isKeyThere = existsSync(join(config.dataDir, KEY_FILE));
+  try {
+    const store = await openStore({ ...config, access: "command" });
+    try {
+      return { ...(await asked(store, config, what, isKeyThere)), isOpen: true };
+    } finally {
+      await store.close();
+    }
+  } catch (error) {
+    const finding: Finding = {
+      ...{ what, state: "bad", detail: reasonOf(error) },
+      why: "streams, keys and webhooks are in it: headgate serve ends with 4",
+      remedy: isPostgres
+        ? "see that the server runs, that this machine may connect, and that name and password are right"
+        : "see that the service's user may read and write the folder; a broken file is replaced by headgate restore",
+    };
+    return { ...nothing, findings: [finding] };
+  }
+}
+
+async function asked(
+  { db }: Store,
+  config: Config,
+  what: string,
+  isKeyThere: boolean,
+): Promise<Omit<Stored, "isOpen">> {
+  const { streams } = await db
+    .selectFrom("stream")
+    .select((eb) => eb.fn.countAll<number>().as("streams"))
+    .executeTakeFirstOrThrow();
+  const organisations = await db
+    .selectFrom("organisation")
+    .select(["name", "webhook"])
+    .where("enabled", "=", 1)
+    .orderBy("created_at", "desc")
+    .execute();
+  const publish = await db.selectFrom("publish").select("asked_at").orderBy("client_id", "desc").limit(1).execute();
+  const change = await db.selectFrom("audit").select("at").orderBy("id", "desc").limit(1).execute();
+  const newest = [...publish.map((row) => row.asked_at), ...change.map((row) => row.at)].map(Number);
+  const references: Reference[] = [];
+  if (config.databaseUrl !== null) {
+    const { rows } = await sql<{ ms: number }>`select extract(epoch from clock_timestamp()) * 1000 as ms`.execute(db);
+    references.push({ place: "the database server", at: Number(rows[0]?.ms), readAt: clock.now() });
+  }
+  return {
+    findings: [good(what, `opens, ${streams} streams`), await keyOf(db, config, isKeyThere)],
+    webhooks: organisations.flatMap(({ name, webhook }) => (webhook === null ? [] : [{ name, url: webhook }])),
+    newestAt: newest.length === 0 ? null : Math.max(...newest),
+    references,
+  };
+}
+
+/** Whether headgate.key is there, is this store's, and is nobody else's to read. */
+async function keyOf(db: Store["db"], { dataDir }: Config, isThere: boolean): Promise<Finding> {
+  const path = join(dataDir, KEY_FILE);
+  const what = `key ${path}`;
+  const why =
+    "it opens the secrets in the store: keys of web tokens, webhook secrets, upstreams. Without the right one headgate serve ends with 4";
+  const remedy = "put back the copy that was made with the backup, or copy it from another node";
+  if (!isThere) return { what, state: "bad", detail: "is missing", why, remedy };
+  try {
+    await requireKeyOf(db, openKeyFile(path));
+  } catch (error) {
+    return { what, state: "bad", detail: reasonOf(error), why, remedy };
+  }
+  if ((statSync(path).mode & 0o077) === 0) return good(what, "opens the secrets of this store");
+  return {
+    ...{
+      what,
+      state: "warning",
+      detail: "others on this machine can read it",
+      why: "with a copy of the store it opens every secret",
+    },
+    remedy: `chmod 600 ${path}`,
+  };
+}

@@ -1,0 +1,96 @@
+// Doctor: whether the customers' webhooks can be reached as the service would reach them. No event is sent: a HEAD request
+// changes nothing, and any answer to it shows that calls get through.
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { rootCertificates } from "node:tls";
+import { clock } from "../../clock.ts";
+import type { Config } from "../../config.ts";
+import { checkWebhookUrl, guardedLookup } from "../../publish/addresses/address-guard.ts";
+import { failureOf } from "../../publish/webhook/failure.ts";
+import { type Finding, good } from "./finding.ts";
+import type { Reference } from "./machine.ts";
+
+/** Webhooks that are tried, the newest organisations' first: the rest is said to be left out. */
+const TRIED_LIMIT = 20;
+
+export interface CustomerWebhook {
+  /** Of the organisation. */
+  readonly name: string;
+  readonly url: string;
+}
+
+export interface TriedWebhooks {
+  readonly findings: readonly Finding[];
+  /** What the servers that answered took the time for. */
+  readonly dates: readonly Reference[];
+}
+
+export async function webhooks(config: Config, all: readonly CustomerWebhook[]): Promise<TriedWebhooks> {
+  if (all.length === 0) {
+    return {
+      findings: [
+        {
+          ...{ what: "webhook", state: "warning", detail: "no organisation has one" },
+          why: "whoever knows the name of a stream may publish and play it",
+          remedy: "PUT /organisation/webhook, or require web tokens (require_token of PUT /organisation/settings)",
+        },
+      ],
+      dates: [],
+    };
+  }
+  const tried = await Promise.all(all.slice(0, TRIED_LIMIT).map((webhook) => tryOne(config, webhook)));
+  const left = all.length - tried.length;
+  return {
+    findings: [
+      ...tried.map(({ finding }) => finding),
+      ...(left > 0
+        ? [good("webhooks", `${left} more were not tried: headgate webhook test asks the running service`)]
+        : []),
+    ],
+    dates: tried.flatMap(({ place, date }) => (date === null ? [] : [{ place, ...date }])),
+  };
+}
+
+async function tryOne(config: Config, { name, url }: CustomerWebhook) {
+  const place = new URL(url).host;
+  const what = `webhook of ${name} at ${place}`; // its path and query may be secret
+  const refused = await checkWebhookUrl(url, { dev: config.dev });
+  try {
+    if (refused !== null) throw new Error(refused.reason);
+    const { status, date } = await head(config, url);
+    return { place, date, finding: good(what, `answers (${status} to HEAD)`) };
+  } catch (error) {
+    const finding: Finding = {
+      ...{ what, state: "bad", detail: `cannot be reached: ${failureOf(error).detail}` },
+      why: "every publish of this organisation is refused while its webhook does not answer",
+      remedy: `see to name, firewall and certificate of ${place} (webhook.ca trusts an authority of your own); then headgate webhook test`,
+    };
+    return { place, date: null, finding };
+  }
+}
+
+function head(
+  config: Config,
+  url: string,
+): Promise<{ readonly status: number; readonly date: Omit<Reference, "place"> | null }> {
+  const { ca, deadlineMs } = config.webhook;
+  const options = {
+    method: "HEAD",
+    agent: false as const,
+    timeout: deadlineMs,
+    lookup: guardedLookup({ dev: config.dev }),
+  };
+  return new Promise((resolve, reject) => {
+    const request = url.startsWith("https:")
+      ? requestHttps(url, { ...options, ...(ca !== null && { ca: [...rootCertificates, ca] }) })
+      : requestHttp(url, options);
+    request.on("response", (response) => {
+      const at = Date.parse(response.headers.date ?? "");
+      response.destroy();
+      resolve({ status: response.statusCode ?? 0, date: Number.isNaN(at) ? null : { at, readAt: clock.now() } });
+    });
+    request.on("timeout", () => request.destroy(new Error(`no answer within ${deadlineMs} ms`)));
+    request.on("error", reject);
+    request.end();
+  });
+}

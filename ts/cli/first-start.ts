@@ -1,0 +1,69 @@
+// Shows the key and the password that the first start of a new store generates, once: to the person who started it, or in a
+// file of the data directory. What is written to a log stays there for whoever reads logs, so no log ever has them.
+import { appendFileSync, chmodSync, fstatSync } from "node:fs";
+import { join } from "node:path";
+import { type Config, readJournalStream } from "../config.ts";
+import { reasonOf } from "../reason.ts";
+
+const STANDARD_ERROR = 2;
+const FILE = "first-start.txt";
+
+/** How `serve` of main.ts shows them. A file that cannot be written ends no start: others can be made then. */
+export function firstStart({ dataDir, bootstrap }: Pick<Config, "dataDir" | "bootstrap">): {
+  announceKey(key: string): void;
+  announcePassword(password: string, dashboard: string): void;
+} {
+  const inFile = bootstrap.show === "file" || (bootstrap.show === "auto" && isLog());
+  const path = join(dataDir, FILE);
+  let isTold = false;
+  const show = (lines: readonly string[]): void => {
+    const fault = inFile ? write(path, lines) : null;
+    if (!inFile) console.error(lines.join("\n"));
+    else if (fault !== null)
+      console.error(
+        `headgate: this is a new store, and ${path} cannot be written (${fault}): make a key by headgate keys create --role administrator, a password by headgate user password admin`,
+      );
+    else if (!isTold)
+      console.error(`headgate: this is a new store. What opens it is in ${path}: keep it elsewhere, remove the file`);
+    isTold = true;
+  };
+  return {
+    announceKey: (key) =>
+      show([
+        "",
+        "  This is a new store. Its administrator API key, shown this once:",
+        "",
+        `      ${key}`,
+        "",
+        "  Send it as the header x-service-apikey. Keep it where secrets are kept.",
+        "",
+      ]),
+    announcePassword: (password, dashboard) =>
+      show([
+        "",
+        `  The dashboard is at ${dashboard}`,
+        "  The first person signs in as admin. The password, shown this once:",
+        "",
+        `      ${password}`,
+        "",
+      ]),
+  };
+}
+
+/** Whether standard error is kept: it is the journal of systemd, or a file. A pipe is read by whoever made it; where that is a
+ *  collector of logs, as for containers, the setting says so. */
+function isLog(): boolean {
+  const standardError = fstatSync(STANDARD_ERROR);
+  return standardError.isFile() || readJournalStream() === `${standardError.dev}:${standardError.ino}`;
+}
+
+/** Why it cannot be written; null when it is. */
+function write(path: string, lines: readonly string[]): string | null {
+  try {
+    appendFileSync(path, `${lines.join("\n")}\n`, { mode: 0o600, flush: true });
+    chmodSync(path, 0o600);
+    return null;
+  } catch (error) {
+    return reasonOf(error);
+  }
+}

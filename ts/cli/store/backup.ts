@@ -1,0 +1,36 @@
+// `headgate backup FILE`: a copy of the store while the service runs, and of its key where that is wanted.
+import { join, resolve } from "node:path";
+import { loadConfig } from "../../config.ts";
+import { ConfigInvalid } from "../../errors.ts";
+import { backUp } from "../../store/backup.ts";
+import { copyKeyFile } from "../../store/copy/key-file.ts";
+import { KEY_FILE } from "../../store/secret-box.ts";
+import { requireStore, storeFlags, wanted } from "../at-store.ts";
+import { type GivenFlags, readFlags } from "../flags.ts";
+import { print } from "../output.ts";
+
+/** Of `backup` and `restore`. */
+export const backupFlags = {
+  ...storeFlags,
+  key: { type: String, description: "where the copy of headgate.key is: backup writes it, restore reads it" },
+} as const;
+
+export async function runBackup(words: readonly string[], flags: GivenFlags): Promise<void> {
+  const file = wanted(words[0], "the file to write");
+  const { config } = loadConfig(readFlags(flags));
+  if (config.databaseUrl !== null) {
+    throw new ConfigInvalid(
+      `the store is in PostgreSQL, which has its own: pg_dump --format=custom --file=${file} "$HEADGATE_DATABASE_URL"`,
+    );
+  }
+  await requireStore(config);
+  const bytes = backUp(config.dataDir, file);
+  const key = typeof flags.key === "string" ? resolve(flags.key) : null;
+  if (key !== null) copyKeyFile(join(config.dataDir, KEY_FILE), key);
+  print(flags, { file, bytes, ...(key && { key }) }, [
+    `${file} holds the store (${bytes} bytes). To use it: headgate restore ${file} --key FILE --data-dir NEW_FOLDER`,
+    key === null
+      ? `Keep ${config.dataDir}/headgate.key too, in another place: without it nobody reads the secrets of the copy.`
+      : `${key} is its key. Keep it in another place: whoever has both reads the secrets, and without it nobody does.`,
+  ]);
+}

@@ -1,0 +1,81 @@
+// `headgate store copy FROM TO`: moves a store between the embedded file and PostgreSQL, or between two of a kind.
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { loadConfig } from "../../config.ts";
+import { ConfigInvalid, StoreFailed } from "../../errors.ts";
+import { copyBetween } from "../../store/copy/between.ts";
+import { copyKeyFile } from "../../store/copy/key-file.ts";
+import { nameOf, type StorePlace } from "../../store/copy/place.ts";
+import { KEY_FILE, openKeyFile } from "../../store/secret-box.ts";
+import { requireKeyOf } from "../../token/sealed-keys.ts";
+import { storeFlags, unknownVerb, wanted } from "../at-store.ts";
+import { type GivenFlags, readFlags } from "../flags.ts";
+import { print, table } from "../output.ts";
+
+export const storeCommandFlags = {
+  ...storeFlags,
+  key: {
+    type: String,
+    description: "copy: the headgate.key of FROM, when FROM is a database (that of the data directory)",
+  },
+} as const;
+
+export async function runStore([verb, from, to]: readonly string[], flags: GivenFlags): Promise<void> {
+  if (verb !== "copy") throw unknownVerb("store", verb, ["copy FROM TO"]);
+  const source = placeOf(wanted(from, "where to copy from, a data directory or a postgresql:// URL,"));
+  const target = placeOf(wanted(to, "where to copy to, a data directory or a postgresql:// URL,"));
+  const key = keyOf(source, flags);
+  const box = openKeyFile(key);
+  let forget = (): void => {};
+  const keep = () => {
+    if (target.kind === "embedded") forget = copyKeyFile(key, join(target.dataDir, KEY_FILE));
+  };
+  const check = async ({ db }: { readonly db: Parameters<typeof requireKeyOf>[0] }) => await requireKeyOf(db, box);
+  const tables = await interruptible(
+    (signal) => copyBetween(source, target, { signal, keep, check }),
+    `interrupted: ${nameOf(target)} is as empty as before`,
+  ).catch((error: unknown) => {
+    forget();
+    throw error;
+  });
+  const rows = tables.reduce((sum, each) => sum + each.rows, 0);
+  const said = { from: nameOf(source), to: nameOf(target), rows, tables, key };
+  print(flags, said, [
+    ...table([["table", "rows", ""], ...tables.map(({ table, rows }) => [table, rows, "equal"])]),
+    "",
+    `${rows} rows of ${said.from} are in ${said.to}, each compared with the one it was copied from.`,
+    target.kind === "embedded"
+      ? `${join(target.dataDir, KEY_FILE)} is its key. Start the service with data_dir = "${target.dataDir}" and without database_url.`
+      : `Start the service with this database_url, and with ${key} as headgate.key in the data directory of each node.`,
+    `${said.from} is as it was: never serve from both.`,
+  ]);
+}
+
+function placeOf(text: string): StorePlace {
+  return /^postgres(ql)?:\/\//.test(text)
+    ? { kind: "postgres", databaseUrl: text }
+    : { kind: "embedded", dataDir: resolve(text) };
+}
+
+/** Path of the key that the secrets of the source are sealed with. Throws `ConfigInvalid` when it is not there. */
+function keyOf(source: StorePlace, flags: GivenFlags): string {
+  const given = typeof flags.key === "string" ? resolve(flags.key) : null;
+  const folder = source.kind === "embedded" ? source.dataDir : loadConfig(readFlags(flags)).config.dataDir;
+  const path = given ?? join(folder, KEY_FILE);
+  if (existsSync(path)) return path;
+  throw new ConfigInvalid(
+    `there is no ${path}: name the key file that the store's secrets are sealed with by --key FILE${source.kind === "postgres" ? ", or its data directory by --data-dir" : ""}`,
+  );
+}
+
+/** Runs `act` with a signal that SIGINT and SIGTERM abort. */
+async function interruptible<T>(act: (signal: AbortSignal) => Promise<T>, message: string): Promise<T> {
+  const controller = new AbortController();
+  const abort = () => controller.abort(new StoreFailed(message));
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.on(name, abort);
+  try {
+    return await act(controller.signal);
+  } finally {
+    for (const name of ["SIGINT", "SIGTERM"] as const) process.off(name, abort);
+  }
+}

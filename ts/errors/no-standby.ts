@@ -1,0 +1,7 @@
+// Nothing can take over on air.
+import { ServiceError } from "../errors.ts";
+
+/** No publish of the stream stands by for the one on air. */
+export class NoStandby extends ServiceError {
+  readonly code = "no_standby";
+}

@@ -1,0 +1,105 @@
+// The socket in the data directory by which an operator on this machine tells the running service what to do. Whoever may
+// open it is the service's own user, or root: its mode says so.
+import { chmod, unlink } from "node:fs/promises";
+import { createConnection, createServer, type Server, type Socket } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { UpgradeFailed } from "../errors/upgrade-failed.ts";
+import { ConfigInvalid } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
+import type { HandedOver, Handover } from "./handover.ts";
+
+/** Longest request, bytes. */
+const REQUEST_LIMIT_BYTES = 64;
+const UPGRADE = "upgrade";
+
+type Line = { readonly say: string } | { readonly failed: string } | { readonly done: HandedOver };
+
+const pathIn = (dataDir: string) => join(dataDir, "headgate.sock");
+
+export interface Control {
+  /** Takes no new commands; the one that runs is answered. */
+  close(): Promise<void>;
+}
+
+/** Rejects with what the system says. */
+export async function openControl(dataDir: string, handOver: Handover): Promise<Control> {
+  const path = pathIn(dataDir);
+  const server = createServer((socket) => {
+    socket.on("error", () => {}); // who asked has gone: what was asked for goes on
+    let request = "";
+    socket.setEncoding("utf8").on("data", (text: string) => {
+      request += text;
+      if (request.length > REQUEST_LIMIT_BYTES) socket.destroy();
+      if (request === `${UPGRADE}\n`) void answer(socket, handOver);
+    });
+  });
+  server.unref();
+  try {
+    await listening(server, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || (await isAnswered(path))) throw error;
+    await unlink(path); // of a process that died
+    await listening(server, path);
+  }
+  await chmod(path, 0o600);
+  return {
+    // The rest of its clients is none of its business: it unlinks the path, and does not wait for them.
+    async close() {
+      server.close();
+    },
+  };
+}
+
+async function answer(socket: Socket, handOver: Handover): Promise<void> {
+  const write = (line: Line) => void socket.write(`${JSON.stringify(line)}\n`);
+  try {
+    write({ done: await handOver((say) => write({ say })) });
+  } catch (error) {
+    write({ failed: reasonOf(error) });
+  }
+  socket.end();
+}
+
+function listening(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection(path, () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+}
+
+/** Has the service of a data directory followed by a new process. Rejects with `UpgradeFailed`, and with `ConfigInvalid`
+ *  when no service runs there. */
+export async function askToUpgrade(dataDir: string, say: (line: string) => void): Promise<HandedOver> {
+  const path = pathIn(dataDir);
+  const socket = createConnection(path, () => socket.write(`${UPGRADE}\n`));
+  const broken = new Promise<Error | null>((resolve) => {
+    socket.once("error", resolve).once("close", () => resolve(null));
+  });
+  for await (const text of createInterface({ input: socket })) {
+    const line = JSON.parse(text) as Line;
+    if ("say" in line) say(line.say);
+    else if ("failed" in line) throw new UpgradeFailed(line.failed);
+    else return line.done;
+  }
+  const error = (await broken) as NodeJS.ErrnoException | null;
+  if (error === null) throw new UpgradeFailed("the service ended before it said what came of it");
+  if (error.code === "ENOENT" || error.code === "ECONNREFUSED") {
+    const wanted = "name the data directory of your service by --data-dir or HEADGATE_DATA_DIR";
+    throw new ConfigInvalid(`no service runs in ${dataDir}: ${wanted}, or start it with headgate serve`);
+  }
+  throw new UpgradeFailed(`${path}: ${reasonOf(error)}`);
+}

@@ -1,0 +1,90 @@
+// How a service gives its place to a new process: that one starts beside it, listens at the same sockets, and takes what
+// comes from then on. Until it listens nothing has changed for anybody, and whatever goes wrong is undone.
+import type { Logger } from "pino";
+import { UpgradeFailed } from "../errors/upgrade-failed.ts";
+import { reasonOf } from "../reason.ts";
+import type { SocketName } from "./inherited.ts";
+import type { ServiceState } from "./state.ts";
+import { type Successor, startSuccessor } from "./successor.ts";
+
+/** How long the new process may take to start, ms: the store may have to change tables. */
+const START_LIMIT_MS = 300_000;
+/** And to listen, once it is told to. */
+const LISTEN_LIMIT_MS = 60_000;
+
+export interface HandoverDeps {
+  readonly state: ServiceState;
+  readonly log: Logger;
+  /** Program and arguments of the new process. */
+  readonly command: readonly string[];
+  /** What it inherits. */
+  readonly sockets: () => readonly (readonly [name: SocketName, descriptor: number])[];
+  /** Makes this process one that others can reach beside the new one, and undoes that. */
+  readonly stepAside: () => Promise<void>;
+  readonly stepBack: () => Promise<void>;
+  /** Reads who is there. */
+  readonly look: () => Promise<void>;
+  /** The new process listens: this one does not any more. */
+  readonly leave: (successor: Pick<Successor, "pid" | "isGone">) => Promise<void>;
+  /** It did not happen. */
+  readonly failed: () => void;
+  /** Publishes that run here. */
+  readonly running: () => number;
+  readonly drainS: number;
+}
+
+export interface HandedOver {
+  readonly pid: number;
+  readonly former: number;
+  /** Publishes that stay with the former process, and for how long they may, s. */
+  readonly publishes: number;
+  readonly drainS: number;
+}
+
+/** One at a time. `say` tells a person what happens. Rejects with `UpgradeFailed`: then this service goes on as before. */
+export type Handover = (say: (line: string) => void) => Promise<HandedOver>;
+
+export function createHandover(deps: HandoverDeps): Handover {
+  const { state, log, running, drainS } = deps;
+
+  async function handOver(say: (line: string) => void): Promise<HandedOver> {
+    await deps.stepAside();
+    const successor = startSuccessor(deps.command, deps.sockets());
+    log.info({ successor: successor.pid }, "the new process starts");
+    say(`The new process is ${successor.pid}.`);
+    try {
+      await successor.heard("prepared", START_LIMIT_MS);
+      if (state.word() !== "handing_over") throw new UpgradeFailed("the service was told to stop meanwhile");
+      say("It has started, and begins to listen.");
+      successor.tell("listen");
+      await successor.heard("listening", LISTEN_LIMIT_MS);
+    } catch (error) {
+      await successor.kill();
+      throw error;
+    }
+    // From here on it stands: the new process listens, and goes on if this one dies.
+    await deps.look().catch((err: unknown) => log.warn({ err }, "the new process could not be looked up in the store"));
+    await deps.leave(successor);
+    successor.tell("yours");
+    successor.release();
+    return { pid: successor.pid, former: process.pid, publishes: running(), drainS };
+  }
+
+  return async (say) => {
+    if (state.word() !== "ready") throw new UpgradeFailed(`the service is ${state.word()}, not ready`);
+    state.become("handing_over");
+    try {
+      const done = await handOver(say);
+      state.become("leaving");
+      return done;
+    } catch (error) {
+      log.error({ reason: reasonOf(error) }, "the upgrade did not happen: this process goes on");
+      deps.failed();
+      await deps
+        .stepBack()
+        .catch((err: unknown) => log.error({ err }, "the name of this node could not be taken back"));
+      if (state.word() === "handing_over") state.become("ready");
+      throw new UpgradeFailed(reasonOf(error), { cause: error });
+    }
+  };
+}

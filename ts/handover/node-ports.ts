@@ -1,0 +1,79 @@
+// Where other processes of the service reach this one: a port for calls, and one for plays where the RTMP port may lead to
+// another process. Of nodes that share a database as configured; where the store is a file, on this machine alone, and
+// only while an upgrade needs it.
+import { lookup } from "node:dns/promises";
+import type { Config } from "../config.ts";
+import { PortTaken } from "../errors.ts";
+import { type Listening, listen } from "../listen/http-port.ts";
+import type { AcceptingMedia } from "../media/accepting.ts";
+import { nodeAddressOf } from "../own-addresses.ts";
+import { reasonOf } from "../reason.ts";
+
+/** Ports from the configured one on that are tried for a process beside another. */
+const PORTS_TRIED = 8;
+const LOOPBACK = "127.0.0.1";
+
+export interface NodePorts {
+  /** Opens the port for calls, if it is not open. Rejects with `PortTaken`. */
+  open(): Promise<void>;
+  /** The same for plays, for as long as this process runs. */
+  openPulls(): Promise<void>;
+  /** Of `NodeStatus`. */
+  readonly channel: string | null;
+  readonly pullPort: number | null;
+  stop(): Promise<void>;
+}
+
+/** `isSuccessor`: the configured port is another process's, and the next free one is taken. */
+export function createNodePorts(deps: {
+  readonly config: Config;
+  readonly fetch: Parameters<typeof listen>[0];
+  readonly accepting: () => AcceptingMedia;
+  readonly isSuccessor: boolean;
+}): NodePorts {
+  const { config, fetch, accepting, isSuccessor } = deps;
+  const isFile = config.databaseUrl === null;
+  const host = isFile ? LOOPBACK : config.node.host;
+  const port = isFile ? 0 : config.node.port;
+  let calls: Listening | null = null;
+  let pullPort: number | null = null;
+
+  const listenAt = (at: number) => listen(fetch, { name: "node.port", host, port: at });
+
+  return {
+    async open() {
+      calls ??= isSuccessor ? await firstFree(port, listenAt) : await listenAt(port);
+    },
+    async openPulls() {
+      const { address } = await lookup(host);
+      pullPort ??= await firstFree(port, async (at) => acceptPulls(accepting(), address, at));
+    },
+    get channel() {
+      if (calls === null) return null;
+      return isFile ? `http://${LOOPBACK}:${calls.port}` : nodeAddressOf(config, calls);
+    },
+    get pullPort() {
+      return pullPort;
+    },
+    stop: async () => await calls?.stop(),
+  };
+}
+
+function acceptPulls(accepting: AcceptingMedia, host: string, port: number): number {
+  try {
+    return accepting.acceptPulls(host, port);
+  } catch (cause) {
+    throw new PortTaken(`cannot listen on ${host}:${port} for other nodes: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+/** What `open` comes to at the first free port from `port` on; at any when that is 0. Rejects with the last `PortTaken`. */
+async function firstFree<T>(port: number, open: (port: number) => Promise<T>): Promise<T> {
+  for (let at = port; ; at += 1) {
+    try {
+      return await open(at);
+    } catch (error) {
+      if (!(error instanceof PortTaken) || port === 0 || at + 1 >= port + PORTS_TRIED || at === 65_535) throw error;
+    }
+  }
+}

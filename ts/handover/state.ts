@@ -1,0 +1,60 @@
+// What a service does, in one word: for /readyz, the metrics, the log and the service manager.
+import type { Logger } from "pino";
+import { Counter, Gauge, type Registry } from "prom-client";
+
+/** `handing_over`: a new process starts beside this one. `leaving`: it takes what comes, and this one ends with its last
+ *  publish. `draining`: no new publishes, by a signal or by `headgate nodes drain`. */
+const WORDS = ["starting", "ready", "handing_over", "draining", "leaving", "stopped"] as const;
+export type StateWord = (typeof WORDS)[number];
+
+export interface ServiceState {
+  word(): StateWord;
+  become(word: StateWord): void;
+}
+
+/** `isDraining`: whether an operator said that it takes no new publishes, while nothing else is the matter. */
+export function createState(log: Pick<Logger, "info">, isDraining: () => boolean): ServiceState {
+  let state: StateWord = "starting";
+  return {
+    word: () => (state === "ready" && isDraining() ? "draining" : state),
+    become(next) {
+      if (next === state) return;
+      log.info({ former: state, state: next }, STATED[next]);
+      state = next;
+    },
+  };
+}
+
+const STATED: Readonly<Record<StateWord, string>> = {
+  starting: "starting",
+  ready: "ready",
+  handing_over: "handing over: a new process starts",
+  draining: "draining: this service stops when its publishes have ended",
+  leaving: "handed over: this process leaves when its publishes have ended",
+  stopped: "stopped",
+};
+
+/** Shows the word as one of several series, 1 for the one that holds, and counts what `failed` is called for. */
+export function watchState(registry: Registry, state: Pick<ServiceState, "word">): { failed(): void } {
+  new Gauge({
+    name: "headgate_state_info",
+    help: "1 for what the service does now: starting, ready, handing_over, draining, leaving, stopped",
+    labelNames: ["state"],
+    registers: [registry],
+    collect() {
+      for (const word of WORDS) this.set({ state: word }, word === state.word() ? 1 : 0);
+    },
+  });
+  const failures = new Counter({
+    name: "headgate_upgrade_failed_total",
+    help: "Times a new process was to take this one's place and did not",
+    registers: [registry],
+  });
+  return { failed: () => failures.inc() };
+}
+
+/** Why no new publishes are taken, for `/readyz`; null while they are. One that hands over takes them still, and who reaches
+ *  one that leaves does so by a connection of before: at this address the new process takes them. */
+export function notReady(word: StateWord): string | null {
+  return word === "ready" || word === "handing_over" || word === "leaving" ? null : word;
+}

@@ -1,0 +1,69 @@
+// Which files the guide is made of: docs/*.md and SECURITY.md, as they are in the repository. The order here is that of the
+// list beside each page; a file that is not named comes last, so that none is missing.
+import { readdir, readFile } from "node:fs/promises";
+
+/** The repository's folder, for sources (`ts/http/guide`) and for what is built of them (`dist/http/guide`) alike. */
+const ROOT = new URL("../../../", import.meta.url);
+
+/** Titles of groups, and names of files in docs without `.md`; those that are not there are left out. */
+const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = [
+  ["Start", ["first-broadcast", "broadcast-page", "dashboard"]],
+  ["Decide who may publish", ["webhook", "security-model", "management"]],
+  ["Publish and play", ["rtmp", "whip", "broadcasting", "v5"]],
+  [
+    "Run it",
+    ["production", "settings", "sizing", "operating", "upgrade", "cluster", "troubleshooting", "runbook", "monitoring"],
+  ],
+  ["Look inside", ["architecture", "decisions", "measurements", "security"]],
+];
+/** Of the first page, which a forge shows for the folder. */
+const FIRST = "README";
+
+export interface GuideFile {
+  /** As in `/docs/guide/NAME`; "" for the first page. */
+  readonly name: string;
+  /** Path in the repository, for links. */
+  readonly path: string;
+  /** What its first heading says. */
+  readonly title: string;
+  readonly text: string;
+}
+
+export interface GuideGroup {
+  readonly title: string;
+  readonly files: readonly GuideFile[];
+}
+
+export interface Guide {
+  readonly first: GuideFile;
+  readonly groups: readonly GuideGroup[];
+}
+
+/** Reads all of it. Rejects when the first page is missing. */
+export async function readGuide(root = ROOT): Promise<Guide> {
+  const inDocs = (await readdir(new URL("docs/", root))).filter((name) => name.endsWith(".md"));
+  const found = new Map<string, GuideFile>();
+  for (const path of [...inDocs.sort().map((name) => `docs/${name}`), "SECURITY.md"]) {
+    const file = await readOne(root, path);
+    if (file !== null) found.set(file.name, file);
+  }
+  const first = found.get("");
+  if (first === undefined) throw new Error(`docs/${FIRST}.md is missing`);
+  const named = GROUPS.map(([title, names]) => ({
+    title,
+    files: names.map((name) => found.get(name)).filter((file) => file !== undefined),
+  }));
+  const listed = new Set(["", ...GROUPS.flatMap(([, names]) => names)]);
+  const others = [...found.values()].filter(({ name }) => !listed.has(name));
+  const groups = others.length === 0 ? named : [...named, { title: "More", files: others }];
+  return { first, groups: groups.filter(({ files }) => files.length > 0) };
+}
+
+async function readOne(root: URL, path: string): Promise<GuideFile | null> {
+  const text = await readFile(new URL(path, root), "utf8").catch(() => null);
+  if (text === null) return null; // SECURITY.md may not be shipped
+  const base = path.replace(/^.*\/|\.md$/g, "");
+  const name = base === FIRST ? "" : base.toLowerCase();
+  const title = /^# (.+)$/m.exec(text)?.[1] ?? base;
+  return { name, path, title, text };
+}

@@ -1,0 +1,97 @@
+// Markdown as HTML for the guide: headings get the anchors that forges give them, links between files become links between
+// pages, and nothing in a text is taken for markup but Markdown.
+import { posix } from "node:path";
+import { Marked, type Tokens } from "marked";
+
+export interface Rendered {
+  readonly html: string;
+  /** Headings of the second level, for the list of what is on the page. */
+  readonly sections: readonly { readonly id: string; readonly title: string }[];
+}
+
+/** Where a path of the repository is shown, and what it is called there. */
+export interface Shown {
+  readonly href: string;
+  readonly title: string;
+}
+
+/** `path`: of the file in the repository, which links start from. `shownAt`: null for what is not shown, which stays a
+ *  text. */
+export function renderMarkdown(
+  text: string,
+  { path, shownAt }: { readonly path: string; readonly shownAt: (path: string) => Shown | null },
+): Rendered {
+  const sections: { id: string; title: string }[] = [];
+  const slug = slugs();
+  const marked = new Marked({
+    gfm: true,
+    renderer: {
+      heading({ tokens, depth, text: words }: Tokens.Heading) {
+        const title = plain(words);
+        const id = slug(title);
+        if (depth === 2) sections.push({ id, title });
+        const inner = this.parser.parseInline(tokens);
+        const anchor = depth === 1 ? "" : ` <a class="anchor" href="#${id}" aria-label="Link to this section">#</a>`;
+        return `<h${depth} id="${id}">${inner}${anchor}</h${depth}>\n`;
+      },
+      link({ href, tokens, text: words }: Tokens.Link) {
+        const inner = this.parser.parseInline(tokens);
+        const to = target(href, path, shownAt);
+        if (to === null) return inner;
+        const isElsewhere = /^https?:/.test(to.href);
+        // Between files of a repository a link may show the file's name; here it is a page.
+        const shown = /^[\w./-]+\.md$/.test(words) ? escapeHtml(to.title) : inner;
+        return `<a href="${escapeHtml(to.href)}"${isElsewhere ? ' rel="noreferrer"' : ""}>${shown}</a>`;
+      },
+      code({ text: code, lang }: Tokens.Code) {
+        const name = /^\w+/.exec(lang ?? "")?.[0];
+        return `<pre tabindex="0"${name === undefined ? "" : ` data-language="${name}"`}><code>${escapeHtml(code)}\n</code></pre>\n`;
+      },
+      table(token: Tokens.Table) {
+        const row = (cells: readonly Tokens.TableCell[], tag: "th" | "td") =>
+          `<tr>${cells.map(({ tokens }) => `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`).join("")}</tr>\n`;
+        const head = token.header.some(({ text: words }) => words !== "");
+        return `<div class="table" tabindex="0"><table>${head ? `<thead>${row(token.header, "th")}</thead>` : ""}<tbody>\n${token.rows
+          .map((cells) => row(cells, "td"))
+          .join("")}</tbody></table></div>\n`;
+      },
+      html: ({ text: markup }: Tokens.HTML | Tokens.Tag) => escapeHtml(markup),
+      image: ({ text: words }: Tokens.Image) => escapeHtml(words),
+    },
+  });
+  return { html: marked.parse(text, { async: false }), sections };
+}
+
+/** What a forge makes of the words of a heading (GitHub's rule): lower case, words and hyphens, numbered when it comes again. */
+export function slugs(): (title: string) => string {
+  const counts = new Map<string, number>();
+  return (title) => {
+    const base = title
+      .toLowerCase()
+      .replace(/[^\p{L}\p{M}\p{N}\p{Pc}\- ]/gu, "")
+      .replaceAll(" ", "-");
+    const count = counts.get(base) ?? 0;
+    counts.set(base, count + 1);
+    return count === 0 ? base : `${base}-${count}`;
+  };
+}
+
+function target(href: string, path: string, shownAt: (path: string) => Shown | null): Shown | null {
+  if (/^(https?:|#)/.test(href)) return { href, title: href };
+  if (/^[a-z][a-z+.-]*:/i.test(href)) return null;
+  const [file = "", anchor] = href.split("#");
+  const shown = shownAt(posix.normalize(posix.join(posix.dirname(path), file)));
+  return shown === null || anchor === undefined ? shown : { ...shown, href: `${shown.href}#${anchor}` };
+}
+
+/** The words of a heading without Markdown's signs. */
+function plain(words: string): string {
+  return words
+    .replace(/`([^`]*)`/g, "$1")
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replace(/\*+/g, "");
+}
+
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+}

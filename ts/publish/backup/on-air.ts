@@ -1,0 +1,86 @@
+// Which of the two publishes of a stream is on air: as the media core tells it, and as somebody switches it.
+import type { Logger } from "pino";
+import { NoStandby } from "../../errors/no-standby.ts";
+import { UnknownRecord } from "../../errors.ts";
+import { inTime } from "../../in-time.ts";
+import type { OnAirChanged } from "../../media/events.ts";
+import type { Media } from "../../media.ts";
+import type { PublishingMetrics } from "../../metrics.ts";
+import type { RunningPublish } from "../publishes.ts";
+import { identityOf } from "../record.ts";
+
+/** How long a switch waits for the media core, ms: without a keyframe of whoever is to take over it comes later. */
+const SWITCH_LIMIT_MS = 1_000;
+
+/** What a switch led to. */
+export interface Switched {
+  /** The publish that is on air, or will be. */
+  readonly clientId: number;
+  /** False: it takes over at its next keyframe. */
+  readonly onAir: boolean;
+}
+
+export interface OnAir {
+  /** Takes the event of the media core. */
+  note(event: OnAirChanged): void;
+  /** Puts `to` on air; null: the one of the stream that stands by. Rejects with `UnknownRecord` when the stream has no
+   *  such publish, and with `NoStandby` when none stands by. */
+  switchTo(organisationId: string, streamId: string, to: number | null): Promise<Switched>;
+}
+
+export function createOnAir(deps: {
+  readonly publishes: {
+    readonly running: () => readonly RunningPublish[];
+    readonly find: (clientId: number) => RunningPublish | undefined;
+  };
+  readonly media: () => Pick<Media, "switchTo">;
+  readonly metrics: Pick<PublishingMetrics, "countTakeover">;
+  readonly log: Logger;
+}): OnAir {
+  const { publishes, media, metrics, log } = deps;
+  /** By client id: called when it is on air. */
+  const awaited = new Map<number, Set<() => void>>();
+
+  return {
+    note({ clientId, onAir, other, cause }) {
+      const publish = publishes.find(clientId);
+      if (publish === undefined) return;
+      publish.onAir = onAir;
+      if (onAir) for (const tell of awaited.get(clientId) ?? []) tell();
+      if (cause === "began" && onAir) return;
+      log.info({ ...identityOf(publish.intent), other, cause }, onAir ? "publish is on air" : "publish stands by");
+      if (onAir) metrics.countTakeover(cause);
+    },
+    async switchTo(organisationId, streamId, to) {
+      const publish = meant(organisationId, streamId, to);
+      const { clientId } = publish;
+      // One that is on air is told, too: the other may be about to take over.
+      if (publish.onAir) media().switchTo(clientId);
+      else await switched(clientId);
+      return { clientId, onAir: publish.onAir };
+    },
+  };
+
+  function meant(organisationId: string, streamId: string, to: number | null): RunningPublish {
+    const isOf = ({ intent }: RunningPublish) =>
+      intent.organisationId === organisationId && intent.streamId === streamId;
+    const all = publishes.running().filter(isOf);
+    const publish = to === null ? all.find(({ onAir }) => !onAir) : all.find(({ clientId }) => clientId === to);
+    if (publish !== undefined) return publish;
+    throw to === null ? new NoStandby() : new UnknownRecord("session");
+  }
+
+  async function switched(clientId: number): Promise<void> {
+    const waiting = awaited.get(clientId) ?? new Set();
+    awaited.set(clientId, waiting);
+    let tell = () => {};
+    const told = new Promise<void>((resolve) => {
+      tell = resolve;
+    });
+    waiting.add(tell);
+    media().switchTo(clientId);
+    await inTime(SWITCH_LIMIT_MS, told, undefined);
+    waiting.delete(tell);
+    if (waiting.size === 0) awaited.delete(clientId);
+  }
+}

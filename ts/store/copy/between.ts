@@ -1,0 +1,72 @@
+// Opens both places of a copy, makes the folder of a new embedded store, and leaves nothing behind of a copy that failed.
+import { existsSync, rmdirSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { StoreUnavailable } from "../../errors.ts";
+import { makeFolder } from "../open.ts";
+import { isStorePresent } from "../present.ts";
+import { type CopiedTable, copyStore } from "./copy.ts";
+import { nameOf, type OpenPlace, openAlone, type StorePlace } from "./place.ts";
+
+/** What the embedded store makes in its folder. */
+const FILES = ["headgate.db", "headgate.db-wal", "headgate.db-shm", "headgate.lock", "headgate-successor.lock"];
+
+/** Copies the store at `from` to `to`. `check` is called with the source before anything is written, and `keep` when all
+ *  rows are there, before the copy may be used; what they throw ends the copy. Rejects as `copyStore` does. */
+export async function copyBetween(
+  from: StorePlace,
+  to: StorePlace,
+  options: {
+    readonly signal: AbortSignal;
+    check(source: OpenPlace): Promise<void>;
+    keep(): void;
+  },
+): Promise<readonly CopiedTable[]> {
+  const wasThere = await isStorePresent({
+    dataDir: from.kind === "embedded" ? from.dataDir : "",
+    databaseUrl: from.kind === "postgres" ? from.databaseUrl : null,
+  });
+  if (!wasThere) throw new StoreUnavailable(`there is no store in ${nameOf(from)}`);
+  const source = await openAlone(from);
+  try {
+    await options.check(source);
+    return to.kind === "embedded"
+      ? await withNewFile(to.dataDir, () => copyInto(source, to, options))
+      : await copyInto(source, to, options);
+  } finally {
+    await source.close();
+  }
+}
+
+async function copyInto(
+  source: OpenPlace,
+  to: StorePlace,
+  options: { readonly signal: AbortSignal; keep(): void },
+): Promise<readonly CopiedTable[]> {
+  const target = await openAlone(to);
+  try {
+    return await copyStore(source, target, options);
+  } finally {
+    await target.close();
+  }
+}
+
+/** Removes the files and the folder that `act` had made, when it fails. */
+async function withNewFile<T>(dataDir: string, act: () => Promise<T>): Promise<T> {
+  const path = resolve(dataDir);
+  const folderWasThere = existsSync(path);
+  const there = FILES.filter((name) => existsSync(join(path, name)));
+  try {
+    makeFolder(path);
+  } catch (cause) {
+    throw new StoreUnavailable(`cannot create the data directory ${dataDir}`, { cause });
+  }
+  try {
+    return await act();
+  } catch (error) {
+    if (!there.includes("headgate.db")) {
+      for (const name of FILES) if (!there.includes(name)) rmSync(join(path, name), { force: true });
+      if (!folderWasThere) rmdirSync(path);
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,125 @@
+// Copies a whole store from one place to another, whatever the kinds of both: every table, page by page, then compared row by
+// row. Until the last comparison the target says of itself that it is half a copy, and nobody can open it.
+import { type Kysely, sql } from "kysely";
+import { StoreFailed, StoreUnavailable } from "../../errors.ts";
+import { reasonOf } from "../../reason.ts";
+import { MIGRATIONS, migrate, UNFINISHED_COPY } from "../migrations.ts";
+import { type OpenPlace, requireThisSchema } from "./place.ts";
+import { countRows, pagesOf, requireRows, writeRows } from "./rows.ts";
+import { readShape, type TableShape } from "./shape.ts";
+
+/** The table that says how the others came to be: each store has its own. */
+const BOOKKEEPING = "migration";
+
+/** What was copied of one table, and found equal. */
+export interface CopiedTable {
+  readonly table: string;
+  readonly rows: number;
+}
+
+/** Copies `source` into `target`, which must hold nothing of headgate. `keep` is called when all rows are there and equal,
+ *  before the target may be used. Rejects with `StoreUnavailable` for a source or target that cannot be used and `StoreFailed`
+ *  for a copy that is not equal; whenever it rejects, and when `signal` aborts, the target is as empty as before. */
+export async function copyStore(
+  source: OpenPlace,
+  target: OpenPlace,
+  { signal, keep = () => {} }: { readonly signal?: AbortSignal; readonly keep?: () => void } = {},
+): Promise<readonly CopiedTable[]> {
+  await requireThisSchema(source);
+  const before = await contentOf(target);
+  if (before.tables.includes(BOOKKEEPING)) throw await notEmpty(target);
+  try {
+    await migrate(target.db as Kysely<unknown>, { alone: true });
+    const mark = { position: MIGRATIONS.length, name: UNFINISHED_COPY };
+    const marks = target.db as unknown as Kysely<{ migration: typeof mark }>;
+    await marks.insertInto("migration").values(mark).execute();
+    const shape = await readShape(target);
+    const tables = shape.filter(({ name }) => name !== BOOKKEEPING && !before.tables.includes(name));
+    await fill(source, target, tables, signal);
+    const copied = await compare(source, target, tables, signal);
+    keep();
+    await marks.deleteFrom("migration").where("name", "=", UNFINISHED_COPY).execute();
+    return copied;
+  } catch (error) {
+    await empty(target, before).catch((cause: unknown) => {
+      throw new StoreFailed(
+        `${reasonOf(error)}; and ${target.name} could not be emptied again (${reasonOf(cause)}): it holds half a copy, which no service uses`,
+        { cause: error },
+      );
+    });
+    throw error;
+  }
+}
+
+async function fill(
+  source: OpenPlace,
+  target: OpenPlace,
+  tables: readonly TableShape[],
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  // What migrations and triggers put there themselves, such as the size of the delivery log, is replaced at the end.
+  const kept: TableShape[] = [];
+  for (const table of tables) if ((await countRows(target.db, table)) > 0) kept.push(table);
+  for (const table of [...tables.filter((each) => !kept.includes(each)), ...kept]) {
+    if (kept.includes(table)) await sql`delete from ${sql.table(table.name)}`.execute(target.db);
+    for await (const page of pagesOf(source.db, table)) {
+      signal?.throwIfAborted();
+      await writeRows(target.db, table, page);
+    }
+  }
+}
+
+async function compare(
+  source: OpenPlace,
+  target: OpenPlace,
+  tables: readonly TableShape[],
+  signal: AbortSignal | undefined,
+): Promise<readonly CopiedTable[]> {
+  const copied: CopiedTable[] = [];
+  for (const table of tables) {
+    let rows = 0;
+    for await (const page of pagesOf(source.db, table)) {
+      signal?.throwIfAborted();
+      await requireRows(target.db, table, page);
+      rows += page.length;
+    }
+    const there = await countRows(target.db, table);
+    if (there !== rows) throw new StoreFailed(`${table.name} has ${rows} rows, and its copy ${there}`);
+    copied.push({ table: table.name, rows });
+  }
+  return copied;
+}
+
+interface Content {
+  readonly tables: readonly string[];
+  /** Of PostgreSQL, as `drop function` names them. */
+  readonly functions: readonly string[];
+}
+
+async function contentOf(place: OpenPlace): Promise<Content> {
+  const tables = (await readShape(place)).map(({ name }) => name);
+  if (place.kind === "embedded") return { tables, functions: [] };
+  const { rows } = await sql<{ name: string }>`
+    select p.oid::regprocedure::text as name from pg_proc p where p.pronamespace = current_schema()::regnamespace
+  `.execute(place.db);
+  return { tables, functions: rows.map(({ name }) => name) };
+}
+
+/** Drops what has come since. The embedded store's file is removed by whoever had it made. */
+async function empty(target: OpenPlace, before: Content): Promise<void> {
+  if (target.kind === "embedded") return;
+  const now = await contentOf(target);
+  for (const name of now.tables.toReversed())
+    if (!before.tables.includes(name)) await sql`drop table ${sql.table(name)}`.execute(target.db);
+  for (const name of now.functions)
+    if (!before.functions.includes(name)) await sql`drop function ${sql.raw(name)}`.execute(target.db);
+}
+
+async function notEmpty({ db, name }: OpenPlace): Promise<StoreUnavailable> {
+  const marks = await sql`select 1 from migration where name = ${UNFINISHED_COPY}`.execute(db);
+  return new StoreUnavailable(
+    marks.rows.length > 0
+      ? `${name} holds half of a copy that was cut off: remove it, then copy again`
+      : `${name} holds a store already: copy into a new data directory or an empty database`,
+  );
+}

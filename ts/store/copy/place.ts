@@ -1,0 +1,81 @@
+// A store that is opened for a copy: nobody else serves from it meanwhile, and its tables are left as they are.
+import { Kysely, sql } from "kysely";
+import { StoreUnavailable } from "../../errors.ts";
+import { reasonOf } from "../../reason.ts";
+import { LibsqlKysely, startLibsqlThread } from "../libsql.ts";
+import { MIGRATIONS, UNFINISHED_COPY } from "../migrations.ts";
+import { placeOf, requireVersion } from "../open.ts";
+import { openPool, postgresDialect } from "../postgres.ts";
+import { takeServiceLock } from "../postgres-lock.ts";
+import type { Schema } from "../schema.ts";
+
+/** Where a store is: a data directory, or the URL of a PostgreSQL database. */
+export type StorePlace =
+  | { readonly kind: "embedded"; readonly dataDir: string }
+  | { readonly kind: "postgres"; readonly databaseUrl: string };
+
+export interface OpenPlace {
+  readonly kind: StorePlace["kind"];
+  /** For people: never a password. */
+  readonly name: string;
+  readonly db: Kysely<Schema>;
+  close(): Promise<void>;
+}
+
+/** Opens a place for this process alone. Rejects with `StoreUnavailable` when a service runs on it. The embedded store's
+ *  file is made when it is missing. */
+export async function openAlone(place: StorePlace): Promise<OpenPlace> {
+  return place.kind === "embedded" ? await openFile(place.dataDir) : await openDatabase(place.databaseUrl);
+}
+
+/** The place by name: never a password. Throws `StoreUnavailable` for a URL that cannot be used. */
+export function nameOf(place: StorePlace): string {
+  return place.kind === "embedded" ? place.dataDir : placeOf(place.databaseUrl);
+}
+
+async function openFile(dataDir: string): Promise<OpenPlace> {
+  const thread = await startLibsqlThread(dataDir, "service");
+  const db = new LibsqlKysely<Schema>(thread);
+  const close = async () => {
+    await db.destroy();
+    await thread.close(); // Kysely forgets drivers it never used
+  };
+  return { kind: "embedded", name: dataDir, db, close };
+}
+
+async function openDatabase(databaseUrl: string): Promise<OpenPlace> {
+  const name = placeOf(databaseUrl);
+  const lock = await takeServiceLock(databaseUrl, null).catch((cause: unknown) => {
+    throw new StoreUnavailable(`cannot use ${name}: ${reasonOf(cause)}`, { cause });
+  });
+  if (!lock.held) throw new StoreUnavailable(`${name} is in use by another headgate process: stop it first`);
+  const pool = openPool(databaseUrl);
+  const db = new Kysely<Schema>({ dialect: postgresDialect(pool) });
+  const close = async () => {
+    await db.destroy();
+    if (!pool.ended) await pool.end(); // Kysely forgets drivers it never used
+    await lock.release();
+  };
+  try {
+    await requireVersion(db);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { kind: "postgres", name, db, close };
+}
+
+/** Throws `StoreUnavailable` unless the store's tables are those of this headgate, of a store that is whole. */
+export async function requireThisSchema({ db, name }: OpenPlace): Promise<void> {
+  const { rows } = await sql<{ name: string }>`select name from migration order by position`.execute(db);
+  const names = rows.map((row) => row.name);
+  if (names.includes(UNFINISHED_COPY)) throw new StoreUnavailable(`${name} holds half of a copy that was cut off`);
+  if (names.some((each, at) => MIGRATIONS[at]?.name !== each)) {
+    throw new StoreUnavailable(`${name} was made by a newer headgate (it has ${names.at(-1)}); update headgate`);
+  }
+  if (names.length < MIGRATIONS.length) {
+    throw new StoreUnavailable(
+      `${name} was last used by an older headgate (it has no ${MIGRATIONS[names.length]?.name}): start the service on it once, which brings its tables up to date`,
+    );
+  }
+}

@@ -1,0 +1,89 @@
+// Puts a backup of the embedded store in the place of a store that is not there: looked at first, whole or not at all.
+import { closeSync, copyFileSync, existsSync, fsyncSync, linkSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type Kysely, sql } from "kysely";
+import { ConfigInvalid, StoreFailed, StoreUnavailable } from "../../errors.ts";
+import { reasonOf } from "../../reason.ts";
+import { migrate } from "../migrations.ts";
+import { makeFolder } from "../open.ts";
+import type { Schema } from "../schema.ts";
+import { syncFolder } from "./key-file.ts";
+import { openAlone } from "./place.ts";
+
+/** Puts the backup `file` into `dataDir`, which may hold no store, and brings its tables up to date. `check` is called
+ *  with the store before it is there and throws when it is not to be; `keep` then puts its key there, and what that
+ *  returns takes the key away again. Rejects with `ConfigInvalid` for a place or file that cannot be used and with
+ *  `StoreUnavailable` for a backup that is broken or of a newer headgate. */
+export async function restore(
+  file: string,
+  dataDir: string,
+  { check, keep }: { check(db: Kysely<Schema>): Promise<void>; keep(): () => void },
+): Promise<{ readonly streams: number }> {
+  const place = join(dataDir, "headgate.db");
+  // A log that was left behind would be taken for that of the restored file.
+  if (existsSync(place) || existsSync(`${place}-wal`)) {
+    throw new ConfigInvalid(
+      `${dataDir} holds a store already: stop its service, move headgate.db and headgate.db-wal away, and restore again`,
+    );
+  }
+  if (!existsSync(file)) throw new ConfigInvalid(`there is no ${file}`);
+  makeFolder(dataDir);
+  // On the same file system, so that it can be linked in one step.
+  const folder = mkdtempSync(join(dataDir, "restoring-"));
+  try {
+    const copy = join(folder, "headgate.db");
+    closeSync(openSync(copy, "wx", 0o600));
+    copyFileSync(file, copy);
+    const streams = await inspected(folder, file, check);
+    sync(copy);
+    const forget = keep();
+    try {
+      linkSync(copy, place); // unlike a rename it replaces nothing, whoever came first
+    } catch (cause) {
+      forget();
+      throw cause;
+    }
+    syncFolder(dataDir);
+    return { streams };
+  } catch (cause) {
+    if (cause instanceof StoreUnavailable || cause instanceof ConfigInvalid) throw cause;
+    throw new StoreFailed(`the backup was not restored: ${reasonOf(cause)}`, { cause });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** How many streams are in it. */
+async function inspected(folder: string, file: string, check: (db: Kysely<Schema>) => Promise<void>): Promise<number> {
+  const store = await openAlone({ kind: "embedded", dataDir: folder }).catch((cause: unknown) => {
+    throw new StoreUnavailable(`${file} is no backup of headgate, or a broken one: ${reasonOf(cause)}`, { cause });
+  });
+  try {
+    const faults = await sql<{ quick_check: string }>`pragma quick_check(1)`
+      .execute(store.db)
+      .then(({ rows }) => rows.map((row) => row.quick_check).join())
+      .catch(reasonOf);
+    if (faults !== "ok") throw new StoreUnavailable(`${file} is no backup of headgate, or a broken one: ${faults}`);
+    const tables = await sql`select 1 from sqlite_master where name = 'migration'`.execute(store.db);
+    if (tables.rows.length === 0)
+      throw new StoreUnavailable(`${file} is no backup of headgate: it has no tables of it`);
+    await migrate(store.db as Kysely<unknown>, { alone: true });
+    await check(store.db);
+    const { streams } = await store.db
+      .selectFrom("stream")
+      .select((eb) => eb.fn.countAll<number>().as("streams"))
+      .executeTakeFirstOrThrow();
+    return Number(streams);
+  } finally {
+    await store.close();
+  }
+}
+
+function sync(path: string): void {
+  const handle = openSync(path, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
