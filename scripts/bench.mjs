@@ -1,7 +1,7 @@
 // `npm run bench -- NAME [ARGUMENTS]`: runs one measurement; without a name lists them.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { BuildError, build, root, run } from "./build.mjs";
+import { BuildError, build, buildLoadGenerator, root } from "./build.mjs";
 
 const folder = join(root, "scripts", "bench");
 const [name, ...rest] = process.argv.slice(2);
@@ -13,7 +13,7 @@ if (name === undefined || !existsSync(file)) {
 }
 try {
   build();
-  run("cargo", ["build", "--release", "--locked", "-p", "headgate-bench"]);
+  buildLoadGenerator();
 } catch (error) {
   if (!(error instanceof BuildError)) throw error;
   console.error(`headgate: ${error.message}`);

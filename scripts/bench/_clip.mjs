@@ -1,22 +1,38 @@
-// The clip that honest publishers send: 20 s of 720p25 by x264 at 2 Mbit/s with a keyframe every two seconds, and AAC.
+// The clips that honest publishers send, made by ffmpeg once a checkout: what encoders really make of pictures.
 import { spawnSync } from "node:child_process";
 import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../build.mjs";
 
-/** Made once a checkout, where builds keep their stamps. Without ffmpeg the generator has recorded sizes. */
-export function clipFile() {
-  const file = join(root, ".build", "bench-clip.flv");
+const words = (text) => text.split(" ");
+const X264 = "-c:v libx264 -preset veryfast -pix_fmt yuv420p -sc_threshold 0";
+const SOUND = "-f lavfi -i sine=frequency=440:sample_rate=48000";
+const AAC = "-c:a aac -b:a 128k -ac 2";
+/** Moving pictures with noise: sizes of 2 to 60 kB at 2 Mbit/s. */
+const moving = (size, rate) => `-f lavfi -i testsrc2=size=${size}:rate=${rate},noise=alls=12:allf=t`;
+/** A still picture whose grain changes every five seconds: pauses of a few bytes, then a picture of some 200 kB. */
+const SCREEN = "-f lavfi -i nullsrc=size=1280x720:rate=0.2,geq=random(1)*255:128:128,fps=25";
+
+/** Each 20 s long. */
+const CLIPS = {
+  /** 720p25 at 2 Mbit/s with a keyframe every two seconds. */
+  x264: `${moving("1280x720", 25)} ${SOUND} ${X264} -g 50 -keyint_min 50 -b:v 2M -maxrate 2M -bufsize 2M ${AAC}`,
+  /** As hardware encodes for low delay: no B pictures, all sizes alike, one IDR of some 60 kB. */
+  nvenc: `${moving("1280x720", 25)} ${SOUND} ${X264} -tune zerolatency -g 50 -keyint_min 50 -b:v 2M -maxrate 2M -bufsize 500k ${AAC}`,
+  /** 1080p60 at 6 Mbit/s. */
+  fast: `${moving("1920x1080", 60)} ${SOUND} ${X264} -g 120 -keyint_min 120 -b:v 6M -maxrate 6M -bufsize 6M ${AAC}`,
+  screen: `${SCREEN} ${SOUND} ${X264} -tune zerolatency -g 250 -crf 30 ${AAC}`,
+  sound: `${SOUND} ${AAC}`,
+};
+export const CLIP_NAMES = Object.keys(CLIPS);
+
+/** The file of a clip. Without ffmpeg the generator has recorded sizes of the first. */
+export function clipFile(name = "x264") {
+  const file = join(root, ".build", `bench-clip-${name}.flv`);
   if (existsSync(file)) return file;
-  const words = (text) => text.split(" ");
-  const { status } = spawnSync("ffmpeg", [
-    ...words("-nostdin -v error -y -f lavfi -i testsrc2=size=1280x720:rate=25,noise=alls=12:allf=t"),
-    ...words("-f lavfi -i sine=frequency=440:sample_rate=48000 -t 20"),
-    ...words("-c:v libx264 -preset veryfast -g 50 -keyint_min 50 -sc_threshold 0 -pix_fmt yuv420p"),
-    ...words("-b:v 2M -maxrate 2M -bufsize 2M -c:a aac -b:a 128k -ac 2 -f flv"),
-    `${file}.new`,
-  ]);
-  if (status !== 0) {
+  const made = ["-nostdin", "-v", "error", "-y", ...words(CLIPS[name]), "-t", "20", "-f", "flv", `${file}.new`];
+  if (spawnSync("ffmpeg", made, { stdio: ["ignore", "ignore", "inherit"] }).status !== 0) {
+    if (name !== "x264") throw new Error(`ffmpeg with libx264 is needed for the clip ${name}`);
     console.error("headgate: no ffmpeg with libx264: recorded frame sizes are sent in place of a clip");
     return "recorded";
   }

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
+import { Agent, request } from "undici";
 import { root } from "../build.mjs";
 import { cpuSeconds } from "./_process.mjs";
 
@@ -18,6 +19,9 @@ const LATE_LIMIT_MS = 2;
 const STARVED_LIMIT = 0.05;
 /** Starts the service of a checkout that is built, whichever it is. */
 const SERVE = 'const { run } = await import(process.argv[1]); await run(["serve"]);';
+
+/** A connection for each request: one that was kept may be closed by the server just when it is used again. */
+const dispatcher = new Agent({ pipelining: 0 });
 
 const children = new Set();
 process.on("exit", () => {
@@ -120,6 +124,23 @@ export async function startNginx(sinkPort) {
   };
 }
 
+/** The generator's relay without a protocol in front of `sinkPort`: `at-once` or `each-40-ms`. */
+export async function startRelay(sinkPort, pace) {
+  const port = await freePort();
+  const child = onCore(SERVER_CORE, program(), ["relay", `127.0.0.1:${port}`, `127.0.0.1:${sinkPort}`, pace]);
+  await once(createInterface(child.stdout), "line");
+  return {
+    name: `relay ${pace}`,
+    pid: child.pid,
+    target: `127.0.0.1:${port}`,
+    names: (n) => numbered(n),
+    async stop() {
+      child.kill("SIGTERM");
+      await once(child, "exit");
+    },
+  };
+}
+
 /**
  * Headgate with one media worker and `n` streams. It pushes every stream to `sinkPort`, or only where `push` is false what
  * the caller gives upstreams. `from`: another checkout that is built. `hear` gets each line of its log, from `logLevel` on.
@@ -147,6 +168,8 @@ export async function startHeadgate(sinkPort, n, options = {}) {
       HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND: "0",
       HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS: "0",
       HEADGATE_MEDIA_AUDIO_WORKERS: "1",
+      // What is measured is how it goes when the core is full.
+      HEADGATE_LIMITS_LOAD_PERCENT: "0",
       HEADGATE_DRAIN_S: "0",
       HEADGATE_LOG_LEVEL: logLevel,
       HEADGATE_BOOTSTRAP_API_KEY: key,
@@ -161,14 +184,16 @@ export async function startHeadgate(sinkPort, n, options = {}) {
   });
   const [line] = await Promise.race([once(createInterface(child.stdout), "line"), ended]);
   ended.catch(() => {}); // from here on it is stopped on purpose
-  const { http, rtmp } = JSON.parse(line);
+  const { http, rtmp, metrics } = JSON.parse(line);
   const call = async (method, path, body) => {
     const headers = { "x-service-apikey": key, "content-type": "application/json" };
     for (;;) {
-      const answer = await fetch(`${http}${path}`, { method, headers, body: body && JSON.stringify(body) });
-      if (answer.ok) return answer.json();
+      const asked = { method, headers, body: body && JSON.stringify(body), dispatcher };
+      const { statusCode, body: answer } = await request(`${http}${path}`, asked);
+      if (statusCode === 200) return answer.json();
+      const text = await answer.text();
       // The API's own limit per key; nothing is measured yet.
-      if (answer.status !== 429) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
+      if (statusCode !== 429) throw new Error(`${method} ${path}: ${statusCode} ${text}`);
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
   };
@@ -180,10 +205,13 @@ export async function startHeadgate(sinkPort, n, options = {}) {
   return {
     name,
     pid: child.pid,
+    process: child,
     target: new URL(rtmp).host,
     http: new URL(http).host,
     streamUrl: new URL("/live", rtmp).href,
     streams,
+    /** The address of its metrics. */
+    metrics,
     names: () => streams.map(({ name }) => name),
     /** Of the management API; what it answers. */
     call,

@@ -1,54 +1,107 @@
-// CPU per stream for RTMP in → push out, Headgate beside nginx-rtmp in one run, or beside another checkout of it that is
-// built: `npm run bench -- rtmp [N] [SECONDS] [ROUNDS] [--against DIR]`. Blocks alternate A B B A; each block's ledger must
-// be exact, or the run has failed.
+// CPU per stream for RTMP in → push out: `npm run bench -- rtmp [N] [SECONDS] [ROUNDS] [--clip x264] [--chunk 4096]
+// [--against DIR]`. Headgate beside nginx-rtmp and beside a relay that knows no protocol, which reads and
+// writes what is there, or once for each picture; or beside another checkout that is built. Publishers of a clip, at random
+// phases. Blocks alternate, there and back; each block's ledger must be exact, or the run has failed.
 import { execFileSync } from "node:child_process";
 import { cpus, release } from "node:os";
+import { parseArgs } from "node:util";
 import { readAgainst, resultOf } from "./_against.mjs";
+import { CLIP_NAMES, clipFile } from "./_clip.mjs";
 import { coreSeconds, cpuSeconds, idleCpuMs } from "./_process.mjs";
-import { freePort, runLoad, startHeadgate, startNginx } from "./_servers.mjs";
+import { freePort, generatorFault, runLoad, startHeadgate, startNginx, startRelay } from "./_servers.mjs";
+import { countSyscalls } from "./_syscalls.mjs";
+
+/** A run for the counts alone, s: counting costs the server time. */
+const COUNTED_S = "5";
 
 export async function bench(words) {
   const { against, rest } = readAgainst(words);
-  const [n = "50", seconds = "20", rounds = "1"] = rest;
+  const { values, positionals } = parseArgs({
+    args: rest,
+    options: { clip: { type: "string", default: "x264" }, chunk: { type: "string", default: "4096" } },
+    allowPositionals: true,
+  });
+  const [n = "50", seconds = "20", rounds = "1"] = positionals;
+  if (!CLIP_NAMES.includes(values.clip)) throw new Error(`--clip is one of ${CLIP_NAMES.join(", ")}`);
   const streams = Number(n);
   const sinkPort = await freePort();
   const startOther = () => startHeadgate(sinkPort, streams, { from: against, name: "the other" });
-  const servers = [
-    await startHeadgate(sinkPort, streams),
-    await (against === null ? startNginx(sinkPort) : startOther()),
-  ];
-  const [ours, other] = servers;
+  const servers =
+    against === null
+      ? [
+          await startHeadgate(sinkPort, streams),
+          await startNginx(sinkPort),
+          await startRelay(sinkPort, "at-once"),
+          await startRelay(sinkPort, "each-40-ms"),
+        ]
+      : [await startHeadgate(sinkPort, streams), await startOther()];
+  const load = { ...values, sinkPort, streams, isCoreAlone: against !== null };
   const blocks = [];
   for (let round = 0; round < Number(rounds); round += 1) {
-    for (const server of [ours, other, other, ours]) {
-      const block = await measure(server, sinkPort, streams, seconds, against !== null);
+    for (const server of [...servers, ...servers.toReversed()]) {
+      const block = await measure(server, load, seconds);
       blocks.push(block);
       console.log(JSON.stringify(block));
     }
   }
-  for (const server of servers) await server.stop();
-  report(blocks, streams, other.name);
-  if (blocks.some(({ lost, misplaced }) => lost > 0 || misplaced > 0)) {
+  const counts = [];
+  for (const server of servers) {
+    const syscalls = await count(server, load);
+    if (syscalls !== null) counts.push({ server: server.name, ...syscalls });
+    await server.stop();
+  }
+  report(blocks, counts, load, servers);
+  if (blocks.some(({ lost, misplaced, corrupt }) => lost + misplaced + corrupt > 0)) {
     console.log("FAILED: units were lost");
     process.exitCode = 1;
   }
 }
 
-/** Beside nginx the whole process less what it idles; beside another checkout the threads of the media core. */
-async function measure(server, sinkPort, streams, seconds, isCoreAlone) {
-  const idle = isCoreAlone ? 0 : await idleCpuMs(server.pid);
-  const args = ["rtmp", `127.0.0.1:${sinkPort}`, server.target, server.names(streams).join(","), seconds];
-  const cpuOf = isCoreAlone ? coreSeconds : cpuSeconds;
-  const { balance, seen } = await runLoad(args, () => ({ cpu: cpuOf(server.pid) }));
+const argsOf = (server, { sinkPort, streams, clip, chunk }, seconds) => [
+  ...["honest", `127.0.0.1:${sinkPort}`, server.target, server.names(streams).join(","), seconds],
+  ...[clipFile(clip), "nobody", chunk],
+];
+
+/** The whole process less what it idles; beside another checkout the threads of the media core. */
+async function measure(server, load, seconds) {
+  const idle = load.isCoreAlone ? 0 : await idleCpuMs(server.pid);
+  const cpuOf = load.isCoreAlone ? coreSeconds : cpuSeconds;
+  const { balance, seen } = await runLoad(argsOf(server, load, seconds), () => ({ cpu: cpuOf(server.pid) }));
   const took = seen.measured.time - seen.measuring.time;
-  const ms = ((seen.measured.cpu - seen.measuring.cpu) * 1000 - idle * took) / (streams * took);
-  return { server: server.name, cpu_ms_per_stream_second: Number(ms.toFixed(3)), ...balance };
+  const ms = ((seen.measured.cpu - seen.measuring.cpu) * 1000 - idle * took) / (load.streams * took);
+  const noise = generatorFault(balance);
+  return { server: server.name, cpu_ms_per_stream_second: Number(ms.toFixed(3)), noise, ...balance };
 }
 
-function report(blocks, streams, other) {
-  console.log(`\nCPU per stream-second, N = ${streams}, 2 Mbit/s + 128 kbit/s each, one core each for server and load`);
+/** Reads, writes and waits per stream-second; null where they cannot be counted. */
+async function count(server, load) {
+  let counting = null;
+  let counted = null;
+  await runLoad(argsOf(server, load, COUNTED_S), () => ({}), {
+    hear(line) {
+      if (line === "measuring") counting = countSyscalls(server.pid);
+      if (line === "measured") counted = counting?.stop() ?? null;
+    },
+  });
+  const calls = await counted;
+  if (calls === null) return null;
+  const perStream = ([name, each]) => [name, Number((each / load.streams).toFixed(1))];
+  return Object.fromEntries(Object.entries(calls).map(perStream));
+}
+
+function report(blocks, counts, { streams, clip, chunk }, servers) {
+  console.log(
+    `\nCPU per stream-second, N = ${streams}, clip ${clip}, chunks of ${chunk}, one core each for server and load`,
+  );
   const costs = (name) => blocks.filter(({ server }) => server === name).map((block) => block.cpu_ms_per_stream_second);
-  console.log(resultOf({ name: "headgate", costs: costs("headgate") }, { name: other, costs: costs(other) }));
-  if (other === "nginx-rtmp") execFileSync("/usr/sbin/nginx", ["-v"], { stdio: "inherit" });
+  const [ours, ...others] = servers.map(({ name }) => name);
+  for (const other of others) {
+    console.log(resultOf({ name: ours, costs: costs(ours) }, { name: other, costs: costs(other) }));
+  }
+  if (counts.length > 0) console.log("\nSystem calls per stream-second");
+  console.table(counts);
+  const noisy = blocks.filter(({ noise }) => noise !== null).length;
+  if (noisy > 0) console.log(`  ${noisy} of ${blocks.length} blocks were noisy: their figures say little`);
+  if (others.includes("nginx-rtmp")) execFileSync("/usr/sbin/nginx", ["-v"], { stdio: "inherit" });
   console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
 }

@@ -3,8 +3,10 @@
 
 mod flood;
 mod messages;
+mod mutations;
 mod publisher;
 mod slow_player;
+mod strangers;
 mod upstream;
 mod whip;
 
@@ -56,10 +58,13 @@ pub(crate) fn run(run: &Run) -> Option<io::Result<String>> {
             Box::new(move || whip::attack(run, packets, until))
         } else if let Some(flood) = Flood::of(&run.kind) {
             Box::new(move || publisher::attack(run, flood, until))
-        } else if run.kind == "slow-player" {
-            Box::new(move || slow_player::attack(run, until))
         } else {
-            return None;
+            match run.kind.as_str() {
+                "slow-player" => Box::new(move || slow_player::attack(run, until)),
+                "mutations" => Box::new(move || mutations::attack(run, until)),
+                "strangers" => Box::new(move || strangers::attack(run, until)),
+                _ => return None,
+            }
         };
     let (mut attempts, mut messages, mut bytes) = (0_u64, 0, 0);
     let (mut endings, mut first_lasted) = (Vec::new(), None);

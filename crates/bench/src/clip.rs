@@ -3,11 +3,12 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use headgate_rtmp::MediaKind;
 
-use crate::load::{HEADERS, Stamp};
+use crate::load::{HEADERS, Stamp, due};
 
 /// Bytes of a stamp; it replaces the end of a unit, which is inside the last slice of a video frame.
 const STAMP_BYTES: usize = 16;
@@ -33,22 +34,31 @@ const RECORDED: [usize; 50] = [
 ];
 /// AAC at 128 kbit/s and 48 kHz.
 const RECORDED_AUDIO: usize = 341;
+/// Packets after which that track begins again: eight seconds.
+const RECORDED_SOUNDS: u32 = 375;
 
 /// Tag bodies of both tracks.
 pub(crate) struct Clip {
     pub(crate) headers: Vec<(MediaKind, Bytes)>,
-    video: Vec<Bytes>,
-    audio: Vec<Bytes>,
+    video: Track,
+    audio: Track,
+}
+
+/// Units with their times, which begin again when it is over.
+#[derive(Default)]
+struct Track {
+    units: Vec<(Duration, Bytes)>,
 }
 
 impl Clip {
-    /// Reads an FLV file of AVC and AAC that begins with a keyframe.
+    /// Reads an FLV file of AAC and perhaps AVC, which begins with a keyframe.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let file = Bytes::from(std::fs::read(path)?);
         let clip = Self::parse(file).ok_or_else(|| io::Error::other("the clip is cut short"))?;
-        let units = || clip.video.iter().chain(&clip.audio);
-        let is_usable = !clip.video.is_empty() && !clip.audio.is_empty() && clip.headers.len() == 2;
-        if !is_usable || units().any(|unit| unit.len() < SMALLEST) {
+        let tracks = usize::from(!clip.video.units.is_empty()) + 1;
+        let is_usable = !clip.audio.units.is_empty() && clip.headers.len() == tracks;
+        let mut units = clip.video.units.iter().chain(&clip.audio.units);
+        if !is_usable || units.any(|(_, unit)| unit.len() < SMALLEST) {
             return Err(io::Error::other("the clip is not AVC and AAC with units of 32 bytes"));
         }
         Ok(clip)
@@ -62,21 +72,24 @@ impl Clip {
             body.put_u32(u32::try_from(size - 9).unwrap_or(0));
             body.put_u8(if at == 0 { 0x65 } else { 0x41 });
             body.resize(*size, 0x55);
-            body.freeze()
+            (due(MediaKind::Video, u32::try_from(at).unwrap_or(0)), body.freeze())
         });
         let mut audio = BytesMut::from(&[0xaf, CODED][..]);
         audio.resize(RECORDED_AUDIO, 0x55);
+        let audio = audio.freeze();
+        let sounds = (0..RECORDED_SOUNDS).map(|at| (due(MediaKind::Audio, at), audio.clone()));
         let headers = HEADERS.map(|(kind, body)| (kind, Bytes::from_static(body)));
-        Self { headers: headers.into(), video: video.collect(), audio: vec![audio.freeze()] }
+        let (video, audio) = (Track { units: video.collect() }, Track { units: sounds.collect() });
+        Self { headers: headers.into(), video, audio }
     }
 
     fn parse(mut file: Bytes) -> Option<Self> {
-        let (mut headers, mut video, mut audio) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut headers, mut video, mut audio) = (Vec::new(), Track::default(), Track::default());
         if !file.starts_with(b"FLV") || file.len() < FILE_HEADER {
             return None;
         }
         file.advance(FILE_HEADER);
-        while let Some(&[tag, l0, l1, l2, ..]) = file.first_chunk::<TAG_HEADER>() {
+        while let Some(&[tag, l0, l1, l2, t0, t1, t2, t3, ..]) = file.first_chunk::<TAG_HEADER>() {
             file.advance(TAG_HEADER);
             let length = u32::from_be_bytes([0, l0, l1, l2]) as usize;
             // A tag is followed by its size.
@@ -84,16 +97,22 @@ impl Clip {
                 return None;
             }
             let body = file.split_to(length);
+            // The highest byte comes last (E.4.1).
+            let time = Duration::from_millis(u32::from_be_bytes([t3, t0, t1, t2]).into());
             file.advance(4);
             match (tag, body.first(), body.get(1)) {
                 (TAG_VIDEO, Some(first), Some(&SEQUENCE_HEADER)) if first & 0x0f == AVC => {
                     headers.push((MediaKind::Video, body));
                 }
-                (TAG_VIDEO, Some(first), Some(&CODED)) if first & 0x0f == AVC => video.push(body),
+                (TAG_VIDEO, Some(first), Some(&CODED)) if first & 0x0f == AVC => {
+                    video.units.push((time, body));
+                }
                 (TAG_AUDIO, Some(first), Some(&SEQUENCE_HEADER)) if first >> 4 == AAC => {
                     headers.push((MediaKind::Audio, body));
                 }
-                (TAG_AUDIO, Some(first), Some(&CODED)) if first >> 4 == AAC => audio.push(body),
+                (TAG_AUDIO, Some(first), Some(&CODED)) if first >> 4 == AAC => {
+                    audio.units.push((time, body));
+                }
                 _ => {}
             }
         }
@@ -126,9 +145,32 @@ impl Clip {
         body.first().is_some_and(|first| first >> 4 == 1)
     }
 
+    /// When a unit is due, from the clip's beginning; `None` when the clip has no such track.
+    pub(crate) fn due(&self, kind: MediaKind, number: u32) -> Option<Duration> {
+        self.track(kind).due(number)
+    }
+
     fn source(&self, kind: MediaKind, number: u32) -> Option<&Bytes> {
-        let units = if kind == MediaKind::Audio { &self.audio } else { &self.video };
-        units.get(number as usize % units.len().max(1))
+        let units = &self.track(kind).units;
+        units.get(number as usize % units.len().max(1)).map(|(_, body)| body)
+    }
+
+    const fn track(&self, kind: MediaKind) -> &Track {
+        match kind {
+            MediaKind::Audio => &self.audio,
+            MediaKind::Video | MediaKind::Script => &self.video,
+        }
+    }
+}
+
+impl Track {
+    fn due(&self, number: u32) -> Option<Duration> {
+        let count = u32::try_from(self.units.len()).ok().filter(|count| *count > 1)?;
+        let ((first, _), (last, _)) = (self.units.first()?, self.units.last()?);
+        // The last unit is as long as the others on average.
+        let length = (*last - *first) * count / (count - 1);
+        let (at, _) = self.units.get((number % count) as usize)?;
+        Some(length * (number / count) + *at - *first)
     }
 }
 
@@ -160,8 +202,20 @@ mod tests {
             (8, b"\xaf\x01packet"),
         ]);
         let clip = Clip::parse(file.clone()).expect("whole");
-        assert_eq!((clip.headers.len(), clip.video.len(), clip.audio.len()), (2, 1, 1));
+        let counts = (clip.headers.len(), clip.video.units.len(), clip.audio.units.len());
+        assert_eq!(counts, (2, 1, 1));
         assert!(Clip::parse(file.slice(..file.len() - 5)).is_none());
+    }
+
+    #[test]
+    fn a_track_goes_on_where_it_began_again() {
+        let clip = Clip::recorded();
+        for kind in [MediaKind::Video, MediaKind::Audio] {
+            for number in [0, 1, 49, 50, 374, 375, 1_000] {
+                let (due, even) = (clip.due(kind, number).expect("a track"), due(kind, number));
+                assert!(due.abs_diff(even) < Duration::from_millis(1), "{number}: {due:?}");
+            }
+        }
     }
 
     #[test]

@@ -7,22 +7,39 @@ use std::path::Path;
 use crate::attack;
 use crate::clip::Clip;
 use crate::honest::{self, Audience};
+use crate::relay;
 use crate::starts;
 use crate::whip_load::Sound;
 
 /// For the usage text.
-pub(crate) const USAGE: &str = "headgate-bench honest LISTEN TARGET NAME,NAME,… SECONDS CLIP.flv|recorded nobody|every-second|PLAYERS
+pub(crate) const USAGE: &str = "headgate-bench honest LISTEN TARGET NAME,NAME,… SECONDS CLIP.flv|recorded nobody|every-second|PLAYERS [CHUNK_SIZE]
+headgate-bench relay LISTEN TARGET at-once|each-40-ms
 headgate-bench attack KIND TARGET HTTP STREAM_URL NAME SECONDS LISTEN
 headgate-bench starts LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND SECONDS stereo|mono";
 
 /// One line of JSON, or why there is none.
 pub(crate) type Outcome = Option<io::Result<String>>;
 
-/// Understands `honest`, `attack` and `starts`.
+/// What OBS announces.
+const CHUNK_SIZE: u32 = 4_096;
+
+/// Understands `honest`, `relay`, `attack` and `starts`.
 pub(crate) fn run(words: &[&str]) -> Outcome {
     match *words {
         ["honest", listen, target, names, seconds, clip, audience] => {
-            run_honest([listen, target, names, seconds], clip, audience)
+            run_honest([listen, target, names, seconds], clip, audience, CHUNK_SIZE)
+        }
+        ["honest", listen, target, names, seconds, clip, audience, chunk_size] => {
+            let chunk_size = chunk_size.parse().ok().filter(|size| *size > 0)?;
+            run_honest([listen, target, names, seconds], clip, audience, chunk_size)
+        }
+        ["relay", listen, target, pace] => {
+            let is_gathering = match pace {
+                "at-once" => false,
+                "each-40-ms" => true,
+                _ => return None,
+            };
+            Some(relay::run(listen.parse().ok()?, target.parse().ok()?, is_gathering))
         }
         ["attack", kind, target, http, url, name, seconds, listen] => attack::run(&attack::Run {
             kind: kind.to_owned(),
@@ -52,7 +69,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     }
 }
 
-fn run_honest(words: [&str; 4], clip: &str, audience: &str) -> Outcome {
+fn run_honest(words: [&str; 4], clip: &str, audience: &str, chunk_size: u32) -> Outcome {
     let [listen, target, names, seconds] = words;
     let clip = match clip {
         "recorded" => Ok(Clip::recorded()),
@@ -68,6 +85,7 @@ fn run_honest(words: [&str; 4], clip: &str, audience: &str) -> Outcome {
         names: crate::split(names),
         seconds: seconds.parse().ok()?,
         clip,
+        chunk_size,
         audience: match audience {
             "nobody" => Audience::Nobody,
             "every-second" => Audience::EverySecond,

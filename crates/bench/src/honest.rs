@@ -16,13 +16,11 @@ use crate::chunks::{Chunks, message_type};
 use crate::clip::Clip;
 use crate::connection::{Connection, Session};
 use crate::ledger::{Balance, Ledger};
-use crate::load::{Stamp, due};
+use crate::load::Stamp;
 use crate::pace::{self, Lateness, Load};
 use crate::players::Players;
 use crate::sink::{Sink, Takes};
 
-/// What OBS and FFmpeg announce.
-const CHUNK_SIZE: u32 = 4_096;
 /// Publishers are up before this, or the run fails.
 const READY_LIMIT: Duration = Duration::from_secs(20);
 /// Every publisher has begun (within a GOP of two seconds) and every player has its stream.
@@ -52,6 +50,8 @@ pub(crate) struct Run {
     pub(crate) seconds: u64,
     pub(crate) clip: Clip,
     pub(crate) audience: Audience,
+    /// What the publishers announce: OBS 4,096 bytes, FFmpeg 60,000; whoever announces nothing has 128.
+    pub(crate) chunk_size: u32,
 }
 
 /// What came of it.
@@ -94,7 +94,8 @@ pub(crate) fn run(run: &Run, ready: impl Fn(), report: impl Fn(bool)) -> io::Res
     }
     ready();
     let phases = pace::at_random(run.names.len());
-    let late = pace::run(&mut load, &phases, (WARM_UP, run.seconds), due, report)?;
+    let due = |kind, number| run.clip.due(kind, number);
+    let late = pace::run(&mut load, &phases, (WARM_UP, run.seconds), &due, report)?;
     let closed = load.publishers.iter().filter(|publisher| publisher.is_none()).count();
     let mut more = format!(",\"corrupt\":{},\"publishers_closed\":{closed}", load.corrupt);
     if matches!(run.audience, Audience::Coming(_)) {
@@ -132,7 +133,7 @@ impl<'a> Honest<'a> {
             sink,
             publishers,
             ready: 0,
-            chunks: Chunks::announce(CHUNK_SIZE, &mut BytesMut::new()),
+            chunks: Chunks::announce(run.chunk_size, &mut BytesMut::new()),
             players: Players::new(run.target, &run.names),
             next_players: Instant::now(),
             ledger: Ledger::new(run.names.len()),
@@ -170,7 +171,7 @@ impl<'a> Honest<'a> {
 
     fn send_headers(&mut self) {
         for connection in self.publishers.iter_mut().flatten() {
-            Chunks::announce(CHUNK_SIZE, connection.own_chunks());
+            Chunks::announce(self.run.chunk_size, connection.own_chunks());
             for (kind, body) in &self.run.clip.headers {
                 self.chunks.write(message_type(*kind), 0, body, connection.own_chunks());
             }
@@ -232,7 +233,8 @@ impl Load for Honest<'_> {
         if counts {
             self.ledger.note_sent(kind, stamp);
         }
-        let timestamp = u32::try_from(due(kind, number).as_millis()).unwrap_or(0);
+        let due = self.run.clip.due(kind, number).unwrap_or_default();
+        let timestamp = u32::try_from(due.as_millis()).unwrap_or(0);
         let body = self.run.clip.unit(kind, stamp);
         if let Some(Some(connection)) = self.publishers.get_mut(publisher) {
             self.chunks.write(message_type(kind), timestamp, &body, connection.own_chunks());

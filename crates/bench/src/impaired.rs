@@ -56,6 +56,8 @@ struct Account {
     newest: [u32; 2],
     /// The latest that a unit was sent after its capture.
     late: Duration,
+    /// From the answer to the end of DTLS.
+    connected_after: Duration,
 }
 
 /// Publishes for the measured time; one line of JSON.
@@ -71,8 +73,8 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
     if answer.status != 201 {
         return Err(io::Error::other(format!("POST: {} {}", answer.status, answer.body)));
     }
-    let (server, told) = candidate(&answer.body)
-        .ok_or_else(|| io::Error::other("the answer names no UDP candidate"))?;
+    let (server, told) =
+        answer.candidate().ok_or_else(|| io::Error::other("the answer names no UDP candidate"))?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let proxy = UdpProxy::start(listen, server, run.conditions, run.seed)?;
     let here = format!("{} {}", proxy.address.ip(), proxy.address.port());
@@ -102,6 +104,7 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
         publisher.handle_timeout(now, &mut asked);
         if media_from.is_none() && publisher.is_connected {
             media_from = Some(now);
+            account.connected_after = begun.elapsed();
         }
         let Some(from) = media_from else {
             if begun.elapsed() > CONNECT_LIMIT {
@@ -144,17 +147,6 @@ const fn stamp(number: u32) -> Stamp {
     Stamp { publisher: 0, number, sent: Duration::ZERO }
 }
 
-/// The first UDP candidate of an answer, as an address and as it is written.
-fn candidate(answer: &str) -> Option<(SocketAddr, String)> {
-    answer.lines().find_map(|line| {
-        let words: Vec<_> = line.strip_prefix("a=candidate:")?.split(' ').collect();
-        let [_, "1", protocol, _, address, port, "typ", ..] = words[..] else { return None };
-        let is_udp = protocol.eq_ignore_ascii_case("udp");
-        let server = SocketAddr::new(address.parse().ok()?, port.parse().ok()?);
-        is_udp.then(|| (server, format!("{address} {port}")))
-    })
-}
-
 impl Account {
     fn note(&mut self, message: &MediaMessage, keys: &[bool], in_step: &mut InStep) {
         let Arrived::Stamped(stamp) = recognise(message.kind, &message.payload) else { return };
@@ -189,9 +181,10 @@ impl Account {
         let number = |number: Option<u32>| number.map_or(-1, i64::from);
         let (first_picture, first_sound) = (number(self.first_picture), number(self.first_sound));
         let (skew, settled) = (in_step.worst_ms(), in_step.settled_ms());
+        let connected = self.connected_after.as_millis();
         let (keyframes, nacked, late) = (asked.keyframes, asked.nacked, self.late.as_millis());
         format!(
-            "{{\"pictures_sent\":{pictures_sent},\"pictures\":{pictures},\"sounds_sent\":{sounds_sent},\"sounds\":{sounds},\"corrupt\":{corrupt},\"backwards\":{backwards},\"first_picture\":{first_picture},\"first_sound\":{first_sound},\"skew_ms\":{skew},\"in_step_from_ms\":{settled},\"keyframes_wanted\":{keyframes},\"nacked\":{nacked},\"datagrams_lost\":{lost},\"sent_late_ms\":{late}}}"
+            "{{\"pictures_sent\":{pictures_sent},\"pictures\":{pictures},\"sounds_sent\":{sounds_sent},\"sounds\":{sounds},\"corrupt\":{corrupt},\"backwards\":{backwards},\"first_picture\":{first_picture},\"first_sound\":{first_sound},\"skew_ms\":{skew},\"in_step_from_ms\":{settled},\"keyframes_wanted\":{keyframes},\"nacked\":{nacked},\"datagrams_lost\":{lost},\"sent_late_ms\":{late},\"connected_after_ms\":{connected}}}"
         )
     }
 }

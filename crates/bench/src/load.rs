@@ -88,16 +88,3 @@ pub(crate) fn unit(kind: MediaKind, stamp: Stamp) -> Bytes {
     body.resize(size, 0x55);
     body.freeze()
 }
-
-/// The stamp of a unit; `None` for headers and metadata.
-pub(crate) fn read_stamp(kind: MediaKind, body: &[u8]) -> Option<Stamp> {
-    let offset = match kind {
-        MediaKind::Video => VIDEO_OFFSET,
-        MediaKind::Audio => AUDIO_OFFSET,
-        MediaKind::Script => return None,
-    };
-    if body.get(1) != Some(&1) {
-        return None;
-    }
-    Stamp::read(body.get(offset..)?)
-}

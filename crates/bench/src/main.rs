@@ -1,12 +1,11 @@
 //! The load generator and frame-exact sink behind `npm run bench`. Never shipped.
 //!
-//! `headgate-bench rtmp LISTEN TARGET NAME,NAME,… SECONDS`
 //! `headgate-bench whip LISTEN TARGET STREAM_URL NAME,NAME,… SECONDS opus|stereo|mono gcm|cm`
 //! `headgate-bench impaired LISTEN TARGET STREAM_URL NAME SECONDS CONDITIONS SEED APART_MS`
 //! `headgate-bench proxy LISTEN TARGET CONDITIONS SEED`
-//! and those of `commands`: `honest`, `attack`, `starts`.
+//! and those of `commands`: `honest`, `relay`, `attack`, `starts`; and of `endure`: `churn`, `half-open`, `trials`.
 //!
-//! `impaired`, `attack` and `starts` print one JSON line; `proxy` prints where it listens and runs until it is ended.
+//! `impaired`, `attack`, `starts` and those of `endure` print one JSON line; `proxy` prints where it listens and runs until it is ended.
 //! CONDITIONS are as `impairment` has them, of a network in both directions. The others print `measuring`, `measured` and
 //! then one JSON line; before them `whip` prints `connected` and `honest` prints `ready`.
 #![forbid(unsafe_code)]
@@ -17,6 +16,8 @@ mod chunks;
 mod clip;
 mod commands;
 mod connection;
+mod dice;
+mod endure;
 mod histogram;
 mod honest;
 mod impaired;
@@ -26,13 +27,15 @@ mod ledger;
 mod load;
 mod pace;
 mod players;
-mod rtmp;
+mod relay;
+mod rtmp_alone;
 mod run_queue;
 mod sink;
 mod starts;
 mod udp_proxy;
 mod whip;
 mod whip_aac;
+mod whip_alone;
 mod whip_http;
 mod whip_load;
 mod whip_publisher;
@@ -50,8 +53,8 @@ use crate::pace::Lateness;
 use crate::udp_proxy::UdpProxy;
 use crate::whip_load::Sound;
 
-const USAGE: &str = "headgate-bench rtmp LISTEN TARGET NAME,NAME,… SECONDS
-headgate-bench whip LISTEN TARGET STREAM_URL NAME,NAME,… SECONDS opus|stereo|mono gcm|cm
+const USAGE: &str =
+    "headgate-bench whip LISTEN TARGET STREAM_URL NAME,NAME,… SECONDS opus|stereo|mono gcm|cm
 headgate-bench impaired LISTEN TARGET STREAM_URL NAME SECONDS CONDITIONS SEED APART_MS
 headgate-bench proxy LISTEN TARGET CONDITIONS SEED
 CONDITIONS: loss=5,delay=50,jitter=10,reorder=2,duplicate=1,rate=3000,blackout=2000-2500
@@ -61,7 +64,6 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        ["rtmp", listen, target, names, seconds] => run_rtmp(listen, target, names, seconds),
         ["whip", listen, target, url, names, seconds, sound, srtp] => {
             run_whip([listen, target, url, names, seconds], sound, srtp)
         }
@@ -69,11 +71,11 @@ fn main() -> ExitCode {
             run_impaired([listen, target, url, name], seconds, conditions, [seed, apart])
         }
         ["proxy", listen, target, conditions, seed] => run_proxy(listen, target, conditions, seed),
-        words => commands::run(words),
+        words => commands::run(words).or_else(|| endure::run(words)),
     };
     match outcome {
         None => {
-            eprintln!("{USAGE}\n{}", commands::USAGE);
+            eprintln!("{USAGE}\n{}\n{}", commands::USAGE, endure::USAGE);
             ExitCode::from(2)
         }
         Some(Ok(json)) => {
@@ -85,16 +87,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn run_rtmp(listen: &str, target: &str, names: &str, seconds: &str) -> Option<io::Result<String>> {
-    let run = rtmp::Run {
-        listen: listen.parse().ok()?,
-        target: target.parse().ok()?,
-        names: split(names),
-        seconds: seconds.parse().ok()?,
-    };
-    Some(rtmp::run(&run, report).map(|(balance, late)| json(&balance, late, "")))
 }
 
 fn run_whip(words: [&str; 5], sound: &str, srtp: &str) -> Option<io::Result<String>> {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use headgate_rtmp::MediaKind;
 
+use crate::dice::Dice;
 use crate::histogram::{Histogram, Percentiles};
 use crate::ledger::Ledger;
 use crate::run_queue;
@@ -28,8 +29,8 @@ pub(crate) trait Load {
     fn ledger(&self) -> &Ledger;
 }
 
-/// When unit `number` of a track is due, from its publisher's own start.
-pub(crate) type Due = fn(MediaKind, u32) -> Duration;
+/// When unit `number` of a track is due, from its publisher's own start; `None` on a track that there is not.
+pub(crate) type Due<'a> = &'a dyn Fn(MediaKind, u32) -> Option<Duration>;
 
 /// How late units left and how long we waited for a core: the generator's own fault, not the server's.
 #[derive(Clone, Copy, Debug)]
@@ -47,13 +48,8 @@ pub(crate) fn evenly(publishers: usize) -> Vec<Duration> {
 
 /// Publishers that began at any moment of a GOP: the same moments in every run.
 pub(crate) fn at_random(publishers: usize) -> Vec<Duration> {
-    let mut dice = 1_u64;
-    let draw = |_| {
-        // A linear congruential generator (Knuth's MMIX constants): its upper bits are even enough for this.
-        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        Duration::from_micros((dice >> 32) % 2_000_000)
-    };
-    (0..publishers).map(draw).collect()
+    let mut dice = Dice::new(1);
+    (0..publishers).map(|_| Duration::from_micros(u64::from(dice.roll() % 2_000_000))).collect()
 }
 
 /// Sends units on time, each publisher's from its phase on. `report` is called when measuring begins (true) and ends (false).
@@ -61,15 +57,18 @@ pub(crate) fn run(
     load: &mut impl Load,
     phases: &[Duration],
     (warm_up, seconds): (Duration, u64),
-    due: Due,
+    due: Due<'_>,
     report: impl Fn(bool),
 ) -> io::Result<Lateness> {
     let base = Instant::now();
     let mut queue = BinaryHeap::new();
     for (publisher, phase) in phases.iter().enumerate() {
         let start = base + *phase;
-        queue.push(Reverse((start, publisher, false, 0_u32, start)));
-        queue.push(Reverse((start, publisher, true, 0_u32, start)));
+        for (kind, is_audio) in [(MediaKind::Video, false), (MediaKind::Audio, true)] {
+            if let Some(due) = due(kind, 0) {
+                queue.push(Reverse((start + due, publisher, is_audio, 0_u32, start)));
+            }
+        }
     }
     let measure_from = base + warm_up;
     let until = measure_from + Duration::from_secs(seconds);
@@ -96,8 +95,9 @@ pub(crate) fn run(
             }
             let kind = if is_audio { MediaKind::Audio } else { MediaKind::Video };
             load.send_unit(publisher, kind, number, is_measuring);
-            let next = start + due(kind, number + 1);
-            queue.push(Reverse((next, publisher, is_audio, number + 1, start)));
+            if let Some(due) = due(kind, number + 1) {
+                queue.push(Reverse((start + due, publisher, is_audio, number + 1, start)));
+            }
         }
         let next = queue.peek().map_or(until, |Reverse((at, ..))| (*at).min(until));
         load.turn(next.saturating_duration_since(Instant::now()))?;

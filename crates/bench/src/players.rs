@@ -13,6 +13,7 @@ use mio::{Interest, Registry, Token};
 
 use crate::clip::Clip;
 use crate::connection::{Connection, Session};
+use crate::dice::Dice;
 use crate::histogram::Histogram;
 
 /// Tokens from here on are the players', below those of the sink.
@@ -64,12 +65,12 @@ pub(crate) struct Players<'a> {
     names: &'a [String],
     players: Vec<Player>,
     pub(crate) visits: Visits,
-    dice: u64,
+    dice: Dice,
 }
 
 impl<'a> Players<'a> {
     pub(crate) fn new(target: SocketAddr, names: &'a [String]) -> Self {
-        Self { target, names, players: Vec::new(), visits: Visits::default(), dice: 7 }
+        Self { target, names, players: Vec::new(), visits: Visits::default(), dice: Dice::new(7) }
     }
 
     /// One that stays on this stream.
@@ -155,12 +156,7 @@ impl<'a> Players<'a> {
     }
 
     fn draw(&mut self, range: std::ops::Range<u64>) -> u64 {
-        // The generator of `pace::at_random`.
-        self.dice = self
-            .dice
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        range.start + (self.dice >> 32) % (range.end - range.start)
+        range.start + u64::from(self.dice.roll()) % (range.end - range.start)
     }
 }
 

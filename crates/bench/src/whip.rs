@@ -90,7 +90,8 @@ pub(crate) fn run(run: &Run, connected: impl Fn(), report: impl Fn(bool)) -> io:
     let encoders = if run.sound == Sound::Opus { 0 } else { sessions };
     let times = (WARM_UP + ENCODER_WARM_UP * encoders, run.seconds);
     let phases = pace::evenly(run.names.len());
-    let late = pace::run(&mut bench, &phases, times, due, report)?;
+    let late =
+        pace::run(&mut bench, &phases, times, &|kind, number| Some(due(kind, number)), report)?;
     bench.say_goodbye()?;
     let AacAccount { frames, gaps, delays, .. } = bench.aac;
     let aac_delay = delays.percentiles();

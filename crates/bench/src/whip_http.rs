@@ -18,6 +18,19 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
+impl Answer {
+    /// The first UDP candidate, as an address and as it is written.
+    pub(crate) fn candidate(&self) -> Option<(SocketAddr, String)> {
+        self.body.lines().find_map(|line| {
+            let words: Vec<_> = line.strip_prefix("a=candidate:")?.split(' ').collect();
+            let [_, "1", protocol, _, address, port, "typ", ..] = words[..] else { return None };
+            let is_udp = protocol.eq_ignore_ascii_case("udp");
+            let server = SocketAddr::new(address.parse().ok()?, port.parse().ok()?);
+            is_udp.then(|| (server, format!("{address} {port}")))
+        })
+    }
+}
+
 /// Posts an offer to `path`.
 pub(crate) fn post_offer(server: SocketAddr, path: &str, offer: &str) -> io::Result<Answer> {
     exchange(

@@ -32,17 +32,19 @@ pub(crate) struct WhipPublisher {
     pub(crate) session_path: Option<String>,
     pub(crate) is_connected: bool,
     pub(crate) is_closed: bool,
+    /// Nothing passes in either direction.
+    pub(crate) is_dark: bool,
 }
 
 impl WhipPublisher {
     /// A publisher that has its answer to come.
     pub(crate) fn open(settings: Settings, token: Token, registry: &Registry) -> io::Result<Self> {
         let peer = Publisher::new(settings).map_err(io::Error::other)?;
-        let mut socket = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        registry.register(&mut socket, token, Interest::READABLE)?;
+        let socket = bind(token, registry)?;
         let (session_path, is_connected, is_closed) = (None, false, false);
         let scratch = BytesMut::new();
-        Ok(Self { socket, peer, scratch, session_path, is_connected, is_closed })
+        let is_dark = false;
+        Ok(Self { socket, peer, scratch, session_path, is_connected, is_closed, is_dark })
     }
 
     pub(crate) fn offer(&self) -> String {
@@ -57,6 +59,9 @@ impl WhipPublisher {
 
     pub(crate) fn receive(&mut self, buffer: &mut [u8], asked: &mut Asked) {
         while let Ok((length, _)) = self.socket.recv_from(buffer) {
+            if self.is_dark {
+                continue;
+            }
             let datagram = buffer.get(..length).unwrap_or_default();
             self.peer.handle_datagram(Instant::now(), datagram);
         }
@@ -124,6 +129,35 @@ impl WhipPublisher {
         self.flush(asked);
     }
 
+    /// From now on it sends from another port.
+    pub(crate) fn rebind(&mut self, token: Token, registry: &Registry) -> io::Result<()> {
+        registry.deregister(&mut self.socket)?;
+        self.socket = bind(token, registry)?;
+        Ok(())
+    }
+
+    /// Of DTLS the first so many datagrams are sent and no more; to be said before the answer.
+    pub(crate) fn hold_dtls_after(&mut self, count: usize) {
+        let mut left = count;
+        self.peer.set_dtls_filter(Some(Box::new(move |datagram| {
+            let is_sent = left > 0;
+            left = left.saturating_sub(1);
+            if is_sent { vec![datagram] } else { Vec::new() }
+        })));
+    }
+
+    /// Protects one RTP packet and does not send it; `None` before the keys are there.
+    pub(crate) fn protect(&mut self, packet: &[u8]) -> Option<Vec<u8>> {
+        self.peer.send_rtp(packet);
+        self.peer.poll_transmit().map(|(_, datagram)| datagram)
+    }
+
+    /// Sends any datagram.
+    pub(crate) fn send_raw(&mut self, datagram: Vec<u8>, asked: &mut Asked) {
+        self.peer.send_raw(datagram);
+        self.flush(asked);
+    }
+
     /// Of the audio and of the video track.
     pub(crate) const fn ssrcs(&self) -> (u32, u32) {
         self.peer.ssrcs()
@@ -136,9 +170,18 @@ impl WhipPublisher {
 
     fn flush(&mut self, asked: &mut Asked) {
         while let Some((server, datagram)) = self.peer.poll_transmit() {
+            if self.is_dark {
+                continue;
+            }
             if self.socket.send_to(&datagram, server).is_err() {
                 asked.unsent += 1;
             }
         }
     }
+}
+
+fn bind(token: Token, registry: &Registry) -> io::Result<UdpSocket> {
+    let mut socket = UdpSocket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+    registry.register(&mut socket, token, Interest::READABLE)?;
+    Ok(socket)
 }

@@ -1,20 +1,19 @@
 //! A hostile RTMP publisher: publishes as it should, then writes its flood as fast as the server reads.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use headgate_rtmp::{ClientConfig, ClientEvent, ClientRole, ClientSession, Limits};
+use headgate_rtmp::{ClientEvent, ClientRole, ClientSession};
 
 use super::flood::{Flood, Source};
 use super::{Attempt, Run};
+use crate::rtmp_alone::open;
 
-/// A server that takes longer to accept has failed the attempt.
-const READY_LIMIT: Duration = Duration::from_secs(10);
 /// How exactly the end of the time is kept while the server does not read.
 const WRITE_WAIT: Duration = Duration::from_millis(100);
 /// At most this in one system call: the kernel may not be interrupted in it, and honest load has the same core.
@@ -71,57 +70,6 @@ fn write(socket: &mut TcpStream, bytes: &[u8], is_time: impl Fn() -> bool) -> u6
         }
     }
     at as u64
-}
-
-/// Connects and waits until the publish or play is accepted.
-pub(super) fn open(
-    target: SocketAddr,
-    name: &str,
-    role: ClientRole,
-) -> io::Result<(TcpStream, ClientSession)> {
-    let mut socket = TcpStream::connect(target)?;
-    socket.set_nodelay(true)?;
-    socket.set_read_timeout(Some(READY_LIMIT))?;
-    let config = ClientConfig {
-        app: "live".into(),
-        tc_url: format!("rtmp://{target}/live"),
-        name: name.as_bytes().to_vec(),
-        seed: [9; 8],
-        limits: Limits { turn_work: u32::MAX, ..Limits::default() },
-        ..ClientConfig::new(role)
-    };
-    let mut session = ClientSession::new(config, Instant::now());
-    let mut buffer = [0; 4096];
-    loop {
-        write_output(&mut socket, &mut session)?;
-        let length = socket.read(&mut buffer)?;
-        if length == 0 {
-            return Err(io::Error::other("closed before it was accepted"));
-        }
-        let input = buffer.get(..length).unwrap_or_default();
-        session.handle_input(input, Instant::now()).map_err(io::Error::other)?;
-        while let Some(event) = session.poll_event() {
-            match event {
-                ClientEvent::Ready => return Ok((socket, session)),
-                ClientEvent::Refused { code, description, .. } => {
-                    return Err(io::Error::other(format!("refused: {code} {description}")));
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-/// Writes all that a session has to say.
-fn write_output(socket: &mut TcpStream, session: &mut ClientSession) -> io::Result<()> {
-    let output = session.output_mut();
-    while !output.is_empty() {
-        let mut slices = [io::IoSlice::new(&[]); 16];
-        let count = output.io_slices(&mut slices);
-        let written = socket.write_vectored(slices.get(..count).unwrap_or_default())?;
-        output.consume(written);
-    }
-    Ok(())
 }
 
 /// Reads until the server closes; what it said last.

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use headgate_rtmp::ClientRole;
 
-use super::publisher::{is_wait, open};
+use super::publisher::is_wait;
 use super::{Attempt, Run};
+use crate::rtmp_alone::open;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 

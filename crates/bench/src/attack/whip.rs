@@ -6,23 +6,17 @@ use std::time::{Duration, Instant};
 
 use headgate_peer::Settings;
 use headgate_rtmp::MediaKind;
-use mio::{Events, Poll, Token};
 
 use super::{Attempt, Run};
-use crate::load::Stamp;
-use crate::whip_http::{delete, escape, post_offer};
-use crate::whip_load::due;
-use crate::whip_publisher::{Asked, WhipPublisher};
+use crate::whip_alone::{WhipAlone, post_path};
 
-/// A server that takes longer to connect has failed the attempt.
-const READY_LIMIT: Duration = Duration::from_secs(10);
 /// Packets between two readings of the socket and the clock.
-const BATCH: u32 = 32;
+pub(super) const BATCH: u32 = 32;
 /// Just below the 2,000 that a receiver may take for a restart of the source (RFC 3550 A.1 has 3,000).
 const JUMP: u16 = 1_999;
 /// As `headgate_peer` offers them.
-const VIDEO_PAYLOAD_TYPE: u8 = 102;
-const AUDIO_PAYLOAD_TYPE: u8 = 111;
+pub(super) const VIDEO_PAYLOAD_TYPE: u8 = 102;
+pub(super) const AUDIO_PAYLOAD_TYPE: u8 = 111;
 const TRANSPORT_CC_ID: u8 = 3;
 /// A whole P slice, and an Opus packet.
 const SLICE: [u8; 40] = [0x41; 40];
@@ -83,50 +77,22 @@ impl Packets {
 }
 
 pub(super) fn attack(run: &Run, packets: Packets, until: Instant) -> io::Result<Attempt> {
-    let mut poll = Poll::new()?;
-    let mut events = Events::with_capacity(16);
-    let mut buffer = vec![0; 64 << 10];
-    let mut asked = Asked::default();
     let settings = Settings { stereo: true, ..Settings::default() };
-    let mut publisher = WhipPublisher::open(settings, Token(0), poll.registry())?;
-    let url = escape(&run.stream_url);
-    let path = format!("/p/webrtc?stream_name={}&stream_url={url}", escape(&run.name));
-    let answer = post_offer(run.http, &path, &publisher.offer())?;
-    if answer.status != 201 {
-        return Err(io::Error::other(format!("POST: {} {}", answer.status, answer.body)));
-    }
-    publisher.handle_answer(&answer.body, &mut asked)?;
-    let ready_by = Instant::now() + READY_LIMIT;
-    while !publisher.is_connected {
-        if Instant::now() > ready_by || publisher.is_closed {
-            return Err(io::Error::other("not connected"));
-        }
-        poll.poll(&mut events, Some(Duration::from_millis(5)))?;
-        publisher.receive(&mut buffer, &mut asked);
-        publisher.handle_timeout(Instant::now(), &mut asked);
-    }
-    let (begun, mut number, mut sent) = (Instant::now(), 0_u32, [0_u32; 2]);
-    while Instant::now() < until && !publisher.is_closed {
+    let mut whip = WhipAlone::ask(run.http, &post_path(&run.stream_url, &run.name), settings)?;
+    whip.connect()?;
+    let mut number = 0_u32;
+    while Instant::now() < until && !whip.publisher.is_closed {
         for _ in 0..BATCH {
-            let packet = packets.packet(number, begun.elapsed(), publisher.ssrcs());
-            publisher.send_rtp(&packet, &mut asked);
+            let packet = packets.packet(number, whip.elapsed(), whip.publisher.ssrcs());
+            whip.publisher.send_rtp(&packet, &mut whip.asked);
             number = number.wrapping_add(1);
         }
-        for (kind, sent) in [MediaKind::Video, MediaKind::Audio].into_iter().zip(&mut sent) {
-            while packets.leaves(kind) && due(kind, *sent) <= begun.elapsed() {
-                let stamp = Stamp { publisher: u32::MAX, number: *sent, sent: Duration::ZERO };
-                publisher.send(Instant::now(), kind, stamp, None, &mut asked);
-                *sent += 1;
-            }
-        }
-        publisher.receive(&mut buffer, &mut asked);
-        publisher.handle_timeout(Instant::now(), &mut asked);
+        whip.send_due(|kind| packets.leaves(kind));
+        whip.serve();
     }
-    let ended = publisher.is_closed.then(|| "DTLS closed".to_owned());
-    publisher.close(&mut asked);
-    if let Some(path) = &answer.session_path {
-        delete(run.http, path)?;
-    }
+    let ended = whip.publisher.is_closed.then(|| "DTLS closed".to_owned());
+    whip.publisher.close(&mut whip.asked);
+    whip.delete()?;
     let bytes = u64::from(number) * (20 + 40);
     Ok(Attempt { messages: u64::from(number), bytes, ended })
 }

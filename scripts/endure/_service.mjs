@@ -1,0 +1,85 @@
+// A service of its own for a row, with a customer who allows everything and remembers what it was told; and the load
+// generator's programs.
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { startRecordingCustomer } from "../bench/_recording-customer.mjs";
+import { freePort, LOAD_CORE, onCore, program, runLoad, startHeadgate } from "../bench/_servers.mjs";
+import { certificate, wait } from "../bench/_webhook.mjs";
+
+/** Headgate with so many streams whose organisation has a webhook. `sinkPort` is for upstreams of the load generator. */
+export async function startService(streams, env = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "headgate-endure-"));
+  const ca = join(folder, "ca.pem");
+  writeFileSync(ca, certificate.cert);
+  const customer = await startRecordingCustomer();
+  const settings = { HEADGATE_WEBHOOK_CA: ca, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...env };
+  // Its first words to a person are no line of its log.
+  const hear = (line) => line.startsWith("{") && console.error(line);
+  const server = await startHeadgate(0, streams, { push: false, logLevel: "fatal", hear, env: settings });
+  await server.call("PUT", "/organisation/webhook", { webhook: customer.url });
+  return {
+    ...server,
+    customer,
+    async stop() {
+      await server.stop();
+      await customer.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What one program of the load generator says at its end. */
+export async function load(...args) {
+  const child = onCore(LOAD_CORE, program(), args.map(String));
+  let said = null;
+  createInterface(child.stdout).on("line", (line) => {
+    if (line.startsWith("{")) said = JSON.parse(line);
+  });
+  const [code] = await once(child, "close");
+  if (code !== 0 || said === null) throw new Error(`the load generator failed at ${args[0]}`);
+  return said;
+}
+
+/** Runs `beside` while honest RTMP streams of a clip play or are pushed; their account, and what `beside` came to. */
+export async function besideHonest(server, streams, clip, seconds, beside) {
+  const sinkPort = await freePort();
+  for (const stream of streams.filter((_, at) => at % 2 === 0)) await server.pushTo(stream, sinkPort);
+  const names = streams.map(({ name }) => name).join(",");
+  let other = null;
+  const args = ["honest", `127.0.0.1:${sinkPort}`, server.target, names, String(seconds), clip, "every-second"];
+  const { balance } = await runLoad(args, () => ({}), {
+    hear: (line) => {
+      if (line === "ready") other = beside();
+    },
+    preempts: true,
+  });
+  return { balance, other: await other };
+}
+
+/** The publishes that the customer allowed, and those whose end it was told, with what is wrong about any. */
+export function endsOf(customer) {
+  const all = [...customer.events.values()];
+  const asked = all.filter((events) => events.some(({ call }) => call === "publish"));
+  const ends = asked.map((events) => events.filter(({ call }) => call === "publish_done").length);
+  const count = (fits) => ends.filter(fits).length;
+  return {
+    publishes: asked.length,
+    done: count((n) => n >= 1),
+    lost: count((n) => n === 0),
+    twice: count((n) => n > 1),
+  };
+}
+
+/** Waits until every publish has its end, at most so long; the seconds it took. */
+export async function untilAllEnded(customer, limitS) {
+  const startedAt = performance.now();
+  const seconds = () => (performance.now() - startedAt) / 1_000;
+  while (endsOf(customer).lost > 0 && seconds() < limitS) await wait(200);
+  return Number(seconds().toFixed(1));
+}
+
+/** Faults in words: each name whose condition is true. */
+export const faultsWhere = (conditions) => Object.keys(conditions).filter((words) => conditions[words]);

@@ -1,0 +1,25 @@
+// Rows whose whole volume is in tests: they are run, and counted.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { root } from "../build.mjs";
+import { prepareTests } from "../prepare.mjs";
+
+export async function countTests(files, env = {}) {
+  prepareTests();
+  const folder = mkdtempSync(join(tmpdir(), "headgate-endure-"));
+  const report = join(folder, "report.json");
+  const words = ["run", ...files.map((file) => `test/${file}.test.ts`), "--reporter=json", `--outputFile=${report}`];
+  const child = spawn(join(root, "node_modules", ".bin", "vitest"), words, {
+    ...{ cwd: root, env: { ...process.env, ...env }, stdio: ["ignore", "ignore", "inherit"] },
+  });
+  await once(child, "close");
+  const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(report, "utf8"));
+  rmSync(folder, { recursive: true });
+  const failed = testResults.flatMap(({ assertionResults }) =>
+    assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName),
+  );
+  return { figures: { passed: numPassedTests, failed: numFailedTests }, faults: failed };
+}

@@ -1,0 +1,7 @@
+// R17: every form of a forbidden address, and a name server that changes its mind.
+import { countTests } from "./_tests.mjs";
+
+export const title = "forbidden addresses of webhooks and upstreams in every form; rebinding names";
+
+export const endure = () =>
+  countTests(["webhook-address-forms", "publish-address-guard", "webhook-url", "stream-url", "resolver"]);

@@ -1,0 +1,32 @@
+// R14: every parser and whole sessions under a coverage-guided fuzzer.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { root } from "../build.mjs";
+
+export const title = "coverage-guided fuzzing of every parser and of sessions";
+
+/** Of each target. The volume wanted, 10^8 executions over all, takes so long. */
+const SECONDS = 1_800;
+const EXECUTIONS = 100_000_000;
+
+export async function endure(share) {
+  const seconds = Math.max(5, Math.round(SECONDS * share));
+  const child = spawn(process.execPath, [join(root, "scripts", "fuzz.mjs"), String(seconds)], {
+    ...{ cwd: root, stdio: ["ignore", "pipe", "pipe"] },
+  });
+  let executions = 0;
+  const last = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface(stream).on("line", (line) => {
+      executions += Number(/^Done (\d+) runs/.exec(line)?.[1] ?? 0);
+      last.push(line);
+      if (last.length > 5) last.shift();
+    });
+  }
+  const [code] = await once(child, "close");
+  const faults = code === 0 ? [] : [`the fuzzer ended with ${code}: ${last.join(" | ")}`];
+  if (code === 0 && executions < EXECUTIONS * share) faults.push(`${executions} executions, fewer than wanted`);
+  return { figures: { executions, secondsEach: seconds }, faults };
+}

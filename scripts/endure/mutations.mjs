@@ -1,0 +1,30 @@
+// R15: packets that no encoder makes, into a live session, beside honest streams.
+import { clipFile } from "../bench/_clip.mjs";
+import { besideHonest, faultsWhere, load, startService } from "./_service.mjs";
+
+export const title = "a session of packets that were flipped, cut, repeated, or never fitted";
+
+const PACKETS = 1_000_000;
+const HONEST = 20;
+/** Of the generator, at the pace that leaves honest streams their core. */
+const PER_SECOND = 10_000;
+
+export async function endure(share) {
+  const honest = Math.max(4, Math.round(HONEST * Math.min(1, share * 10)));
+  const seconds = Math.max(5, Math.round((PACKETS * share) / PER_SECOND));
+  const server = await startService(honest + 1);
+  try {
+    const attacked = server.streams[honest].name;
+    const { balance, other } = await besideHonest(server, server.streams.slice(0, honest), clipFile(), seconds, () =>
+      load("attack", "mutations", server.target, server.http, server.streamUrl, attacked, seconds + 6, "127.0.0.1:0"),
+    );
+    const figures = { packets: other.messages, endings: other.endings, sent: balance.sent, lost: balance.lost };
+    const faults = faultsWhere({
+      "honest streams lost units": balance.lost > 0 || balance.corrupt > 0,
+      "fewer packets than wanted": other.messages < PACKETS * share,
+    });
+    return { figures, faults };
+  } finally {
+    await server.stop();
+  }
+}
