@@ -7,8 +7,8 @@ use crate::jitter::HOLE_LIMIT_MOST;
 
 /// A packet that overtook others is not missed before this.
 const REORDER_WAIT: Duration = Duration::from_millis(6);
-/// Shortest pause between the first requests for the same packet. It doubles every [`TRIES_PER_PAUSE`] requests, so that
-/// they last as long as the hole is waited for.
+/// Shortest pause between the first requests for the same packet. It doubles every [`TRIES_PER_PAUSE`] requests as far as
+/// the longest allows, so that they last as long as the hole is waited for.
 const NACK_PAUSE_LEAST: Duration = Duration::from_millis(20);
 /// Requests between two doublings of their pause.
 const TRIES_PER_PAUSE: u8 = 4;
@@ -22,7 +22,7 @@ const FIRST_RTT: Duration = Duration::from_millis(80);
 /// Packets requested in one go.
 const NACK_LIMIT: usize = 64;
 /// Requests for one packet: as many as the longest wait for it has room for.
-const TRIES_LIMIT: u8 = 16;
+const TRIES_LIMIT: u8 = 20;
 /// Runs of missing packets: a fifth lost of half a second at 20 Mbps. Each costs memory and a place in the search for the
 /// next request.
 const RUNS_LIMIT: usize = 256;
@@ -55,10 +55,23 @@ pub(crate) struct Holes {
     answered_in: Option<Duration>,
 }
 
+/// The pause behind the first request for a packet. A sender that repeats it once in a round trip passes over requests
+/// that come sooner: one of them is to come right behind each round trip, an eighth allowed for its own measure of it.
+fn first_pause(rtt: Duration) -> Duration {
+    let wanted = rtt * 9 / 8;
+    let parts = wanted.as_micros().div_ceil(NACK_PAUSE_MOST.as_micros()).max(1);
+    (wanted / u32::try_from(parts).unwrap_or(u32::MAX)).max(NACK_PAUSE_LEAST)
+}
+
 /// The pause behind the next request for a packet that was requested `tries` times.
 fn pause_after(first: Duration, tries: u8) -> Duration {
-    let doublings = u32::from(tries / TRIES_PER_PAUSE);
-    first.saturating_mul(2_u32.saturating_pow(doublings)).min(NACK_PAUSE_MOST)
+    let mut pause = first;
+    for _ in 0..tries / TRIES_PER_PAUSE {
+        if pause * 2 <= NACK_PAUSE_MOST {
+            pause *= 2;
+        }
+    }
+    pause
 }
 
 impl Default for Holes {
@@ -144,7 +157,7 @@ impl Holes {
         if self.request_at().is_none_or(|at| now < at) {
             return;
         }
-        let pause = (self.rtt * 5 / 4).clamp(NACK_PAUSE_LEAST, NACK_PAUSE_MOST);
+        let pause = first_pause(self.rtt);
         let before = sequences.len();
         let mut cut = None;
         for (&first, run) in self.runs.iter_mut().filter(|(_, run)| now >= run.ask_at) {

@@ -21,11 +21,11 @@ const START_REACH: u64 = 64;
 const HOLE_LIMIT_NACK: Duration = Duration::from_millis(500);
 /// How long at most, on a slow path.
 pub(crate) const HOLE_LIMIT_MOST: Duration = Duration::from_secs(1);
-/// Answers that a hole is waited for: libwebrtc repeats a packet once in a round trip, however often it is requested,
-/// and at 10 % loss one packet in a thousand needs a third repetition.
-const ANSWERS_WAITED_FOR: u32 = 3;
-/// What an answer may take longer than on average.
-const ANSWER_SPREAD: Duration = Duration::from_millis(60);
+/// Answers that a hole is waited for: libwebrtc repeats a packet once in a round trip, however often it is requested.
+/// At 5 % loss each way one lost packet in a thousand needs a fourth repetition: a picture of every minute or two.
+const ANSWERS_WAITED_FOR: u32 = 4;
+/// What the answers may take longer than on average, the pauses between requests included.
+const ANSWER_SPREAD: Duration = Duration::from_millis(120);
 /// How long a hole is waited for when nobody answers requests.
 const HOLE_LIMIT: Duration = Duration::from_millis(60);
 /// Packets that may wait behind a hole: half a second at 20 Mbps, a second at 10.
