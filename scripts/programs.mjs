@@ -56,6 +56,11 @@ export const toBuild = [
 ];
 
 /** @type {readonly Program[]} */
+export const toCount = [
+  { name: "valgrind", package: "valgrind", use: "counts instructions", isThere: onPath("valgrind") },
+];
+
+/** @type {readonly Program[]} */
 export const toTest = [
   { name: "ffmpeg", package: "ffmpeg", use: "publishes, plays, judges", isThere: onPath("ffmpeg") },
   { name: "ffprobe", package: "ffmpeg", use: "judges streams", isThere: onPath("ffprobe") },

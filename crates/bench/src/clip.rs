@@ -26,12 +26,7 @@ const SEQUENCE_HEADER: u8 = 0;
 const CODED: u8 = 1;
 
 /// Sizes in bytes of the video frames of one GOP: x264 `veryfast`, 720p25, 2 Mbit/s with a buffer of one second.
-const RECORDED: [usize; 50] = [
-    97211, 26128, 13395, 9529, 8641, 14443, 6174, 4987, 4948, 14558, 6309, 4819, 4461, 13839, 6505,
-    4959, 4770, 15187, 7056, 5336, 5095, 14678, 7148, 5387, 5338, 15248, 7013, 5241, 5216, 15956,
-    7370, 5465, 5670, 16453, 7420, 5376, 5427, 15478, 7132, 5114, 5092, 15684, 6835, 5226, 5480,
-    16588, 6280, 5036, 5068, 10064,
-];
+const RECORDED: &str = include_str!("../recordings/x264-720p25-2mbps.txt");
 /// AAC at 128 kbit/s and 48 kHz.
 const RECORDED_AUDIO: usize = 341;
 /// Packets after which that track begins again: eight seconds.
@@ -66,12 +61,13 @@ impl Clip {
 
     /// Without a clip: the recorded sizes around the bench's own decoder configurations.
     pub(crate) fn recorded() -> Self {
-        let video = RECORDED.iter().enumerate().map(|(at, size)| {
-            let mut body = BytesMut::with_capacity(*size);
+        let sizes = RECORDED.split_ascii_whitespace().filter_map(|size| size.parse::<usize>().ok());
+        let video = sizes.enumerate().map(|(at, size)| {
+            let mut body = BytesMut::with_capacity(size);
             body.put_slice(&[if at == 0 { 0x17 } else { 0x27 }, CODED, 0, 0, 0]);
             body.put_u32(u32::try_from(size - 9).unwrap_or(0));
             body.put_u8(if at == 0 { 0x65 } else { 0x41 });
-            body.resize(*size, 0x55);
+            body.resize(size, 0x55);
             (due(MediaKind::Video, u32::try_from(at).unwrap_or(0)), body.freeze())
         });
         let mut audio = BytesMut::from(&[0xaf, CODED][..]);

@@ -6,6 +6,7 @@ mod backup_random;
 mod bounds;
 mod holding;
 mod holding_away;
+mod instructions;
 mod panics;
 mod peer;
 mod plays;

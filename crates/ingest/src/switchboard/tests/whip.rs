@@ -1,6 +1,6 @@
 //! WHIP publishers in virtual time: a peer with DTLS and SRTP of its own, in memory.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use headgate_peer::{Event, Publisher, Settings};
@@ -9,7 +9,7 @@ use headgate_whip::{Credentials, Identity, Path, WhipSession};
 
 use super::super::Message;
 use super::super::message::WhipOpening;
-use super::world::{World, address};
+use super::world::{World, address, upstream};
 use crate::EndReason;
 use crate::publish::whip_record::WhipRecord;
 use crate::transcoding::AUDIO_BITRATE;
@@ -19,9 +19,9 @@ const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
 const OPUS: &[u8] = &[0x78, 1, 2, 3];
 
 /// A client and the path that it comes by.
-struct Client {
+pub(super) struct Client {
     publisher: Publisher,
-    path: Path,
+    pub(super) path: Path,
     is_connected: bool,
     feedback: usize,
     frames: u32,
@@ -30,6 +30,11 @@ struct Client {
 impl Client {
     /// Opens `client_id` and connects.
     fn connect(world: &mut World, client_id: u64) -> Self {
+        Self::connect_with(world, client_id, &[])
+    }
+
+    /// The same, with upstreams.
+    pub(super) fn connect_with(world: &mut World, client_id: u64, upstreams: &[&str]) -> Self {
         let identity = Identity::generate().expect("randomness");
         let mut publisher = Publisher::new(Settings::default()).expect("a publisher");
         let offer = read_offer(&publisher.offer()).expect("an acceptable offer");
@@ -56,7 +61,7 @@ impl Client {
             awaits_answer: false,
             name: format!("cam{client_id}").into_bytes(),
             guard,
-            upstreams: Vec::new(),
+            upstreams: upstreams.iter().map(|url| upstream(url)).collect(),
             audio_bitrate: AUDIO_BITRATE,
             connect_info: Bytes::new(),
             window: Duration::ZERO,
@@ -102,6 +107,28 @@ impl Client {
                 return;
             }
         }
+    }
+
+    /// The datagrams of picture `n` of so many bytes and the sound beside it; nothing is handed over.
+    pub(super) fn record_media(
+        &mut self,
+        now: Instant,
+        n: u32,
+        is_keyframe: bool,
+        picture_bytes: usize,
+        sound_bytes: usize,
+    ) -> Vec<Vec<u8>> {
+        let mut slice = vec![if is_keyframe { 0x65 } else { 0x41 }, 0x88];
+        slice.resize(picture_bytes, 0x55);
+        let nal_units = [SPS, PPS, &slice];
+        let nal_units = if is_keyframe { &nal_units[..] } else { &nal_units[2..] };
+        self.publisher.send_video(now, n * 3_600, nal_units);
+        let mut sound = vec![OPUS[0]];
+        sound.resize(sound_bytes, 0x55);
+        for half in 0..2 {
+            self.publisher.send_audio(now, (n * 2 + half) * 960, &sound);
+        }
+        std::iter::from_fn(|| self.publisher.poll_transmit()).map(|(_, bytes)| bytes).collect()
     }
 
     /// 40 ms of media: one video frame and two audio packets.

@@ -1,0 +1,99 @@
+// `node scripts/instructions.mjs [--write]`: the instructions that a picture and the sound beside it cost in the media
+// core, sockets left out, counted by valgrind: the same on a machine that is busy. More than recorded in
+// instructions.json is a fault of the change, or recorded anew with it (`--write`).
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { BuildError, root } from "./build.mjs";
+import { providePrograms, toCount } from "./programs.mjs";
+
+/** More than recorded, at most, percent. */
+const LIMIT_PERCENT = 3;
+/** Pictures of the two runs whose difference is counted: what comes before the first one is in both. */
+const FEW = 100;
+const MANY = 1_600;
+const PATHS = ["rtmp_to_a_push", "rtmp_to_twenty_players", "whip_to_a_push_of_opus"];
+const RECORD = join(root, "scripts/instructions.json");
+
+try {
+  const missing = providePrograms(toCount);
+  if (missing) throw new BuildError(missing);
+  process.exitCode = compare(count()) ? 0 : 1;
+} catch (error) {
+  if (!(error instanceof BuildError)) throw error;
+  console.error(`headgate: ${error.message}`);
+  process.exitCode = 1;
+}
+
+/** Instructions a picture, by path. */
+function count() {
+  const binary = buildTests();
+  return Object.fromEntries(
+    PATHS.map((path) => {
+      const difference = instructionsOf(binary, path, MANY) - instructionsOf(binary, path, FEW);
+      return [path, Math.round(difference / (MANY - FEW))];
+    }),
+  );
+}
+
+function compare(counted) {
+  const compiler = spawnSync("rustc", ["--version"], { encoding: "utf8" }).stdout.trim();
+  const machine = machineOf();
+  if (process.argv.includes("--write")) {
+    writeFileSync(RECORD, `${JSON.stringify({ compiler, machine, pictures: counted }, null, 2)}\n`);
+    return true;
+  }
+  const recorded = existsSync(RECORD) ? JSON.parse(readFileSync(RECORD, "utf8")) : { pictures: {} };
+  const isComparable = recorded.compiler === compiler && recorded.machine === machine;
+  if (!isComparable) console.error(`  recorded with ${recorded.compiler} on ${recorded.machine}: not compared`);
+  let isWithin = true;
+  for (const [path, instructions] of Object.entries(counted)) {
+    const before = recorded.pictures[path];
+    const percent = (instructions / before - 1) * 100;
+    const change = `${percent > 0 ? "+" : ""}${percent.toFixed(1)} %`;
+    console.error(`  ${path}: ${instructions} instructions a picture (${before} recorded, ${change})`);
+    if (isComparable && !(percent <= LIMIT_PERCENT)) isWithin = false;
+  }
+  return isWithin;
+}
+
+/** What decides which code of the C library and of the cipher runs: other machines count otherwise. */
+function machineOf() {
+  const flags = /^flags\s*:(.*)$/m.exec(readFileSync("/proc/cpuinfo", "utf8"))?.[1]?.split(" ") ?? [];
+  const used = ["aes", "pclmulqdq", "avx2", "bmi2", "erms"].filter((flag) => flags.includes(flag));
+  return [process.arch, ...used, `glibc ${process.report.getReport().header.glibcVersionRuntime}`].join(" ");
+}
+
+/** The media core's unit tests; `npm test` runs the same program. */
+function buildTests() {
+  const args = ["test", "--release", "--locked", "--workspace", "--no-run", "--message-format=json"];
+  const built = spawnSync("cargo", args, {
+    cwd: root,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "inherit"],
+    maxBuffer: 1 << 28,
+  });
+  if (built.status !== 0) throw new BuildError("the tests of the media core do not build");
+  const messages = built.stdout
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line));
+  const found = messages.find(
+    ({ target, executable, profile }) => executable && profile.test && target.name === "headgate_ingest",
+  );
+  return found.executable;
+}
+
+function instructionsOf(binary, path, pictures) {
+  const valgrind = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", binary];
+  const test = ["--exact", `switchboard::tests::instructions::${path}`, "--test-threads=1"];
+  const { status, stdout, stderr } = spawnSync("valgrind", [...valgrind, ...test], {
+    encoding: "utf8",
+    env: { ...process.env, PICTURES: String(pictures) },
+  });
+  const counted = /I\s+refs:\s+([\d,]+)/.exec(stderr);
+  if (status !== 0 || !counted || !/ 1 passed/.test(stdout)) {
+    throw new BuildError(`${path} was not counted: ${stdout}${stderr}`);
+  }
+  return Number(counted[1].replaceAll(",", ""));
+}
