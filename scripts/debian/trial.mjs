@@ -18,9 +18,10 @@ const PROGRAMS = ["mmdebstrap", "lintian"].map((name) => ({
 const TRIAL = `
 set -eu
 dpkg --install /headgate.deb
-su=$(sed -n 's/^ExecStart=//p' /lib/systemd/system/headgate.service)
+serve=$(sed -n 's/^ExecStart=//p' /lib/systemd/system/headgate.service)
+: >/tmp/out
 started=$(date +%s%N)
-setpriv --reuid=headgate --regid=headgate --init-groups --no-new-privs env HEADGATE_BOOTSTRAP_SHOW=file $su \
+setpriv --reuid=headgate --regid=headgate --init-groups --no-new-privs env HEADGATE_BOOTSTRAP_SHOW=file $serve \
   >/tmp/out 2>/tmp/err & service=$!
 for turn in $(seq 150); do grep -q '"ready":true' /tmp/out && break; sleep 0.1; done
 grep '"ready":true' /tmp/out || { cat /tmp/err; exit 1; }
