@@ -102,6 +102,8 @@ function* gateway(files) {
     const room = roomOf(name);
     const below = [];
     for (const [, target] of text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*["'`]([^"'`]+)["'`]/g)) {
+      // Bun puts a client of its own in the place of the bare name, which asks no connector: no address would be checked.
+      if (target === "undici") yield `${name}: undici is imported as undici/index.js`;
       if (isNative(target) && room !== "media") yield `${name}: only media imports #native`;
       if (/^(@hono\/|hono(\/|$))/.test(target) && NO_HONO.has(room)) yield `${name}: ${room} knows no Hono`;
       if (room in IN_BROWSERS && !target.startsWith(".") && !PACKAGES_IN_BROWSERS[room]?.test(target))

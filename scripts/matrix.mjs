@@ -1,19 +1,21 @@
 // `npm run matrix -- rtmp [FILTER]`, `-- push [FILTER]` or `-- whip [SECONDS]`: real programs under every condition, in the
 // long form. Prints a table and ends with 1 when a cell fails. HEADGATE_MATRIX_SECONDS sets the media's length per cell.
 // `npm run matrix -- redirects [FILTER]`: which of them go elsewhere when a server sends them there.
+// `npm run matrix -- runtimes [NAME …]`: the short suite with the service under each Node, Deno and Bun.
 // `npm run matrix -- arguments [COUNT] [SEED]`: custom arguments of an enemy against every form parser.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { root } from "./build.mjs";
+import { runtimesMatrix } from "./matrix/runtimes.mjs";
 import { matrix } from "./matrix/whip.mjs";
 import { prepareTests } from "./prepare.mjs";
 
 const [name, ...filter] = process.argv.slice(2);
-if (!["rtmp", "push", "redirects", "whip", "arguments"].includes(name ?? "")) {
+if (!["rtmp", "push", "redirects", "whip", "runtimes", "arguments"].includes(name ?? "")) {
   console.error(
-    "npm run matrix -- rtmp [FILTER] | push [FILTER] | redirects [FILTER] | whip [SECONDS] | arguments [COUNT] [SEED]",
+    "npm run matrix -- rtmp [FILTER] | push [FILTER] | redirects [FILTER] | whip [SECONDS] | runtimes [NAME …] | arguments [COUNT] [SEED]",
   );
   process.exit(2);
 }
@@ -28,6 +30,7 @@ if (name === "arguments") {
   });
   process.exit(status ?? 1);
 }
+if (name === "runtimes") process.exit(runtimesMatrix(filter) ? 0 : 1);
 if (name === "whip") process.exit((await matrix(filter)) ? 0 : 1);
 
 const folder = mkdtempSync(join(tmpdir(), "headgate-matrix-"));

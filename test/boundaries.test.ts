@@ -20,6 +20,7 @@ const planted: readonly [path: string, text: string, complaint: string][] = [
   ["ts/token/drawer/a.ts", "", "token/drawer has no row in scripts/boundaries.mjs"],
   ["ts/publish/a.ts", 'import { Hono } from "hono";', "publish knows no Hono"],
   ["ts/publish/a.ts", 'import { core } from "#native";', "only media imports #native"],
+  ["ts/publish/a.ts", 'import { Agent } from "undici";', "undici is imported as undici/index.js"],
   ["ts/store/a.ts", 'import { admit } from "../publish/admission.ts";', "store may not import publish"],
   ["ts/token/a.ts", 'import { createApp } from "../app.ts";', "token may not import app"],
   ["ts/webcaster/a.ts", 'import { a } from "../errors.ts";', "webcaster may not import errors"],

@@ -22,6 +22,8 @@ const STALLED = 8;
 const STALLED_KBPS = 20_000;
 /** What all of them may cost, bytes: what waits for each, and what a busy process varies by. Kept whole, it were 200 MB. */
 const STALLED_LIMIT_BYTES = 96 << 20;
+/** By then all that was given up has been collected, ms. */
+const COLLECTED_MS = 15_000;
 const PERSON = { email: "viewer@customer.example", password: "correct horse battery", role: "readonly" };
 
 let headgate: Headgate;
@@ -175,7 +177,7 @@ describe("of a broadcast by RTMP", () => {
     "a reader that stops reading costs bounded memory and delays neither a player nor another preview",
     async () => {
       const stream = await newStream();
-      const encoder = broadcast(`${headgate.rtmp}/${stream.name}`, { seconds: 25, gop: 10, videoKbps: STALLED_KBPS });
+      const encoder = broadcast(`${headgate.rtmp}/${stream.name}`, { seconds: 35, gop: 10, videoKbps: STALLED_KBPS });
       const stalled: Socket[] = [];
       try {
         const key = { "x-service-apikey": headgate.apiKey };
@@ -187,7 +189,8 @@ describe("of a broadcast by RTMP", () => {
         await until("all of them run", async () => (await previews()) === 1 + STALLED);
         const after = newestOf(reading.bytes());
         await until("ten seconds pass", () => newestOf(reading.bytes()) > after + 10_000, 60_000);
-        expect(memory() - before).toBeLessThan(STALLED_LIMIT_BYTES);
+        // Newer Nodes collect what is no longer kept later, and seldom.
+        await until("it costs little", () => memory() - before < STALLED_LIMIT_BYTES, COLLECTED_MS);
         const session = await sessionOf(stream);
         expect(session).toMatchObject({ subscribers: 1, dropped_frames: 0 });
         for (const socket of stalled) socket.destroy();

@@ -2,7 +2,7 @@
 
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
-import { buildConnector } from "undici";
+import { buildConnector } from "undici/index.js";
 import { describe, expect, test } from "vitest";
 import {
   AddressRefused,

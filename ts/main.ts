@@ -11,6 +11,7 @@ import { formerName } from "./cluster/nodes.ts";
 import { answersToRivals } from "./cluster/rivals.ts";
 import { type Config, readVersion } from "./config.ts";
 import { forbidCoreDumps } from "./core-dumps.ts";
+import { UpgradeFailed } from "./errors/upgrade-failed.ts";
 import { MediaCoreMissing, StoreFailed, StoreUnavailable } from "./errors.ts";
 import { type Control, openControl } from "./handover/control.ts";
 import { createHandover, type Handover } from "./handover/handover.ts";
@@ -320,13 +321,16 @@ function socketsOf(sockets: {
   readonly tls: number | null;
 }): readonly (readonly [SocketName, number])[] {
   const { http, metrics, plain: rtmp, tls: rtmps } = sockets;
-  const all = [
-    ["http", http] as const,
-    ["metrics", metrics] as const,
-    ["rtmp", rtmp] as const,
-    ["rtmps", rtmps] as const,
-  ];
-  return all.flatMap(([name, socket]) => (socket === null ? [] : [[name, socket] as const]));
+  // Deno and Bun have no descriptors of their servers: a new process could not listen where this one does.
+  if (http === null || metrics === null) {
+    throw new UpgradeFailed("only under Node can a service hand over its HTTP ports: restart it instead");
+  }
+  const plain = [
+    ["http", http],
+    ["metrics", metrics],
+    ["rtmp", rtmp],
+  ] as const;
+  return rtmps === null ? plain : [...plain, ["rtmps", rtmps]];
 }
 
 /** The service runs without it, too, when its path is too long for the system, say. */

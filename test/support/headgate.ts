@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { provideRuntime } from "../../scripts/runtimes.mjs";
 import { type Child, run, start, until } from "./child.ts";
 import type { Customer } from "./customer.ts";
 import { databaseUrlOf } from "./stores.ts";
@@ -39,6 +40,8 @@ export interface HeadgateOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Words of a command that runs the service instead, which follows them. */
   readonly within?: readonly string[];
+  /** Of scripts/runtimes.mjs; by default TEST_RUNTIME of the environment, or the Node that runs the tests. */
+  readonly runtime?: string;
 }
 
 /** Starts a service. */
@@ -71,7 +74,9 @@ export async function startHeadgate(options: HeadgateOptions = {}): Promise<Head
     ...(customer ? { HEADGATE_WEBHOOK_CA: join(dataDir, "ca.pem") } : {}),
     ...options.env,
   };
-  const [program = "", ...words] = [...(options.within ?? []), process.execPath, "scripts/headgate.mjs", "serve"];
+  const { within = [], runtime = process.env.TEST_RUNTIME } = options;
+  const runner = runtime === undefined ? [process.execPath] : provideRuntime(runtime);
+  const [program = "", ...words] = [...within, ...runner, "scripts/headgate.mjs", "serve"];
   const process_ = start(program, words, { env });
   process_.exit.finally(() => rmSync(dataDir, { recursive: true, force: true }));
   let hasEnded = false;

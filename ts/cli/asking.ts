@@ -1,7 +1,7 @@
 // Commands that ask a running service through its management API: where it is, with which key, whose certificate is
 // trusted, and what it said.
 import { rootCertificates } from "node:tls";
-import { Agent, fetch, type Response } from "undici";
+import { Agent, fetch, type Response } from "undici/index.js";
 import { readAuthorities } from "../certificate.ts";
 import { type Config, loadConfig, readApiKey, readCaFile } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";

@@ -1,5 +1,5 @@
 // Calls from this node to another: signed, bounded in time, tried a second time only when the first did not get there.
-import { Agent, type Dispatcher, request } from "undici";
+import { Agent, type Dispatcher, request } from "undici/index.js";
 import { NodeAway } from "../errors/node-away.ts";
 import { reasonOf } from "../reason.ts";
 import type { Node } from "./nodes.ts";

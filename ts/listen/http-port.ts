@@ -81,7 +81,10 @@ export async function listen(
       draining = true;
     },
     setCertificate(renewed) {
-      if (server instanceof HttpsServer) server.setSecureContext(renewed);
+      if (!(server instanceof HttpsServer)) return;
+      // Bun has no such thing.
+      if (!("setSecureContext" in server)) throw new Error("under this runtime a restart is needed to use it");
+      server.setSecureContext(renewed);
     },
     socket: () => descriptorOf(server),
     stopListening() {

