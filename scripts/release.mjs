@@ -25,6 +25,7 @@ import { contentsOf, faultsOfContents } from "./release/contents.mjs";
 import { headOf } from "./release/head.mjs";
 import { makePlatform, makeService } from "./release/packages.mjs";
 import { ownTarget, packageOf, targetsOf } from "./release/targets.mjs";
+import { tryRelease } from "./release/try.mjs";
 import { crossBuild } from "./release/zig.mjs";
 import { packWebcaster } from "./webcaster-package.mjs";
 
@@ -109,6 +110,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const { values } = parseArgs({ options });
     const packages = await release(values);
     packages.forEach(print);
+    if (values.try) await tryRelease(join(root, "dist", "release"), targetsOf(values.targets));
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;
     console.error(`headgate: ${error.message}`);
