@@ -2,7 +2,7 @@
 // Nothing of the machine's Python is touched.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
+import { availableParallelism, homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { BuildError, hashOf, root, run, step } from "../build.mjs";
 import { withLock } from "../lock.mjs";
@@ -45,6 +45,7 @@ export function crossBuild({ name, triple, libc }) {
       .join(" "),
     ZIG_GLOBAL_CACHE_DIR: cache,
     ZIG_LOCAL_CACHE_DIR: cache,
+    CMAKE_BUILD_PARALLEL_LEVEL: String(availableParallelism()),
     CARGO_ZIGBUILD_CACHE_DIR: join(FOLDER, "wrappers"),
   };
   console.error(`headgate: building the media core for ${name} …`);
