@@ -11,6 +11,9 @@ import { root } from "../build.mjs";
 
 const TAR_LIMIT_BYTES = 1 << 28;
 
+/** Of ours only what is in the release: whoever has these names elsewhere is somebody else. */
+const OWN = /^headgate(-|$)/;
+
 /** @typedef {{ url: string, asked: string[], close(): Promise<void> }} Registry `asked`: names that it did not have */
 
 /** `folder`: of a release; `elsewhere`: what is asked for the rest, without a slash at its end; null for nobody.
@@ -26,7 +29,7 @@ export async function openRegistry(folder, elsewhere = null) {
     const versions = packages.get(name);
     if (versions === undefined) {
       asked.push(name);
-      if (elsewhere === null) response.writeHead(404).end("{}");
+      if (elsewhere === null || OWN.test(name)) response.writeHead(404).end("{}");
       else response.writeHead(302, { location: `${elsewhere}${request.url}` }).end();
     } else if (file === undefined) {
       response.writeHead(200, { "content-type": "application/json" });
