@@ -15,7 +15,7 @@ import { release } from "../scripts/release.mjs";
 import { start, until } from "./support/child.ts";
 import { broadcast, packetsOf } from "./support/ffmpeg.ts";
 
-const LIMIT_MS = 300_000;
+const LIMIT_MS = 600_000;
 const VERSION = (JSON.parse(readFileSync("package.json", "utf8")) as { version: string }).version;
 
 let folder: string;
