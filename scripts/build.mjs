@@ -73,8 +73,8 @@ const addon = {
   },
 };
 
-/** Folders in dist that are not the gateway's. */
-const BUNDLES = ["sdk", "broadcast", "dashboard"];
+/** Folders in dist that are not the gateway's: what browsers load, and what `npm run release` made. */
+const OTHERS = ["sdk", "broadcast", "dashboard", "release"];
 
 /** The TypeScript of the gateway, as JavaScript in dist. */
 const gateway = {
@@ -84,7 +84,7 @@ const gateway = {
   inputs: () => hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", "ts"], isGatewayInput),
   make() {
     const dist = join(root, "dist");
-    const old = existsSync(dist) ? readdirSync(dist).filter((name) => !BUNDLES.includes(name)) : [];
+    const old = existsSync(dist) ? readdirSync(dist).filter((name) => !OTHERS.includes(name)) : [];
     for (const name of old) rmSync(join(dist, name), { recursive: true, force: true });
     run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "-p", "tsconfig.build.json"]);
   },

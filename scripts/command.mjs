@@ -1,7 +1,8 @@
-// Builds what changed, then runs the command line in this process.
+// The command line of a clone, in this process.
 import { BuildError, build } from "./build.mjs";
 
-/** @param {readonly string[]} argv */
+/** Builds what changed, then runs it.
+ *  @param {readonly string[]} argv */
 export async function main(argv) {
   try {
     build();
@@ -10,6 +11,12 @@ export async function main(argv) {
     console.error(`headgate: ${error.message}`);
     process.exit(1);
   }
+  await runBuilt(argv);
+}
+
+/** Runs what was built.
+ *  @param {readonly string[]} argv */
+export async function runBuilt(argv) {
   // All files of a program are opened at once; these alone are as many as a process with few descriptors may have.
   await import("kysely");
   await import("@hono/zod-openapi");

@@ -129,6 +129,13 @@ export const toTest = [
   { name: "Python", package: "python3-venv", use: "peers written in Python", isThere: hasPython },
 ];
 
+/** What tries a release in root file systems of its own. @type {readonly Program[]} */
+export const toTry = [
+  ...toTest.filter(({ name }) => ["ffmpeg", "ffprobe"].includes(name)),
+  { name: "mmdebstrap", package: "mmdebstrap", use: "makes a bare Debian", isThere: onPath("mmdebstrap") },
+  { name: "qemu", package: "qemu-user-static", use: "runs arm64", isThere: onPath("qemu-aarch64-static") },
+];
+
 /** Packages whose programs are missing, each once, in the order of the table.
  *  @param {readonly Program[]} programs */
 export function missingPackages(programs) {

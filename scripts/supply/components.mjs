@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { root } from "../build.mjs";
+import { TARGETS as RELEASED } from "../release/targets.mjs";
 
 /**
  * @typedef {object} Component
@@ -17,7 +18,7 @@ import { root } from "../build.mjs";
  */
 
 const CORE = "headgate-bridge";
-const TARGETS = ["x86_64-unknown-linux-gnu"];
+const TARGETS = RELEASED.map(({ triple }) => triple);
 /** Whose imports end up in files that browsers load. */
 const BUNDLED = ["broadcast", "dashboard", "webcaster"];
 /** Loaded by the build by name: styles. */

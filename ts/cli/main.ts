@@ -6,6 +6,7 @@ import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { nearest, similar } from "../nearest.ts";
 import { askingFlags } from "./asking.ts";
 import { organisationFlags, storeFlags, unknownVerb } from "./at-store.ts";
+import { versionWithCommit } from "./commit.ts";
 import { runConfig } from "./config.ts";
 import { runDoctor } from "./doctor/doctor.ts";
 import { exitCodeOf } from "./exit-code.ts";
@@ -175,7 +176,7 @@ export async function run(argv: readonly string[]): Promise<void> {
   const parsed = cli(
     {
       name: "headgate",
-      version: readVersion(),
+      version: versionWithCommit(readVersion()),
       commands,
       help: {
         description: `Live ingest: RTMP and WHIP in, the customer's webhook decides, RTMP out.\nExit codes: ${EXIT_CODES}`,

@@ -6,16 +6,21 @@ import { type Finding, good } from "./finding.ts";
 
 /** What scripts/build.mjs makes, for sources (`ts/cli`) and for what is built of them (`dist/cli`) alike. */
 const BUILT = new URL("../../../dist/", import.meta.url);
+/** Where a build in a clone puts the library; a package has none there, but the one for its platform beside it. */
+const OWN_LIBRARY = new URL("../../../ts/native/headgate.node", import.meta.url);
 const PAGES = ["dashboard/page.html", "broadcast/page.html", "sdk/webcaster.mjs"];
 
 /** The media core and its codecs are one library: it loads or it does not. */
 export async function addon(): Promise<Finding> {
   const what = "media core (RTMP, WebRTC, Opus, AAC)";
   const why = "without it no media can be received: headgate serve ends with 1";
-  const remedy = "build it on this machine (npm start does), or install the release for this system and processor";
+  const remedy =
+    "install the package for this system and processor (npm does, without --omit=optional), or build it in a clone: npm start";
   try {
     const { refusesEmptyOffer } = await import("../../media.ts");
-    if (refusesEmptyOffer()) return good(what, "loads and works");
+    if (refusesEmptyOffer()) {
+      return good(what, existsSync(OWN_LIBRARY) ? "loads and works, built from the sources" : "loads and works");
+    }
     return { what, state: "bad", detail: "loads, but accepts an empty offer", why, remedy };
   } catch (error) {
     return { what, state: "bad", detail: reasonOf(error), why, remedy };

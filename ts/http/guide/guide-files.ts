@@ -7,7 +7,7 @@ const ROOT = new URL("../../../", import.meta.url);
 
 /** Titles of groups, and names of files in docs without `.md`; those that are not there are left out. */
 const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = [
-  ["Start", ["first-broadcast", "broadcast-page", "dashboard"]],
+  ["Start", ["installation", "first-broadcast", "broadcast-page", "dashboard"]],
   ["Decide who may publish", ["webhook", "security-model", "management"]],
   ["Publish and play", ["rtmp", "whip", "broadcasting", "v5"]],
   [

@@ -1,5 +1,6 @@
 // /openapi.json and /docs: what the routes say of themselves, and a page that shows it without the internet. The page's
-// own files come from swagger-ui-dist.
+// own files come from swagger-ui-dist, or from where a release has put them.
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -9,6 +10,8 @@ import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 import { baseUrlOf } from "../request/request.ts";
 import { problemPage } from "../whip/problem-page.ts";
 
+/** In a release, which does not depend on their package: it would bring its sources, and a script of its own at the install. */
+const RELEASED = join(import.meta.dirname, "..", "..", "..", "dist", "swagger-ui");
 /** How long a browser may keep the page's files, seconds; they change with the release only. */
 const FILES_CACHE_S = 86_400;
 /** Nothing comes from elsewhere. Swagger UI writes style attributes. */
@@ -46,7 +49,7 @@ export function docsRoutes(
   },
 ): Routes["hono"] {
   const routes = newRoutes(deps);
-  const folder = createRequire(import.meta.url)("swagger-ui-dist/absolute-path.js")() as string;
+  const folder = existsSync(RELEASED) ? RELEASED : installedFolder();
   /** The page's files as they are sent, read when first asked for. */
   const files = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
   const problems = problemPage();
@@ -106,4 +109,8 @@ export function docsRoutes(
   );
 
   return routes.hono;
+}
+
+function installedFolder(): string {
+  return createRequire(import.meta.url)("swagger-ui-dist/absolute-path.js")() as string;
 }

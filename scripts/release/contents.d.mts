@@ -1,0 +1,2 @@
+export function contentsOf(folder: string): readonly { readonly name: string; readonly bytes: number }[];
+export function faultsOfContents(folder: string, excepted?: readonly string[]): readonly string[];

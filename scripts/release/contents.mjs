@@ -1,0 +1,37 @@
+// What a package may hold: what runs, and what people read about it; no sources of the core, no tests, no path of the machine
+// that made it, no secret.
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { root } from "../build.mjs";
+
+const STRANGERS = [
+  [/(^|\/)(test|tests|crates|target|node_modules|\.git|\.build|\.env|data)(\/|$)/, "does not belong into a package"],
+  [/\.(rs|map|pem|key|db|sqlite|log|tgz)$/, "does not belong into a package"],
+  [/(?<!\.d)\.m?tsx?$/, "is a source that was not compiled"],
+];
+const SECRETS = [/-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/]{32}/, /\bhg_[A-Za-z0-9]{30,}/];
+
+/** Every file of a package's folder, with its bytes, in the order of names.
+ *  @param {string} folder */
+export function contentsOf(folder) {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => statSync(join(folder, name)).isFile())
+    .sort()
+    .map((name) => ({ name, bytes: statSync(join(folder, name)).size }));
+}
+
+/** What should not be there, as `file: why`. `excepted`: files whose texts may name this machine's folders.
+ *  @param {string} folder
+ *  @param {readonly string[]} excepted
+ *  @returns {string[]} */
+export function faultsOfContents(folder, excepted = []) {
+  const paths = [root, join(homedir(), ".cargo"), join(homedir(), ".rustup"), join(homedir(), ".npm")];
+  return contentsOf(folder).flatMap(({ name }) => {
+    const text = readFileSync(join(folder, name), "latin1");
+    const strange = STRANGERS.filter(([form]) => form.test(name)).map(([, why]) => why);
+    const named = excepted.includes(name) ? [] : paths.filter((path) => text.includes(`${path}/`));
+    const secret = SECRETS.some((form) => form.test(text)) ? ["holds a secret"] : [];
+    return [...strange, ...named.map((path) => `names ${path}`), ...secret].map((why) => `${name}: ${why}`);
+  });
+}

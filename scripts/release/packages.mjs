@@ -1,0 +1,87 @@
+// The folders that become packages: the service, and the media core for one platform.
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { root } from "../build.mjs";
+import { packageOf, TARGETS } from "./targets.mjs";
+
+/** What every package says of its licences. */
+const LEGAL = ["LICENSE", "licences.txt"];
+/** Of the service's folder as it is in a clone: what runs, what is read, and what an operator installs. */
+const SERVICE = ["dist", "docs", "deploy/headgate.mjs", "deploy/systemd", "deploy/kubernetes", "ts/native/index.js"];
+const TEXTS = ["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"];
+/** Of the page /docs. The whole package has four times their size, and runs a script at its installation. */
+const SWAGGER = "swagger-ui-dist";
+const SWAGGER_FILES = [
+  "swagger-ui.css",
+  "swagger-ui-bundle.js",
+  "swagger-ui-bundle.js.LICENSE.txt",
+  "LICENSE",
+  "NOTICE",
+];
+/** Made by `npm run licences`; and by `npm run release` itself. */
+const NOT_SERVED = ["dist/release", "dist/licences.txt", "dist/sbom.cdx.json"];
+
+const ownManifest = () => JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+
+/** Puts the service into `folder`. It needs what `npm start` builds, and what `npm run licences` writes.
+ *  @param {string} folder made anew
+ *  @param {string | null} commit */
+export function makeService(folder, commit) {
+  empty(folder);
+  const excluded = NOT_SERVED.map((path) => join(root, path));
+  for (const path of [...SERVICE, ...TEXTS]) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    cpSync(join(root, path), join(folder, path), { recursive: true, filter: (from) => !excluded.includes(from) });
+  }
+  for (const name of ["licences.txt", "sbom.cdx.json"]) copyFileSync(join(root, "dist", name), join(folder, name));
+  const swagger = join(folder, "dist", "swagger-ui");
+  mkdirSync(swagger);
+  for (const name of SWAGGER_FILES) copyFileSync(join(root, "node_modules", SWAGGER, name), join(swagger, name));
+  chmodSync(join(folder, "deploy", "headgate.mjs"), 0o755);
+  const { name, version, description, license, type, engines, imports, dependencies: all } = ownManifest();
+  const { [SWAGGER]: _, ...dependencies } = all;
+  write(folder, {
+    ...{ name, version, description, license, type },
+    bin: { headgate: "deploy/headgate.mjs" },
+    ...{ imports, os: ["linux"], engines, dependencies },
+    // The same version of both, or none: they speak without one.
+    optionalDependencies: Object.fromEntries(TARGETS.map((target) => [packageOf(target), version])),
+    ...said(commit),
+  });
+}
+
+/** Puts the media core for one platform into `folder`.
+ *  @param {string} folder made anew
+ *  @param {import("./targets.mjs").Target} target
+ *  @param {string} library path
+ *  @param {string | null} commit */
+export function makePlatform(folder, target, library, commit) {
+  empty(folder);
+  copyFileSync(library, join(folder, "headgate.node"));
+  chmodSync(join(folder, "headgate.node"), 0o644);
+  copyFileSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  copyFileSync(join(root, "dist", "licences.txt"), join(folder, "licences.txt"));
+  const { version, license, engines } = ownManifest();
+  const name = packageOf(target);
+  const description = `The media core of Headgate for Linux on ${target.cpu} with ${target.libc}`;
+  writeFileSync(join(folder, "README.md"), `# ${name}\n\n${description}. npm installs it with \`headgate\`.\n`);
+  write(folder, {
+    ...{ name, version, description, license },
+    main: "headgate.node",
+    files: ["headgate.node", ...LEGAL],
+    ...{ os: ["linux"], cpu: [target.cpu], libc: [target.libc], engines },
+    ...said(commit),
+  });
+}
+
+/** As npm notes it in what it publishes. */
+const said = (commit) => (commit === null ? {} : { gitHead: commit });
+
+function empty(folder) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+}
+
+function write(folder, manifest) {
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+}

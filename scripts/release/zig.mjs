@@ -1,0 +1,81 @@
+// cargo-zigbuild and zig, pinned, in .build/zig, and Rust's own library for a target. Made once, and anew when the pins change.
+// Nothing of the machine's Python is touched.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, homedir } from "node:os";
+import { delimiter, join } from "node:path";
+import { BuildError, hashOf, root, run, step } from "../build.mjs";
+import { withLock } from "../lock.mjs";
+import { GLIBC } from "./targets.mjs";
+
+const REQUIREMENTS = "scripts/release/zig-requirements.txt";
+const FOLDER = join(root, ".build", "zig");
+/** Stand before the programs that they call. */
+const SHIMS = join(FOLDER, "shims");
+/** libxaac-sys calls cmake without a word of the target; cargo-zigbuild has written what cmake has to read for it. */
+const CMAKE = `#!/bin/sh
+CMAKE_TOOLCHAIN_FILE="$(printenv "CMAKE_TOOLCHAIN_FILE_$(echo "$TARGET" | tr - _)")" && export CMAKE_TOOLCHAIN_FILE || unset CMAKE_TOOLCHAIN_FILE
+PATH="\${PATH#*:}"
+exec cmake "$@"
+`;
+
+/** Builds the addon of a target, and returns the path of the library.
+ *  @param {import("./targets.mjs").Target} target
+ *  @throws {BuildError} when a tool is missing, or the addon does not build */
+export function crossBuild({ name, triple, libc }) {
+  provideZig();
+  provideRustLibrary(triple);
+  // Named here, so that no text in the library names a folder of this machine.
+  const folders = [
+    [process.env.CARGO_HOME ?? join(homedir(), ".cargo"), "/cargo"],
+    [root, "/headgate"],
+    [process.env.RUSTUP_HOME ?? join(homedir(), ".rustup"), "/rustup"],
+  ];
+  const flags = folders.map(([from, to]) => `--remap-path-prefix=${from}=${to}`);
+  // A library that is loaded takes the C library of the program that loads it.
+  if (libc === "musl") flags.push("-C target-feature=-crt-static");
+  const cache = join(FOLDER, "cache");
+  const env = {
+    ...process.env,
+    PATH: [SHIMS, join(FOLDER, "bin"), process.env.PATH].join(delimiter),
+    RUSTFLAGS: flags.join(" "),
+    CFLAGS: folders
+      .slice(0, 2)
+      .map(([from, to]) => `-ffile-prefix-map=${from}=${to}`)
+      .join(" "),
+    ZIG_GLOBAL_CACHE_DIR: cache,
+    ZIG_LOCAL_CACHE_DIR: cache,
+    CMAKE_BUILD_PARALLEL_LEVEL: String(availableParallelism()),
+    CARGO_ZIGBUILD_CACHE_DIR: join(FOLDER, "wrappers"),
+  };
+  console.error(`headgate: building the media core for ${name} …`);
+  const asked = libc === "glibc" ? `${triple}.${GLIBC}` : triple;
+  const words = ["zigbuild", "--release", "--locked", "-p", "headgate-bridge", "--target", asked];
+  // zig names its own folders relative to where it runs when they are below that, and nobody else runs there.
+  const cwd = join(root, "crates", "bridge");
+  const { status, error } = spawnSync("cargo", words, { cwd, env, stdio: ["ignore", 2, 2] });
+  if (error) throw new BuildError(`cargo cannot be started: ${error.message}`);
+  if (status !== 0) throw new BuildError(`the media core does not build for ${name}`);
+  return join(process.env.CARGO_TARGET_DIR ?? join(root, "target"), triple, "release", "libheadgate_bridge.so");
+}
+
+function provideZig() {
+  const python = join(FOLDER, "bin", "python");
+  withLock(join(root, ".build", "zig-lock"), () => {
+    step("cargo-zigbuild and zig", join(FOLDER, "stamp"), hashOf([REQUIREMENTS]), () => {
+      rmSync(FOLDER, { recursive: true, force: true });
+      run("python3", ["-m", "venv", FOLDER]);
+      const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+      run(python, [...pip, "--no-deps", "--only-binary", ":all:", "-r", REQUIREMENTS]);
+      mkdirSync(SHIMS);
+      writeFileSync(join(SHIMS, "cmake"), CMAKE, { mode: 0o755 });
+    });
+  });
+}
+
+/** Beside the one for this machine, rustup keeps those of other targets. */
+function provideRustLibrary(triple) {
+  const asked = spawnSync("rustc", ["--print", "target-libdir", "--target", triple], { encoding: "utf8" });
+  if (asked.status === 0 && existsSync(asked.stdout.trim())) return;
+  run("rustup", ["target", "add", triple]);
+}
