@@ -95,6 +95,12 @@ impl Scrubber {
         first.min(self.read - self.unsure()).max(self.given)
     }
 
+    /// How many bytes were taken.
+    #[must_use]
+    pub const fn given(&self) -> usize {
+        self.given
+    }
+
     /// Takes `count` bytes, which are clean.
     pub fn take(&mut self, count: usize) -> Vec<u8> {
         let count = count.min(self.kept.len());

@@ -2,6 +2,7 @@
 
 mod closing;
 mod events;
+mod replaying;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -128,10 +129,15 @@ impl WhipSession {
         }
     }
 
-    /// Takes a datagram; media in it is opened in place.
-    pub fn handle_datagram(&mut self, now: Instant, source: impl Into<Path>, datagram: &mut [u8]) {
+    /// Takes a datagram; media in it is opened in place: the length of the packet of RTP or RTCP that it became.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        source: impl Into<Path>,
+        datagram: &mut [u8],
+    ) -> Option<usize> {
         if !self.is_running() {
-            return;
+            return None;
         }
         self.now = now;
         let source = source.into();
@@ -140,13 +146,14 @@ impl WhipSession {
             Some(0..=3) => self.handle_stun(now, source, datagram),
             Some(20..=63) if self.ice.is_proven(source) => self.handle_dtls(now, datagram),
             Some(128..=191) if self.ice.is_proven(source) => {
-                if self.media.handle_datagram(now, datagram) {
-                    self.last_packet = Some(now);
-                    self.ice.note_heard(now, source);
-                }
+                let opened = self.media.handle_datagram(now, datagram)?;
+                self.last_packet = Some(now);
+                self.ice.note_heard(now, source);
+                return Some(opened);
             }
             Some(_) | None => self.rejected += 1,
         }
+        None
     }
 
     /// Does what is due: retransmissions, requests, reports, endings.

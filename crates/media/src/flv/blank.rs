@@ -43,13 +43,12 @@ fn blank(body: &mut [u8], copy: &Bytes, frame: Option<&Frame>) {
 
 /// NAL units behind their lengths.
 fn blank_units(mut data: &mut [u8]) {
-    while let Some((length, rest)) = data.split_first_chunk_mut::<4>() {
+    while let Some((length, rest)) = std::mem::take(&mut data).split_first_chunk_mut::<4>() {
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
         let (unit, rest) = rest.split_at_mut(length.min(rest.len()));
         h264::blank_unit(unit);
         data = rest;
     }
-    data.fill(0);
 }
 
 #[cfg(test)]
