@@ -25,13 +25,16 @@ pub struct CaptureOptions {
     pub media: bool,
     /// Of the file.
     pub bytes_limit: f64,
+    /// From its beginning.
     pub time_limit_ms: f64,
 }
 
 /// How a capture does.
 #[napi(object)]
 pub struct CaptureCounters {
+    /// Of it, so far.
     pub bytes: f64,
+    /// That were handed on.
     pub frames: f64,
     /// Why it ended; none while it runs.
     pub ended: Option<String>,
@@ -102,14 +105,23 @@ fn settings_of(options: CaptureOptions) -> Result<CaptureSettings> {
 /// One track of a replay.
 #[napi(object)]
 pub struct ReplayTrack {
+    /// Its name.
     pub codec: String,
+    /// That were handed on.
     pub frames: f64,
+    /// Of it, so far.
     pub bytes: f64,
+    /// 0 for audio.
     pub keyframes: f64,
+    /// Decode time of the first frame.
     pub first_ms: f64,
+    /// Decode time of the last.
     pub last_ms: f64,
+    /// Decode time of the first keyframe.
     pub first_keyframe_ms: Option<f64>,
+    /// Steps of more than a second.
     pub holes: f64,
+    /// Timestamps that go back.
     pub steps_back: f64,
 }
 
@@ -118,18 +130,27 @@ pub struct ReplayTrack {
 pub struct ReplayOutcome {
     /// The header that it was captured with.
     pub header: String,
+    /// By WHIP; else by RTMP.
     pub whip: bool,
+    /// False: audio and video are overwritten.
     pub media: bool,
+    /// It began in mid-publish.
     pub from_middle: bool,
+    /// Video first.
     pub tracks: Vec<ReplayTrack>,
     /// Of the bodies and times of all RTMP messages, 16 hexadecimal digits.
     pub hash: String,
+    /// That were handed on.
     pub frames: f64,
+    /// Audio and video payload.
     pub bytes_in: f64,
     /// WHIP: packets lost, asked for and recovered, keyframes asked for.
     pub lost: Option<f64>,
+    /// Requests for packets.
     pub nacks: Option<f64>,
+    /// Packets that a request brought.
     pub recovered: Option<f64>,
+    /// Requests for a keyframe.
     pub plis: Option<f64>,
     /// Code of the reason of its end.
     pub end: Option<String>,
@@ -139,6 +160,7 @@ pub struct ReplayOutcome {
     pub fault: Option<String>,
     /// Frames that were compared with those of the live publish, and those before.
     pub compared: f64,
+    /// Before the first one that is compared.
     pub skipped: f64,
     /// What is not as it was live; none: the outcome is the same.
     pub difference: Option<String>,

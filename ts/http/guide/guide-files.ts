@@ -12,7 +12,18 @@ const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = 
   ["Publish and play", ["rtmp", "whip", "broadcasting", "v5"]],
   [
     "Run it",
-    ["production", "settings", "sizing", "operating", "upgrade", "cluster", "troubleshooting", "runbook", "monitoring"],
+    [
+      "production",
+      "settings",
+      "sizing",
+      "operating",
+      "upgrade",
+      "cluster",
+      "troubleshooting",
+      "capture",
+      "runbook",
+      "monitoring",
+    ],
   ],
   ["Look inside", ["architecture", "decisions", "measurements", "security"]],
 ];
