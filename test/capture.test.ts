@@ -36,11 +36,14 @@ async function newStream(): Promise<{ id: string; name: string }> {
 
 const environment = () => ({ PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey });
 
-/** Runs until the capture has ended by itself. */
-async function capture(...words: string[]): Promise<void> {
-  await run(process.execPath, ["scripts/headgate.mjs", "capture", ...words, "--url", headgate.http], {
-    env: environment(),
-  });
+/** A capture that begins: `over` once it has ended by itself. */
+async function capture(...words: string[]): Promise<{ file: string; over: () => Promise<void> }> {
+  const file = join(folder, `${words.join("")}-${Math.random()}.capture`);
+  const args = ["scripts/headgate.mjs", "capture", ...words, file, "--url", headgate.http];
+  const child = start(process.execPath, args, { env: environment() });
+  await until(`the capture begins: ${child.stderr()}`, () => child.stdout().includes("Captured until"));
+  const over = async () => expect(await child.exit, child.stderr()).toBe(0);
+  return { file, over };
 }
 
 async function replay(file: string, ...flags: string[]): Promise<ReplayOutcome> {
@@ -69,26 +72,15 @@ async function replaysAsLive(file: string): Promise<ReplayOutcome> {
   return first;
 }
 
-function captureFromHere(...words: string[]): { file: string; over: Promise<void> } {
-  const file = join(folder, `${words.join("")}-${Math.random()}.capture`);
-  return { file, over: capture(...words, file) };
-}
-
-async function armed(streamId: string): Promise<void> {
-  const entries = async () => (await headgate.call("GET", "/organisation/audit")) as unknown as { subject: string }[];
-  await until("it waits", async () => (await entries()).find(({ subject }) => subject === streamId));
-}
-
 describe("RTMP", () => {
   test(
     "the next publish is captured from its first byte and played again, as FLV too",
     async () => {
       const { id, name } = await newStream();
-      const { file, over } = captureFromHere("--next", id);
-      await armed(id);
+      const { file, over } = await capture("--next", id);
       const encoder = broadcast(`${headgate.rtmp}/${name}?passcode=${SECRET}`, { seconds: 4, keepsCopy: true });
       await encoder.exit;
-      await over;
+      await over();
       const bytes = readFileSync(file);
       expect(customer.calls("publish").some(({ body }) => body.includes(SECRET))).toBe(true);
       for (const secret of [SECRET, name, "127.0.0.1"]) expect(bytes.includes(secret), secret).toBe(false);
@@ -115,10 +107,10 @@ describe("RTMP", () => {
       const encoder = broadcast(`${headgate.rtmp}/${name}?passcode=${SECRET}`, { seconds: 30 });
       const clientId = await clientIdOf(name);
       await until("media", async () => (await framesOf(clientId)) > 0);
-      const whole = captureFromHere(clientId, "--seconds", "2");
-      await whole.over;
-      const blank = captureFromHere(clientId, "--seconds", "2", "--without-media");
-      await blank.over;
+      const whole = await capture(clientId, "--seconds", "2");
+      await whole.over();
+      const blank = await capture(clientId, "--seconds", "2", "--without-media");
+      await blank.over();
       encoder.kill("SIGKILL");
       const [media, none] = [await replaysAsLive(whole.file), await replaysAsLive(blank.file)];
       expect(media).toMatchObject({ media: true, fromMiddle: true, end: null, finished: "time_limit" });
@@ -142,10 +134,9 @@ describe("WHIP", () => {
     async () => {
       for (const flags of [[], ["--without-media"]]) {
         const { id, name } = await newStream();
-        const { file, over } = captureFromHere("--next", id, ...flags);
-        await armed(id);
-        await publishByWerift(headgate.whip(name), 4, "320x180");
-        await over;
+        const { file, over } = await capture("--next", id, ...flags);
+          await publishByWerift(headgate.whip(name), 4, "320x180");
+        await over();
         const outcome = await replaysAsLive(file);
         expect(outcome).toMatchObject({ whip: true, media: flags.length === 0, end: "unpublished" });
         const [video, audio] = outcome.tracks;
@@ -169,8 +160,8 @@ describe("WHIP", () => {
       const publish = publishByWerift(headgate.whip(name), 9, "320x180");
       const clientId = await clientIdOf(name);
       await until("media", async () => (await framesOf(clientId)) > 0);
-      const { file, over } = captureFromHere(clientId, "--seconds", "5");
-      await over;
+      const { file, over } = await capture(clientId, "--seconds", "5");
+      await over();
       await publish;
       const outcome = await replaysAsLive(file);
       expect(outcome).toMatchObject({ whip: true, fromMiddle: true });

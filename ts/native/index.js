@@ -3,4 +3,4 @@ import { createRequire } from "node:module";
 
 const require = createRequire(import.meta.url);
 
-export const { MediaCore, notifyManager, ownOffer, parseOffer, refuseFragment, startMedia, WhipOffer } = require("./headgate.node");
+export const { MediaCore, notifyManager, ownOffer, parseOffer, refuseFragment, replayCapture, startMedia, WhipOffer } = require("./headgate.node");
