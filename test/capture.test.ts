@@ -135,7 +135,7 @@ describe("WHIP", () => {
       for (const flags of [[], ["--without-media"]]) {
         const { id, name } = await newStream();
         const { file, over } = await capture("--next", id, ...flags);
-          await publishByWerift(headgate.whip(name), 4, "320x180");
+        await publishByWerift(headgate.whip(name), 4, "320x180");
         await over();
         const outcome = await replaysAsLive(file);
         expect(outcome).toMatchObject({ whip: true, media: flags.length === 0, end: "unpublished" });
