@@ -1,6 +1,7 @@
 //! The running core, as the gateway holds it: starts, answers, asks, stops. Any thread may call it.
 
 mod accepting;
+mod armed;
 mod capturing;
 mod whip;
 
@@ -13,8 +14,7 @@ use std::time::{Instant, SystemTime};
 
 use headgate_whip::Identity;
 
-use capturing::Captures;
-
+use self::armed::Captures;
 use crate::publish::end_reason::EndReason;
 use crate::publish::hold::{Beside, Hold};
 use crate::publish::mailbox::{Denial, Event, Mailbox, OnAirCause, OnAirChanged};

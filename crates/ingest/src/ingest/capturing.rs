@@ -1,17 +1,15 @@
 //! Captures: of a publish that runs, or of one from its first byte on.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use headgate_capture::{Head, Kind};
 use headgate_whip::{MediaBlanker, scrub_sdp};
-use rustc_hash::FxHashMap;
 
 use super::Ingest;
-use crate::publish::capture::{
-    CaptureSettings, CaptureState, CaptureStatus, Note, Tap, capture_pipe,
-};
+use super::armed::Armed;
+use crate::publish::capture::{CaptureSettings, CaptureState, CaptureStatus, Tap, capture_pipe};
 use crate::publish::record::PublishRecord;
 use crate::reactor::capture_file::{Cleaning, start_capture};
 use crate::switchboard::message::Message;
@@ -47,26 +45,6 @@ impl CaptureHandle {
     }
 }
 
-/// Captures that wait for their publish.
-pub(super) struct Captures {
-    /// Whether there may be any: what they need is kept.
-    pub(super) is_on: bool,
-    armed: Mutex<FxHashMap<u64, Armed>>,
-}
-
-struct Armed {
-    settings: CaptureSettings,
-    tap: Tap,
-    notes: std::sync::mpsc::Receiver<Note>,
-    state: Arc<CaptureState>,
-}
-
-impl Captures {
-    pub(super) fn new(is_on: bool) -> Self {
-        Self { is_on, armed: Mutex::default() }
-    }
-}
-
 impl Ingest {
     /// Captures a publish that runs, from now on.
     ///
@@ -91,7 +69,7 @@ impl Ingest {
     pub fn capture_next(&self, client_id: u64, settings: CaptureSettings) -> CaptureHandle {
         let (tap, notes, state) = capture_pipe(settings.time_limit);
         let armed = Armed { settings, tap, notes, state: state.clone() };
-        self.armed().insert(client_id, armed);
+        self.captures.arm(client_id, armed);
         CaptureHandle(state)
     }
 
@@ -100,7 +78,7 @@ impl Ingest {
         if !self.captures.is_on {
             return;
         }
-        let Some(armed) = self.armed().remove(&record.client_id) else { return };
+        let Some(armed) = self.captures.take(record.client_id) else { return };
         let Armed { settings, mut tap, notes, state } = armed;
         let begun = self.begin_file(record, &mut tap, &settings, false).and_then(|cleaning| {
             let head = head(record, &settings, false);
@@ -133,10 +111,6 @@ impl Ingest {
             tap.put(Kind::Connected, now, Vec::new);
         }
         Ok(Cleaning::Whip(settings.without_media.then(|| MediaBlanker::new(whip.offer()))))
-    }
-
-    fn armed(&self) -> std::sync::MutexGuard<'_, FxHashMap<u64, Armed>> {
-        self.captures.armed.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

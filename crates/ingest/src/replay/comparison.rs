@@ -3,9 +3,9 @@
 use headgate_capture::FrameDigest;
 use headgate_media::Track;
 
-/// A capture that began in mid-publish by WHIP maps the sender's clock anew: no more apart than what the live session had
-/// corrected by sender reports, microseconds.
-const CLOCK_SLACK_US: i64 = 50_000;
+/// A capture that began in mid-publish by WHIP maps the sender's clock anew, by arrival first and then by sender reports,
+/// which the live session had followed already: further apart is a fault, microseconds.
+const CLOCK_SLACK_US: i64 = 1_000_000;
 /// Frames at the end that a capture which was cut off may lack: those of its last input.
 const TAIL_LIMIT: usize = 512;
 
