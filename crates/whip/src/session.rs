@@ -16,7 +16,7 @@ use crate::opening::Opening;
 use crate::rate::RateLimit;
 use crate::receiver::Receiver;
 use crate::sdp::{Offer, is_dtls_client};
-use crate::transport::dtls::{Dtls, DtlsEvent, Identity, SrtpKeys};
+use crate::transport::dtls::{Dtls, DtlsEvent, Identity};
 use crate::transport::gate::Gate;
 use crate::transport::ice_lite::{IceLite, PathChange};
 use crate::transport::path::Path;
@@ -265,17 +265,6 @@ impl WhipSession {
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed)
-    }
-
-    /// As if `source` had passed an ICE check: for fuzzing, which cannot sign one.
-    pub(crate) fn prove(&mut self, now: Instant, source: Path) {
-        self.ice.prove(now, source);
-    }
-
-    /// As if the handshake had come to these keys: likewise.
-    pub(crate) fn assume_connected(&mut self, keys: SrtpKeys) {
-        self.dtls.assume_connected();
-        self.handle_dtls_event(DtlsEvent::Connected(Box::new(keys)));
     }
 
     /// Width and height of the video in pixels, once known.

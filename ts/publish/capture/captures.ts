@@ -29,7 +29,7 @@ export interface Capture {
   readonly frames: number;
 }
 
-export interface CaptureWish {
+export interface CaptureRequest {
   readonly streamId: string;
   /** null: the next publish of the stream. */
   readonly clientId: number | null;
@@ -40,7 +40,7 @@ export interface CaptureWish {
 
 export interface Captures {
   /** Begins one, or has it wait for its publish. Throws `CaptureRefused`; null when the publish does not run here. */
-  begin(wish: CaptureWish): Capture | null;
+  begin(request: CaptureRequest): Capture | null;
   find(id: string): Capture | null;
   /** Ends it; null when there is none of the id. */
   stop(id: string): Capture | null;
@@ -48,7 +48,7 @@ export interface Captures {
   publishStarts(clientId: number, streamId: string): void;
 }
 
-interface Kept extends CaptureWish {
+interface Kept extends CaptureRequest {
   readonly id: string;
   clientId: number | null;
   readonly options: CaptureOptions;
@@ -70,15 +70,15 @@ export function createCaptures(deps: {
   const waiting = new Map<string, Kept>();
 
   return {
-    begin(wish) {
-      const one = newCapture(wish);
-      if (wish.clientId === null) {
-        if (waiting.has(wish.streamId)) throw new CaptureRefused("The stream's next publish is captured already");
-        waiting.set(wish.streamId, one);
+    begin(request) {
+      const one = newCapture(request);
+      if (request.clientId === null) {
+        if (waiting.has(request.streamId)) throw new CaptureRefused("The stream's next publish is captured already");
+        waiting.set(request.streamId, one);
       } else {
-        one.source = inCore(() => media().capture(wish.clientId ?? 0, one.options));
+        one.source = inCore(() => media().capture(request.clientId ?? 0, one.options));
         if (one.source === null) return null;
-        log.info({ capture: one.id, clientId: wish.clientId, path: one.options.path }, "capture started");
+        log.info({ capture: one.id, clientId: request.clientId, path: one.options.path }, "capture started");
       }
       keep(one);
       return shown(one);
@@ -108,7 +108,7 @@ export function createCaptures(deps: {
     },
   };
 
-  function newCapture(wish: CaptureWish): Kept {
+  function newCapture(request: CaptureRequest): Kept {
     if (config.directory === null) {
       throw new CaptureRefused("Captures are off: set capture.directory (HEADGATE_CAPTURE_DIRECTORY) and restart");
     }
@@ -120,12 +120,12 @@ export function createCaptures(deps: {
     const began = new Date(clock.now()).toISOString();
     const options = {
       path: join(directory, `${began.replaceAll(/[:.]/g, "-")}-${id}.capture`),
-      header: JSON.stringify({ version, began, media: wish.media }),
-      media: wish.media,
+      header: JSON.stringify({ version, began, media: request.media }),
+      media: request.media,
       bytesLimit: maxMb * MB,
-      timeLimitMs: Math.min(wish.seconds ?? maxS, maxS) * 1_000,
+      timeLimitMs: Math.min(request.seconds ?? maxS, maxS) * 1_000,
     };
-    return { ...wish, id, options, source: null, reason: null };
+    return { ...request, id, options, source: null, reason: null };
   }
 
   /** The oldest that has ended makes room; its file stays. */

@@ -24,9 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What is wiped from the inputs.
 pub(crate) enum Cleaning {
-    /// Secrets in commands, and the media if so wished.
+    /// Secrets in commands, and the media if asked for.
     Rtmp,
-    /// The media if so wished: keys and addresses are in no packet.
+    /// The media if asked for: keys and addresses are in no packet.
     Whip(Option<MediaBlanker>),
 }
 

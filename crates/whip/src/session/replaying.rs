@@ -25,11 +25,10 @@ impl WhipSession {
     pub fn replay_connected(&mut self, now: Instant) {
         let path: Path = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0).into();
         self.now = now;
-        self.ice.prove(now, path);
+        self.prove(now, path);
         let master = |fill| MasterKey { key: vec![fill; 16], salt: vec![fill; 12] };
         let keys = SrtpKeys { profile: SrtpProfile::Gcm, ours: master(1), theirs: master(2) };
-        self.dtls.assume_connected();
-        self.handle_dtls_event(DtlsEvent::Connected(Box::new(keys)));
+        self.assume_connected(keys);
     }
 
     /// Takes a packet of RTP or RTCP that was opened when it was captured.
@@ -49,5 +48,16 @@ impl WhipSession {
     /// The time of what is taken next, as [`WhipSession::last_input`] had it.
     pub const fn replay_time(&mut self, now: Instant) {
         self.now = now;
+    }
+
+    /// As if `source` had passed an ICE check: for fuzzing, which cannot sign one.
+    pub(crate) fn prove(&mut self, now: Instant, source: Path) {
+        self.ice.prove(now, source);
+    }
+
+    /// As if the handshake had come to these keys: likewise.
+    pub(crate) fn assume_connected(&mut self, keys: SrtpKeys) {
+        self.dtls.assume_connected();
+        self.handle_dtls_event(DtlsEvent::Connected(Box::new(keys)));
     }
 }
