@@ -8,11 +8,12 @@ const CRATES = {
   media: [],
   rtmp: [],
   whip: ["media"],
-  ingest: ["media", "rtmp", "whip"],
+  capture: ["media"],
+  ingest: ["media", "rtmp", "whip", "capture"],
   bridge: ["ingest"],
   bench: ["media", "rtmp", "whip", "ingest", "peer"],
   peer: [],
-  fuzz: ["media", "rtmp", "whip", "ingest"],
+  fuzz: ["media", "rtmp", "whip", "ingest", "capture"],
 };
 /** Two protocols never meet, not even in tests. */
 const STRANGERS = { rtmp: "whip", whip: "rtmp" };
@@ -25,16 +26,17 @@ const MODULES = {
     transcoding: { imports: ["publish"], pure: false },
     session: { imports: ["publish"], pure: true },
     switchboard: { imports: ["publish", "transcoding", "session"], pure: true },
+    replay: { imports: ["publish", "session"], pure: true },
     reactor: { imports: ["publish", "transcoding", "session", "switchboard"], pure: false },
     ingest: { imports: ["publish", "transcoding", "session", "switchboard", "reactor"], pure: false },
   },
 };
 
 /** Pure Rust: the time is an argument, and nothing is opened. Pure modules are in the table above. */
-const PURE = /^crates\/(media|rtmp|whip)\/src\//;
+const PURE = /^crates\/(media|rtmp|whip|capture)\/src\//;
 const IMPURE =
   /\b(tokio|mio|socket2|quinn_udp)::|\b(?:std::)?net::(Tcp|Udp|ToSocketAddrs)|\bnet::\{[^}]*(Tcp|Udp)|\bos::unix::net\b|\brustls::(Stream|StreamOwned)\b|\bstd::(thread|fs)\b|\bstd::\{[^;]*\b(thread|fs)\b|\bInstant::now\b|\bSystemTime::now\b|\.elapsed\(\)/;
-const PURE_CRATES = new Set(["media", "rtmp", "whip"]);
+const PURE_CRATES = new Set(["media", "rtmp", "whip", "capture"]);
 const IMPURE_CRATES = /^(tokio|mio|socket2|quinn-udp)(-.*)?$/;
 
 /** Libraries that only some files may name, and only their crates depend on. */

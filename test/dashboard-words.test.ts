@@ -18,8 +18,8 @@ import { UNREACHABLE_CAUSES } from "../ts/publish/webhook/answer.ts";
 import { ROLES } from "../ts/store/schema.ts";
 
 test("the page thinks the same of every role and action as the API", () => {
-  // Who sees the deployment is asked of /me: it takes an organisation beside a role.
-  const others = ["anyone", "view_deployment"];
+  // Who sees the deployment is asked of /me, as it takes an organisation beside a role; captures have no page.
+  const others = ["anyone", "view_deployment", "capture"];
   const guarded = new Set(Object.values(ROUTES).filter((action) => !others.includes(action)));
   expect(new Set(Object.keys(LEAST_ROLE))).toEqual(guarded);
   for (const role of ROLES) {

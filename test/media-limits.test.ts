@@ -30,6 +30,7 @@ function start(limits: Pick<MediaOptions, "rtmpConnections" | "rtmpConnectionsPe
       audioWorkers: 1,
       gopCache: true,
       pushSilence: false,
+      captures: false,
       ...limits,
     },
     () => {},

@@ -20,6 +20,7 @@ function startCore(): Media {
       audioWorkers: 1,
       gopCache: true,
       pushSilence: false,
+      captures: false,
       rtmpConnections: 0,
       rtmpConnectionsPerAddress: 0,
     },

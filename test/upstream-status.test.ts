@@ -40,6 +40,7 @@ beforeAll(async () => {
       audioWorkers: 1,
       gopCache: true,
       pushSilence: true,
+      captures: false,
       rtmpConnections: 0,
       rtmpConnectionsPerAddress: 0,
     },

@@ -25,6 +25,7 @@ beforeAll(() => {
       audioWorkers: 1,
       gopCache: true,
       pushSilence: false,
+      captures: false,
       rtmpConnections: 0,
       rtmpConnectionsPerAddress: 0,
     },

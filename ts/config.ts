@@ -11,6 +11,7 @@ import { nearest } from "./nearest.ts";
 import { keyChecksumHolds } from "./organisation/key-text.ts";
 import type { AdmissionDeps } from "./publish/admission.ts";
 import type { BitrateLimits } from "./publish/bitrate-limit.ts";
+import type { CaptureConfig } from "./publish/capture/settings.ts";
 import type { WhipLimitSettings } from "./publish/whip/whip-limits.ts";
 import { reasonOf } from "./reason.ts";
 import { flatten, isTable } from "./setting-kinds.ts";
@@ -45,12 +46,8 @@ export interface Config {
     readonly port: number;
     /** Files of RTMPS and its port; null without a certificate. */
     readonly tls: (CertificateFiles & { readonly port: number }) | null;
-    readonly limits: {
-      /** 0: as many as the process's file descriptors allow. */
-      readonly connections: number;
-      /** 0 is no limit. */
-      readonly connectionsPerAddress: number;
-    };
+    /** 0: as many in all as the process's file descriptors allow; of one address, no limit. */
+    readonly limits: { readonly connections: number; readonly connectionsPerAddress: number };
   };
   readonly media: {
     readonly host: string;
@@ -79,6 +76,7 @@ export interface Config {
   };
   /** What this node, and one organisation on it, may take. */
   readonly capacity: CapacityConfig;
+  readonly capture: CaptureConfig;
   /** Among the nodes that share a database. */
   readonly node: {
     readonly name: string;
@@ -260,6 +258,7 @@ function build(value: <K extends SettingKey>(key: K) => SettingValue<K>, faults:
     },
     limits: { apiRequestsPerSecond: value("limits.api_requests_per_second"), apiBurst: value("limits.api_burst") },
     capacity: capacityOf(value),
+    capture: { directory: value("capture.directory"), maxMb: value("capture.max_mb"), maxS: value("capture.max_s") },
     drainS: value("drain_s"),
     node: { ...hostAndPort("node"), name: value("node.name"), address: value("node.address") },
     metrics: hostAndPort("metrics"),

@@ -1,5 +1,7 @@
 // What can go wrong, by stable code. What an HTTP caller is told of it is in http/error-answers.ts, and for WHIP in
 // http/whip/whip-problems.ts.
+
+import type { CaptureRefused } from "./errors/capture-refused.ts";
 import type { NoStandby } from "./errors/no-standby.ts";
 import type { NodeAway } from "./errors/node-away.ts";
 import type { TooManyReaders } from "./errors/too-many-readers.ts";
@@ -260,6 +262,7 @@ export type HttpError =
   | TooManyRequests
   | TooManyPreviews
   | TooManyReaders
+  | CaptureRefused
   | NodeAway
   | IdempotencyKeyReused
   | AnswerPending

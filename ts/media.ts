@@ -4,6 +4,7 @@ import {
   ownOffer,
   type PublishCounters,
   parseOffer,
+  replayCapture as playCapture,
   refuseFragment,
   type SdpRefusal,
   startMedia as startCore,
@@ -11,12 +12,14 @@ import {
   type WhipReport,
 } from "#native";
 import { type AcceptingMedia, type AcceptingOptions, acceptingOf, acceptingOptions } from "./media/accepting.ts";
+import { type CaptureMedia, captureMedia } from "./media/captures.ts";
 import type { EndRequest, UpstreamSource, UpstreamState } from "./media/codes.ts";
 import { type MediaEvent, readEvent } from "./media/events.ts";
 import { type Hold, type HoldMedia, holdMedia, holdOptions, NO_HOLD } from "./media/hold.ts";
 import { type PlayerStatus, type PlayMedia, readPull } from "./media/plays.ts";
 import type { PreviewMedia, PreviewSource } from "./media/preview.ts";
 import { type Refusal, refuse } from "./media/refusal.ts";
+import { type ReplayOutcome, readReplay } from "./media/replays.ts";
 import type { WorkerMedia } from "./media/workers.ts";
 import { reasonOf } from "./reason.ts";
 
@@ -44,6 +47,7 @@ export interface MediaOptions extends AcceptingOptions {
   readonly gopCache: boolean;
   /** Whether pushes without audio get silence (R5). */
   readonly pushSilence: boolean;
+  readonly captures: boolean; // whether publishes may be captured
   /** RTMP connections in all, upstreams included; 0: as many as the process's file descriptors allow. */
   readonly rtmpConnections: number;
   /** RTMP connections from one address; 0 is no limit. */
@@ -203,7 +207,7 @@ export interface SdpRefused {
 export type ParsedOffer = { readonly outcome: "parsed"; readonly offer: WhipOffer } | SdpRefused;
 
 /** The media core, already started. */
-export interface Media extends WhipMedia, PlayMedia, PreviewMedia, HoldMedia, WorkerMedia {
+export interface Media extends WhipMedia, PlayMedia, PreviewMedia, HoldMedia, WorkerMedia, CaptureMedia {
   /** The port RTMP is served on (the configured one, or the free one that was found for 0). */
   readonly rtmpPort: number;
   /** The port RTMP over TLS is served on; null without one. */
@@ -248,6 +252,9 @@ export interface Media extends WhipMedia, PlayMedia, PreviewMedia, HoldMedia, Wo
   /** Ends every session with reason `shutdown`; all `PublishEnded` have been delivered when it resolves. */
   stop(): Promise<void>;
 }
+
+/** Plays a capture; `flv`: a file for its frames. Throws when it cannot be read, is none, or the file cannot be made. */
+export const replayCapture = (path: string, flv: string | null): ReplayOutcome => readReplay(playCapture(path, flv));
 
 /** True when the core loads and refuses an empty offer: a check before a start. */
 export function refusesEmptyOffer(): boolean {
@@ -319,6 +326,7 @@ export function startMedia(
     allow: (request, { clientId, upstreams, hold = NO_HOLD }) =>
       core.allow(request, clientId, [...upstreams], holdOptions(hold)),
     ...holdMedia(core),
+    ...captureMedia(core),
     allowPlay: (request, { counted }) => core.allowPlay(request, counted),
     pull: (request, source) => core.pull(request, source),
     dialPull: (pull, source) => core.dialPull(pull, source),

@@ -21,6 +21,7 @@ import { ownHosts } from "./own-addresses.ts";
 import { checkWebhookUrl, resolveBySystem } from "./publish/addresses/address-guard.ts";
 import type { Resolve } from "./publish/addresses/resolver.ts";
 import { withAdmissionSteps } from "./publish/admission-steps.ts";
+import { createCaptures } from "./publish/capture/captures.ts";
 import { createPublishing, type Publishing } from "./publish/lifecycle.ts";
 import { createLiveSessions } from "./publish/live-sessions.ts";
 import { createDeployment } from "./publish/monitoring/deployment.ts";
@@ -106,6 +107,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     publishes: () => publishing.running().length,
   });
   const full = () => capacity?.problem() ?? null;
+  const captures = createCaptures({ config: config.capture, media, version, clock, log });
   const decided = withAdmissionSteps(createPublishing, {
     db,
     member,
@@ -127,6 +129,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     resolve,
     metrics,
     figuresOf: recorder.figuresOf,
+    publishStarts: captures.publishStarts,
     settings: {
       deadlineMs: config.webhook.deadlineMs,
       updateSeconds: config.webhook.updateS,
@@ -195,6 +198,8 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     streamUpstreams,
     sessions,
     previews,
+    captures,
+    runningPublish: publishing.find,
     measurements,
     timelines: createTimelines({ db, recorder, workbench: publishing.workbench, clock }),
     events,

@@ -2,6 +2,7 @@
 // the file, the environment, the flags, `--help` and `config print` all read this table.
 import { availableParallelism, hostname } from "node:os";
 import { CAPACITY_SETTINGS } from "./capacity/settings.ts";
+import { CAPTURE_SETTINGS } from "./publish/capture/settings.ts";
 import {
   addresses,
   apiKey,
@@ -150,6 +151,7 @@ export const SETTINGS = {
     meaning: "RTMP connections from one address; 0: no limit",
   },
   ...CAPACITY_SETTINGS,
+  ...CAPTURE_SETTINGS,
   "rtmp.host": { ...text, env: "HEADGATE_RTMP_HOST", fallback: "0.0.0.0", meaning: "ingest and play" },
   "rtmp.port": { ...port, env: "HEADGATE_RTMP_PORT", fallback: 1935, meaning: "" },
   "rtmp.tls_cert": {

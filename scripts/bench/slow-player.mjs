@@ -112,6 +112,7 @@ function options() {
     audioWorkers: 1,
     gopCache: true,
     pushSilence: true,
+    captures: false,
     rtmpConnections: 0,
     rtmpConnectionsPerAddress: 0,
   };

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Kysely } from "kysely";
 import { pino } from "pino";
-import { createApp } from "../../ts/app.ts";
+import { type AppDeps, createApp } from "../../ts/app.ts";
 import { loadConfig } from "../../ts/config.ts";
 import { addApiKey } from "../../ts/organisation/api-keys.ts";
 import { addOrganisation } from "../../ts/organisation/organisations.ts";
@@ -72,6 +72,13 @@ export async function openGateway(env: Readonly<Record<string, string>> = {}): P
   return await open(mkdtempSync(join(tmpdir(), "headgate-gateway-")), env, null);
 }
 
+/** One that has ended, whatever is asked. */
+const oneCapture: AppDeps["captures"] = (() => {
+  const done = { clientId: 1, streamId: "captured", media: true, path: "package.json", frames: 1, bytes: 1 };
+  const one = { id: "0d5c1f6e-4f0c-4b1e-9a57-2f3a3b6f2c11", ...done, state: "ended", reason: "stopped" } as const;
+  return { begin: () => one, find: () => one, stop: () => one, publishStarts: () => {} };
+})();
+
 async function open(folder: string, env: Readonly<Record<string, string>>, present: Member | null): Promise<Gateway> {
   const { config } = loadConfig({
     env: { HEADGATE_DATA_DIR: folder, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", ...env },
@@ -91,7 +98,8 @@ async function open(folder: string, env: Readonly<Record<string, string>>, prese
   });
   const { tokenKeys } = service;
   // What is live is said by the test.
-  const app = createApp({ ...service.appDeps, sessions: recorded.sessions, previews: recorded.previews });
+  const { sessions, previews } = recorded;
+  const app = createApp({ ...service.appDeps, sessions, previews, captures: oneCapture });
 
   async function newOrganisation(name: string): Promise<Member> {
     // One after the other: the first one stays the deployment's own.

@@ -111,6 +111,7 @@ function idOf(path: string, name: string, owned: Inventory): string {
   if (name === "upstream_id") return owned.upstream;
   if (path.startsWith("/session")) return "7";
   if (path.startsWith("/stream")) return owned.stream.id;
+  if (path.startsWith("/capture")) return "0d5c1f6e-4f0c-4b1e-9a57-2f3a3b6f2c11";
   if (path.startsWith("/live")) return `${owned.stream.id}.flv`;
   if (path.startsWith("/organisation/key")) return owned.key;
   if (path.startsWith("/organisation/user")) return owned.person;
@@ -136,5 +137,6 @@ const BODIES: { readonly [route in RouteName]?: (owned: Inventory) => object } =
   "POST /stream/{id}/play-token": () => ({}),
   "POST /webcaster": ({ stream }) => ({ streamname: stream.name, ingesturl: "rtmp://in.example/live" }),
   "POST /webcaster/revoke": ({ stream }) => ({ streamname: stream.name }),
+  "POST /capture": ({ stream }) => ({ stream: stream.id }),
   "PUT /me/password": () => ({ current: PASSWORD, password: `${PASSWORD} staple` }),
 };

@@ -91,6 +91,12 @@ export class RecordingMedia implements Media {
     this.told.push({ told: "allow", request, ...publish });
     this.measure(publish.clientId, {});
   }
+  capture(): null {
+    return null;
+  }
+  captureNext(): null {
+    return null;
+  }
   switchTo(clientId: number): void {
     this.told.push({ told: "switch_to", clientId });
   }

@@ -1,5 +1,8 @@
 // Commands that ask a running service through its management API: where it is, with which key, whose certificate is
 // trusted, and what it said.
+import { createWriteStream } from "node:fs";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { rootCertificates } from "node:tls";
 import { Agent, fetch, type Response } from "undici/index.js";
 import { readAuthorities } from "../certificate.ts";
@@ -49,6 +52,24 @@ export class ServiceAnswered extends ServiceError {
  *  known whom to ask or with which key, or when its certificate is not trusted; `ServiceAnswered` when the answer is an
  *  error or does not come. */
 export async function ask(flags: GivenFlags, method: string, path: string, body?: object): Promise<unknown> {
+  return await asked(flags, method, path, body, answerOf);
+}
+
+/** The bytes of an answer, to a file that does not exist yet. Throws as `ask` does, and when the file cannot be made. */
+export async function fetchTo(flags: GivenFlags, path: string, file: string): Promise<void> {
+  await asked(flags, "GET", path, undefined, async (response) => {
+    if (!response.ok || response.body === null) await answerOf(response);
+    else await pipeline(Readable.fromWeb(response.body), createWriteStream(file, { flags: "wx", mode: 0o600 }));
+  });
+}
+
+async function asked<T>(
+  flags: GivenFlags,
+  method: string,
+  path: string,
+  body: object | undefined,
+  read: (response: Response) => Promise<T>,
+): Promise<T> {
   const url = serviceUrl(flags);
   if (!URL.canParse(path, url) || !/^https?:/i.test(url)) {
     throw new ConfigInvalid(`--url ${url} is no address: it must be http:// or https:// with a host`);
@@ -70,7 +91,7 @@ export async function ask(flags: GivenFlags, method: string, path: string, body?
     }).catch((error: unknown) => {
       throw noAnswer(url, error);
     });
-    return await answerOf(response);
+    return await read(response);
   } finally {
     await dispatcher.close();
   }

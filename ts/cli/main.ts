@@ -6,6 +6,7 @@ import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { nearest, similar } from "../nearest.ts";
 import { askingFlags } from "./asking.ts";
 import { organisationFlags, storeFlags, unknownVerb } from "./at-store.ts";
+import { captureFlags, replayFlags, runCapture, runReplay } from "./capture.ts";
 import { versionWithCommit } from "./commit.ts";
 import { runConfig } from "./config.ts";
 import { runDoctor } from "./doctor/doctor.ts";
@@ -111,6 +112,18 @@ function verbs(): Readonly<Record<string, Verb>> {
       flags: askingFlags,
       help: "What happened to one publish, now or weeks ago (asks the service, with HEADGATE_API_KEY)",
       run: runExplain,
+    },
+    capture: {
+      words: "CLIENT_ID FILE | --next STREAM_ID FILE",
+      flags: captureFlags,
+      help: "What arrives of a publish to a file, without its secrets, for a bug report (asks the service, with HEADGATE_API_KEY)",
+      run: runCapture,
+    },
+    replay: {
+      words: "FILE",
+      flags: replayFlags,
+      help: "Play a capture again and compare the outcome; no service is needed",
+      run: runReplay,
     },
     upstreams: {
       words: "ls CLIENT_ID | add CLIENT_ID URL | rm CLIENT_ID ID",

@@ -17,6 +17,7 @@ export const MANAGEMENT_ERRORS = {
   9006: "unknown_api_key",
   9007: "unknown_session",
   9008: "no_standby",
+  9009: "capture_refused",
   9404: "unknown_address",
   9405: "method_not_allowed",
   9409: "idempotency_key_reused",

@@ -24,7 +24,7 @@ export interface components {
     };
     ManagementError: {
       error: {
-        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9008 No publish of the stream stands by (no_standby); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was used for another request (idempotency_key_reused); 9410 The first request with this Idempotency-Key still runs (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 As many previews run as are served at once (too_many_previews) */
+        /** 1002 Parameter required (parameter_required); 1003 Not unique (not_unique); 1004 Wrong Data Type (wrong_data_type); 2001 Access denied (access_denied); 3001 Unknown stream (unknown_stream); 4002 Wrong credentials (wrong_credentials); 9000 Malformed JSON (malformed_json); 9001 Invalid webhook URL (bad_webhook_url); 9002 Invalid value (invalid_value); 9003 No webhook is set (webhook_missing); 9004 Unknown delivery (unknown_delivery); 9005 Unknown user (unknown_user); 9006 Unknown API key (unknown_api_key); 9007 Unknown session (unknown_session); 9008 No publish of the stream stands by (no_standby); 9009 The capture is refused (capture_refused); 9404 Unknown address (unknown_address); 9405 Method not allowed (method_not_allowed); 9409 The Idempotency-Key was used for another request (idempotency_key_reused); 9410 The first request with this Idempotency-Key still runs (answer_pending); 9413 Body too large (body_too_large); 9420 Unknown upstream (unknown_upstream); 9429 Too many requests (too_many_requests); 9440 Too many event streams are open (too_many_readers); 9500 Internal error (internal_error); 9503 Temporarily unavailable (temporarily_unavailable); 9504 As many previews run as are served at once (too_many_previews) */
         code: number;
         message: string;
         /** What the code is about: required_parameter, parameter and type, reason, required_role */
@@ -316,6 +316,23 @@ export interface components {
         /** What the text is made of; names belong to the code */
         figures: Record<string, (string | number | boolean | null)>;
       }[];
+    };
+    Capture: {
+      id: string;
+      /** null while it waits for its publish */
+      client_id: (number | null);
+      /** Id of the stream */
+      stream: string;
+      /** false: audio and video are overwritten by zeros */
+      media: boolean;
+      state: "waiting" | "running" | "ended";
+      /** Why it ended */
+      reason: (string | null);
+      bytes: number;
+      /** That the publish handed on meanwhile */
+      frames: number;
+      /** Of the file, on the node that has the publish */
+      path: string;
     };
     User: {
       id: string;
@@ -1183,6 +1200,90 @@ export interface paths {
       };
       responses: {
         200: { content: { "application/json": components["schemas"]["SessionTimeline"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/capture": {
+    post: {
+      parameters: {
+        header?: {
+          /** The same request under the same key within 24 hours is done once and answered alike; another request under it is refused: 409 with code 9409. While the first one runs: 409 with code 9410 and Retry-After */
+          "Idempotency-Key"?: string;
+        };
+      };
+      requestBody: { content: { "application/json": {
+          client_id?: number;
+          /** Id of the stream */
+          stream?: string;
+          seconds?: number;
+          /** false: audio and video are overwritten by zeros */
+          media?: boolean;
+        } } };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Capture"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        409: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        413: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/capture/{id}": {
+    get: {
+      parameters: {
+        path: {
+          /** The id, as GET /capture gives it */
+          id: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Capture"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+    delete: {
+      parameters: {
+        path: {
+          /** The id, as GET /capture gives it */
+          id: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/json": components["schemas"]["Capture"] } };
+        400: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        403: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        404: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        429: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        500: { content: { "application/json": components["schemas"]["ManagementError"] } };
+        503: { content: { "application/json": components["schemas"]["ManagementError"] } };
+      };
+    };
+  };
+  "/capture/{id}/file": {
+    get: {
+      parameters: {
+        path: {
+          /** The id, as GET /capture gives it */
+          id: string;
+        };
+      };
+      responses: {
+        200: { content: { "application/octet-stream": string } };
         400: { content: { "application/json": components["schemas"]["ManagementError"] } };
         403: { content: { "application/json": components["schemas"]["ManagementError"] } };
         404: { content: { "application/json": components["schemas"]["ManagementError"] } };

@@ -34,6 +34,7 @@ export const ERROR_CODES = {
   unknown_api_key: { management: 9006, token: null, says: "Unknown API key" },
   unknown_session: { management: 9007, token: null, says: "Unknown session" },
   no_standby: { management: 9008, token: null, says: "No publish of the stream stands by" },
+  capture_refused: { management: 9009, token: null, says: "The capture is refused" },
   unknown_address: both(9404, "Unknown address"),
   method_not_allowed: both(9405, "Method not allowed"),
   idempotency_key_reused: both(9409, "The Idempotency-Key was used for another request"),

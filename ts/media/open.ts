@@ -64,6 +64,7 @@ async function openAt(
       audioWorkers,
       gopCache,
       pushSilence,
+      captures: config.capture.directory !== null,
       rtmpConnections: limits.connections,
       rtmpConnectionsPerAddress: limits.connectionsPerAddress,
     },

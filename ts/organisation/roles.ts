@@ -19,6 +19,7 @@ const LEAST_ROLE = {
   manage_keys: "administrator",
   view_audit: "administrator",
   view_deployment: "administrator",
+  capture: "administrator", // what others broadcast
   change_own_password: "readonly",
 } as const satisfies Readonly<Record<string, Role>>;
 
@@ -35,7 +36,7 @@ const SCOPED: ReadonlySet<Action> = new Set([
 ]);
 
 /** What an administrator of the deployment's own organisation alone may do. */
-const OPERATORS: ReadonlySet<Action> = new Set(["view_deployment"]);
+const OPERATORS: ReadonlySet<Action> = new Set(["view_deployment", "capture"]);
 
 /** What every route asks of its caller; `anyone`: no key, no session. */
 export const ROUTES = {
@@ -104,6 +105,11 @@ export const ROUTES = {
 
   "GET /deployment": "view_deployment",
   "GET /deployment/organisation": "view_deployment",
+
+  "POST /capture": "capture",
+  "GET /capture/{id}": "capture",
+  "GET /capture/{id}/file": "capture",
+  "DELETE /capture/{id}": "capture",
 
   "GET /openapi.json": "anyone",
   "GET /docs": "anyone",

@@ -76,6 +76,8 @@ export interface PublishingDeps
   /** Of the names that customers bring. */
   readonly resolve: Resolve;
   readonly metrics: PublishingMetrics;
+  /** Right before the core is told that a publish may begin. */
+  readonly publishStarts?: (clientId: number, streamId: string) => void;
   /** What else the log tells of a publish that has ended. */
   readonly figuresOf?: (clientId: number) => object;
   readonly settings: PublishingSettings;
@@ -331,6 +333,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     startUpdatesOf(publish);
     log.info({ ...identityOf(intent), protocol, address: intent.address }, "publish started");
     try {
+      deps.publishStarts?.(clientId, intent.streamId);
       const beside = other && { beside: { clientId: other.clientId, name: intent.name } };
       start({ windowMs: publish.holdMs, continues: lost?.clientId ?? null, ...beside });
       return null;

@@ -4,6 +4,7 @@
 //! would take the process along.
 
 pub mod accepting;
+pub mod capture;
 mod hold;
 mod preview;
 mod pull;
@@ -88,6 +89,7 @@ fn config_of(options: MediaOptions) -> Result<IngestConfig> {
         workers: options.workers as usize,
         caches_gop: options.gop_cache,
         pushes_silence: options.push_silence,
+        captures: options.captures,
         encoders_ahead: ENCODERS_AHEAD,
         rtmp_connections: options.rtmp_connections as usize,
         rtmp_connections_per_address: options.rtmp_connections_per_address as usize,

@@ -41,6 +41,8 @@ pub struct MediaOptions {
     pub gop_cache: bool,
     /// Whether pushes without audio get silence.
     pub push_silence: bool,
+    /// Whether publishes may be captured.
+    pub captures: bool,
     /// RTMP connections in all; 0: as many as the process's descriptors allow.
     pub rtmp_connections: u32,
     /// RTMP connections from one address; 0 is no limit.

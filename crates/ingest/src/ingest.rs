@@ -1,6 +1,8 @@
 //! The running core, as the gateway holds it: starts, answers, asks, stops. Any thread may call it.
 
 mod accepting;
+mod armed;
+mod capturing;
 mod whip;
 
 use std::io;
@@ -12,6 +14,7 @@ use std::time::{Instant, SystemTime};
 
 use headgate_whip::Identity;
 
+use self::armed::Captures;
 use crate::publish::end_reason::EndReason;
 use crate::publish::hold::{Beside, Hold};
 use crate::publish::mailbox::{Denial, Event, Mailbox, OnAirCause, OnAirChanged};
@@ -32,6 +35,7 @@ use crate::switchboard::message::{Message, PublishOpening};
 use crate::switchboard::relay::Relay;
 use crate::transcoding::{Notify, TranscodingThreads};
 
+pub use capturing::{CaptureError, CaptureHandle};
 pub use whip::{ParsedOffer, WhipError, WhipPublish, own_offer, parse_offer, validate_fragment};
 
 /// The running media core.
@@ -43,6 +47,7 @@ pub struct Ingest {
     small_receive_buffer: Option<usize>,
     public_addresses: Vec<IpAddr>,
     next_whip: AtomicUsize,
+    captures: Captures,
     audio_threads: Mutex<Vec<JoinHandle<()>>>,
     media_threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -68,6 +73,7 @@ impl Ingest {
             small_receive_buffer: opened.small_receive_buffer,
             public_addresses: config.public_addresses.clone(),
             next_whip: AtomicUsize::new(0),
+            captures: Captures::new(config.captures),
             audio_threads: Mutex::default(),
             media_threads: Mutex::default(),
         };
@@ -163,11 +169,13 @@ impl Ingest {
         );
         let Some(Held { record: near, name }) = held.or(other) else {
             let guard = publishes.open(client_id, worker, None, now);
+            self.begin_armed(guard.record());
             let opening = PublishOpening { guard, upstreams, window, continues, beside };
             return self.shared.tell(worker, Message::Allow { request, opening });
         };
         let guard = publishes.open_successor(&near, client_id, None, now);
         let record = guard.record().clone();
+        self.begin_armed(&record);
         let opening = PublishOpening { guard, upstreams, window, continues, beside };
         let home = near.worker;
         if home == worker {

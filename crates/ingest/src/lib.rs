@@ -12,6 +12,7 @@ macro_rules! say {
 mod ingest;
 mod publish;
 mod reactor;
+mod replay;
 mod session;
 mod switchboard;
 mod transcoding;
@@ -19,8 +20,10 @@ mod transcoding;
 pub use headgate_whip::sdp::OfferError;
 pub use headgate_whip::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics};
 pub use ingest::{
-    Ingest, ParsedOffer, WhipError, WhipPublish, own_offer, parse_offer, validate_fragment,
+    CaptureError, CaptureHandle, Ingest, ParsedOffer, WhipError, WhipPublish, own_offer,
+    parse_offer, validate_fragment,
 };
+pub use publish::capture::{CaptureSettings, CaptureStatus};
 pub use publish::end_reason::EndReason;
 pub use publish::hold::{Beside, Hold};
 pub use publish::mailbox::{
@@ -42,6 +45,7 @@ pub use reactor::config::{IngestConfig, PortUse, RtmpTls, StartError};
 pub use reactor::connection_limits::ConnectionCount;
 pub use reactor::tls::TlsError;
 pub use reactor::worker_load::WorkerStatus;
+pub use replay::{Comparison, ReplayError, Replayed, ReplayedTrack, replay};
 pub use transcoding::ENCODERS_AHEAD;
 
 #[cfg(test)]

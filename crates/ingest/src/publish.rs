@@ -1,6 +1,7 @@
 //! What a running publish is to every thread of the core: one record, the registry that finds it, and the events that
 //! report it to the gateway. Pure: it is given the time. Not the media, and not what a worker does with it.
 
+pub(crate) mod capture;
 pub(crate) mod end_reason;
 pub(crate) mod hold;
 mod lock;

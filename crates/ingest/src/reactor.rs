@@ -1,6 +1,7 @@
 //! Threads, polls, sockets, buffers and clocks. It moves bytes between sockets and the switchboard and decides nothing.
 
 mod accept;
+pub(crate) mod capture_file;
 pub(crate) mod config;
 pub(crate) mod connection_limits;
 mod cycle;

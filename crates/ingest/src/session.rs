@@ -1,6 +1,7 @@
 //! The sessions of a media worker: RTMP broadcasters and players, pushes, pulls, WHIP broadcasters, previews. Pure: bytes and
 //! time in, [`effect::Effect`]s and output bytes out.
 
+mod captured;
 pub(crate) mod effect;
 pub(crate) mod flv_preview;
 mod frame_writer;
@@ -91,7 +92,7 @@ impl Session {
         effects: &mut Vec<Effect>,
     ) {
         match self {
-            Self::Server(server) => server.handle_closed(effects),
+            Self::Server(server) => server.handle_closed(now, effects),
             Self::Push(push) => push.handle_closed(fault, now, effects),
             Self::Pull(pull) => pull.handle_closed(fault, now, effects),
             Self::Whip(_) | Self::Preview(_) => {}

@@ -2,6 +2,7 @@
 //! handed bytes and time, and leaves actions. Whole workers run in virtual time in its tests.
 
 mod backup;
+mod capturing;
 mod end;
 mod fill;
 mod holding;
@@ -82,6 +83,8 @@ pub(crate) struct Context {
     pub(crate) caches_gop: bool,
     /// Whether pushes without audio get silence (R5).
     pub(crate) pushes_silence: bool,
+    /// Whether publishes may be captured from their first byte.
+    pub(crate) captures: bool,
     /// All running publishes of the process.
     pub(crate) publishes: Arc<Publishes>,
     /// The audio threads.
@@ -172,7 +175,8 @@ impl Switchboard {
         if self.is_stopping {
             return None;
         }
-        let server = RtmpServer::new(peer, self.random(), self.now);
+        let keeps_early = self.context.captures;
+        let server = RtmpServer::new(peer, self.random(), keeps_early, self.now);
         Some(self.insert(Session::Server(Box::new(server))))
     }
 

@@ -92,6 +92,7 @@ impl Core {
             encoders_ahead: 0,
             caches_gop: true,
             pushes_silence: true,
+            captures: false,
             rtmp_connections: 0,
             rtmp_connections_per_address: 0,
         };

@@ -3,6 +3,7 @@
 //! Sources: Adobe FLV 10.1 E.4.2 and E.4.3; Enhanced RTMP v2 (cited as E-RTMP).
 
 mod audio;
+mod blank;
 mod extended;
 mod file;
 #[doc(hidden)]
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use crate::{Codec, Frame, FrameKind, Timestamp};
 
 pub use audio::read_audio;
+pub use blank::{blank_audio, blank_video};
 pub use file::{FILE_HEADER_BYTES, file_header, write_tag};
 pub use header::{TagHeader, tag_header};
 pub use video::read_video;

@@ -54,6 +54,19 @@ pub fn is_first_slice(nal: &[u8]) -> bool {
     nal.get(1).is_some_and(|byte| byte & 0x80 != 0)
 }
 
+/// Bytes of a slice behind the unit's first that are kept by [`blank_unit`]: its place, type and parameter set.
+const SLICE_HEADER: usize = 6;
+
+/// Overwrites what a NAL unit shows; what a parser reads of it stays. Parameter sets stay whole.
+pub fn blank_unit(unit: &mut [u8]) {
+    let kept = match unit.first().map(|first| nal_kind(*first)) {
+        Some(NalKind::Sps | NalKind::Pps) => unit.len(),
+        Some(NalKind::Slice | NalKind::Idr) => 1 + SLICE_HEADER,
+        Some(NalKind::Sei | NalKind::Filler | NalKind::Other) | None => 1,
+    };
+    unit.iter_mut().skip(kept).for_each(|byte| *byte = 0);
+}
+
 /// Width and height in pixels after cropping.
 #[must_use]
 pub fn resolution(sps: &[u8]) -> Option<(u32, u32)> {

@@ -109,6 +109,17 @@ impl ChunkReader {
         input: &mut &[u8],
         allowance: &mut Allowance,
     ) -> Result<Option<Message>, Error> {
+        let message = self.read_traced(input, allowance, |_| {})?;
+        Ok(message.map(|(_, message)| message))
+    }
+
+    /// The same, with the index of the message's chunk stream; `trace` is told where each piece of payload stood.
+    pub(crate) fn read_traced(
+        &mut self,
+        input: &mut &[u8],
+        allowance: &mut Allowance,
+        mut trace: impl FnMut(Piece),
+    ) -> Result<Option<(usize, Message)>, Error> {
         loop {
             match self.chunk {
                 None => {
@@ -118,8 +129,10 @@ impl ChunkReader {
                     allowance.spend(1);
                 }
                 Some((index, left)) => {
-                    let before = input.len();
+                    let (before, carry) = (input.len(), self.carry_length);
                     let left = self.read_payload(index, left, input);
+                    let carried = carry - self.carry_length;
+                    trace(Piece { index, carry, carried, before, taken: before - input.len() });
                     allowance.spend_payload(before - input.len());
                     if left > 0 {
                         self.chunk = Some((index, left));
@@ -127,7 +140,7 @@ impl ChunkReader {
                     }
                     self.chunk = None;
                     if let Some(message) = self.finish(index) {
-                        return Ok(Some(message));
+                        return Ok(Some((index, message)));
                     }
                 }
             }
@@ -343,6 +356,23 @@ fn basic_header(header: &[u8]) -> Option<(u8, u32, usize)> {
         id => Some((format, u32::from(id), 1)),
     }
 }
+
+/// Where a piece of a message's payload stood.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    /// Of its chunk stream.
+    pub(crate) index: usize,
+    /// Bytes right before the input that waited to be read as payload, and how many of them the piece begins with.
+    pub(crate) carry: usize,
+    pub(crate) carried: usize,
+    /// Bytes of the input that were left, and how many of them the piece ends with.
+    pub(crate) before: usize,
+    pub(crate) taken: usize,
+}
+
+#[path = "chunk_reader_state.rs"]
+mod state;
+pub use state::ReadingState;
 
 #[cfg(test)]
 #[path = "chunk_reader_limit_tests.rs"]

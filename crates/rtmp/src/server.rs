@@ -1,5 +1,6 @@
 //! A broadcaster or a player talks to us.
 
+mod boundary;
 mod commands;
 mod event;
 mod redirect;
@@ -9,6 +10,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use boundary::Boundary;
 use commands::publish_started;
 pub use event::{Refusal, ServerEvent};
 use redirect::Redirection;
@@ -85,6 +87,8 @@ pub struct ServerSession {
     /// What came behind `publish` before it was decided, as relays do not wait for the answer; and what a turn's
     /// allowance did not suffice for.
     unread: Unread,
+    /// See [`ServerSession::find_boundary`].
+    boundary: Boundary,
     events: VecDeque<ServerEvent>,
 }
 
@@ -105,6 +109,7 @@ impl ServerSession {
             four_cc_list: Vec::new(),
             redirection: Redirection::default(),
             unread: Unread::default(),
+            boundary: Boundary::default(),
             events: VecDeque::new(),
         }
     }
@@ -165,6 +170,9 @@ impl ServerSession {
 
     fn read(&mut self, input: &mut &[u8], now: Instant) -> Result<(), Error> {
         while !matches!(self.state, State::PublishAsked | State::Over) {
+            if self.boundary == Boundary::Sought {
+                self.note_boundary(input);
+            }
             match self.wire.next(input, now)? {
                 None => break,
                 Some(Incoming::Media(message)) => {

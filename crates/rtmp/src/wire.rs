@@ -6,7 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::allowance::{Allowance, MESSAGE, PART};
-use crate::chunk_reader::{ChunkReader, Message};
+use crate::chunk_reader::{ChunkReader, Message, ReadingState};
 use crate::chunk_writer::{ChunkStreamId, ChunkWriter, Head, OUR_CHUNK_SIZE};
 use crate::handshake::Handshake;
 use crate::message::{
@@ -85,6 +85,17 @@ impl Wire {
             acknowledged: 0,
             window: u64::from(OUR_WINDOW),
         }
+    }
+
+    /// A server's in mid-publish.
+    pub(crate) fn resume(limits: Limits, state: &ReadingState, now: Instant) -> Self {
+        let reader = ChunkReader::resume(limits.clone(), state);
+        Self { reader, ..Self::new(limits, Handshake::done(), Output::default(), now) }
+    }
+
+    /// What it has read so far, if it stands between two messages.
+    pub(crate) fn reading_state(&self) -> Option<ReadingState> {
+        self.reader.state().filter(|_| self.is_open() && self.waiting.is_empty())
     }
 
     pub(crate) fn is_open(&self) -> bool {

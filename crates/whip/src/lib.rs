@@ -20,6 +20,7 @@ mod reception;
 pub mod reorder;
 mod reporter;
 pub mod rtp;
+mod scrub;
 pub mod sdp;
 mod session;
 mod source;
@@ -28,6 +29,7 @@ mod video;
 
 pub use credentials::Credentials;
 pub use diagnostics::{AudioDiagnostics, Diagnostics, TrackDiagnostics, VideoDiagnostics};
+pub use scrub::{MediaBlanker, scrub_sdp};
 pub use session::{WhipCounters, WhipEnd, WhipEvent, WhipSession};
 pub use transport::dtls::{Identity, IdentityError};
 pub use transport::ice_lite::ufrag_of;

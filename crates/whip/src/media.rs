@@ -75,27 +75,30 @@ impl Media {
         self.srtp.is_some()
     }
 
-    /// Takes a datagram of SRTP or SRTCP and opens it in place; true when its sender has our keys.
-    pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) -> bool {
-        let Some(srtp) = &mut self.srtp else { return false };
-        // RFC 5761 4: payload types 64 to 95 with the marker bit are RTCP.
-        let is_rtcp = matches!(datagram.get(1), Some(192..=223));
+    /// Takes a datagram of SRTP or SRTCP and opens it in place; the packet's length when its sender has our keys.
+    pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) -> Option<usize> {
+        let srtp = self.srtp.as_mut()?;
         let opened = match self.rate.admit(now) {
-            true if is_rtcp => srtp.open_rtcp(datagram).ok(),
+            true if is_rtcp(datagram) => srtp.open_rtcp(datagram).ok(),
             true => srtp.open(datagram).ok(),
             false => None,
         };
         let Some(packet) = opened.and_then(|length| datagram.get(..length)) else {
             self.rejected += 1;
-            return false;
+            return None;
         };
-        if is_rtcp {
+        self.handle_opened(now, packet);
+        opened
+    }
+
+    /// Takes a packet of RTP or RTCP that was opened.
+    pub(crate) fn handle_opened(&mut self, now: Instant, packet: &[u8]) {
+        if is_rtcp(packet) {
             self.handle_reports(now, packet);
         } else {
             self.packets += 1;
             self.handle_rtp(now, packet);
         }
-        true
     }
 
     /// Gives up what is missing too long.
@@ -191,6 +194,11 @@ impl Media {
             }
         });
     }
+}
+
+/// RFC 5761 4: payload types 64 to 95 with the marker bit are RTCP.
+fn is_rtcp(packet: &[u8]) -> bool {
+    matches!(packet.get(1), Some(192..=223))
 }
 
 #[cfg(test)]

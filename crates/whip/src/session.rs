@@ -2,6 +2,7 @@
 
 mod closing;
 mod events;
+mod replaying;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use crate::opening::Opening;
 use crate::rate::RateLimit;
 use crate::receiver::Receiver;
 use crate::sdp::{Offer, is_dtls_client};
-use crate::transport::dtls::{Dtls, DtlsEvent, Identity, SrtpKeys};
+use crate::transport::dtls::{Dtls, DtlsEvent, Identity};
 use crate::transport::gate::Gate;
 use crate::transport::ice_lite::{IceLite, PathChange};
 use crate::transport::path::Path;
@@ -128,10 +129,15 @@ impl WhipSession {
         }
     }
 
-    /// Takes a datagram; media in it is opened in place.
-    pub fn handle_datagram(&mut self, now: Instant, source: impl Into<Path>, datagram: &mut [u8]) {
+    /// Takes a datagram; media in it is opened in place: the length of the packet of RTP or RTCP that it became.
+    pub fn handle_datagram(
+        &mut self,
+        now: Instant,
+        source: impl Into<Path>,
+        datagram: &mut [u8],
+    ) -> Option<usize> {
         if !self.is_running() {
-            return;
+            return None;
         }
         self.now = now;
         let source = source.into();
@@ -140,13 +146,14 @@ impl WhipSession {
             Some(0..=3) => self.handle_stun(now, source, datagram),
             Some(20..=63) if self.ice.is_proven(source) => self.handle_dtls(now, datagram),
             Some(128..=191) if self.ice.is_proven(source) => {
-                if self.media.handle_datagram(now, datagram) {
-                    self.last_packet = Some(now);
-                    self.ice.note_heard(now, source);
-                }
+                let opened = self.media.handle_datagram(now, datagram)?;
+                self.last_packet = Some(now);
+                self.ice.note_heard(now, source);
+                return Some(opened);
             }
             Some(_) | None => self.rejected += 1,
         }
+        None
     }
 
     /// Does what is due: retransmissions, requests, reports, endings.
@@ -258,17 +265,6 @@ impl WhipSession {
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed)
-    }
-
-    /// As if `source` had passed an ICE check: for fuzzing, which cannot sign one.
-    pub(crate) fn prove(&mut self, now: Instant, source: Path) {
-        self.ice.prove(now, source);
-    }
-
-    /// As if the handshake had come to these keys: likewise.
-    pub(crate) fn assume_connected(&mut self, keys: SrtpKeys) {
-        self.dtls.assume_connected();
-        self.handle_dtls_event(DtlsEvent::Connected(Box::new(keys)));
     }
 
     /// Width and height of the video in pixels, once known.

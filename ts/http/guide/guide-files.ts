@@ -14,7 +14,7 @@ const GROUPS: readonly (readonly [title: string, names: readonly string[]])[] = 
     "Run it",
     [
       ...["production", "installation-debian", "runtimes", "settings", "sizing", "operating", "upgrade", "cluster"],
-      ...["troubleshooting", "runbook", "monitoring"],
+      ...["troubleshooting", "capture", "runbook", "monitoring"],
     ],
   ],
   ["Look inside", ["architecture", "decisions", "measurements", "security"]],

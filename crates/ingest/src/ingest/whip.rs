@@ -26,7 +26,7 @@ use crate::transcoding::AUDIO_BITRATE;
 
 /// An offer that was parsed and validated, or one of our own: [`Ingest::open_whip`] takes it.
 #[derive(Clone, Debug)]
-pub struct ParsedOffer(Offered);
+pub struct ParsedOffer(Offered, Arc<str>);
 
 #[derive(Clone, Debug)]
 enum Offered {
@@ -47,7 +47,8 @@ impl Offered {
 /// An offer of our own, to receive audio, video or both; `None` for neither.
 #[must_use]
 pub fn own_offer(audio: bool, video: bool) -> Option<ParsedOffer> {
-    OwnOffer::new(audio, video).map(|offer| ParsedOffer(Offered::ByUs(Box::new(offer))))
+    OwnOffer::new(audio, video)
+        .map(|offer| ParsedOffer(Offered::ByUs(Box::new(offer)), Arc::default()))
 }
 
 /// Parses and validates an offer without opening anything.
@@ -55,7 +56,8 @@ pub fn own_offer(audio: bool, video: bool) -> Option<ParsedOffer> {
 /// # Errors
 /// Why it is refused.
 pub fn parse_offer(offer: &str) -> Result<ParsedOffer, OfferError> {
-    read_offer(offer).map(|offer| ParsedOffer(Offered::ByClient(Box::new(offer))))
+    let text = Arc::from(offer);
+    read_offer(offer).map(|offer| ParsedOffer(Offered::ByClient(Box::new(offer)), text))
 }
 
 /// Validates a fragment without looking at any session.
@@ -116,7 +118,8 @@ impl Ingest {
         // Two publishes of one name live together.
         let worker = near.as_ref().map_or_else(|| self.next_worker(), |near| near.worker);
         let now = Instant::now();
-        let WhipPublish { client_id, name, offer: ParsedOffer(offered), upstreams, .. } = publish;
+        let WhipPublish { client_id, name, offer: ParsedOffer(offered, text), upstreams, .. } =
+            publish;
         self.prepare_tls(&upstreams);
         let port = self.media_ports.get(worker).copied().unwrap_or_default();
         let candidates: Vec<_> =
@@ -156,6 +159,13 @@ impl Ingest {
             Offered::ByClient(offer) => write_answer(offer, &settings),
             Offered::ByUs(offer) => offer.write(&settings),
         };
+        if self.captures.is_on
+            && matches!(offered, Offered::ByClient(_))
+            && let Some(whip) = &guard.record().whip
+        {
+            whip.keep_texts(&text, &description);
+            self.begin_armed(guard.record());
+        }
         let expected = offered.client_sends();
         if expected.audio.is_some() {
             self.shared.transcoders.warm();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use headgate_media::Frame;
 
+use super::capture::Tap;
 use super::lock::lock;
 use super::players::Players;
 use super::pull_record::{PullRecord, PullStatus};
@@ -52,6 +53,8 @@ pub(crate) struct PublishRecord {
     /// Read from configurations, of which few pass.
     tracks: Mutex<Tracks>,
     transcoder_error: Mutex<Option<String>>,
+    /// Of a publish that is captured from its beginning, until it begins.
+    capture: Mutex<Tap>,
 }
 
 /// Counters and state of a publish session at one moment.
@@ -124,6 +127,7 @@ impl PublishRecord {
             round_trip_us: AtomicU32::new(0),
             tracks: Mutex::default(),
             transcoder_error: Mutex::default(),
+            capture: Mutex::default(),
         }
     }
 
@@ -146,6 +150,16 @@ impl PublishRecord {
     /// Whether upstreams and players get it from now on.
     pub(crate) fn set_on_air(&self, is_on_air: bool) {
         self.is_on_air.store(is_on_air, Ordering::Relaxed);
+    }
+
+    /// The publish is to be captured from its beginning.
+    pub(crate) fn put_capture(&self, tap: Tap) {
+        *lock(&self.capture) = tap;
+    }
+
+    /// What it is captured by, once.
+    pub(crate) fn take_capture(&self) -> Tap {
+        std::mem::take(&mut lock(&self.capture))
     }
 
     /// Bytes of any kind came from the broadcaster.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use headgate_whip::sdp::{Fragment, Offer, OfferError, OwnOffer, write_fragment};
@@ -63,6 +63,8 @@ pub(crate) struct WhipRecord {
     unanswered: Mutex<Option<Unanswered>>,
     is_connected: AtomicBool,
     reported: Mutex<Reported>,
+    /// Offer and answer, where captures are on.
+    texts: OnceLock<(String, String)>,
 }
 
 /// What the session tells once a second.
@@ -119,13 +121,29 @@ struct ClientIce {
 }
 
 impl WhipRecord {
+    /// Offer and answer, for captures.
+    pub(crate) fn keep_texts(&self, offer: &str, answer: &str) {
+        let _ = self.texts.set((offer.to_owned(), answer.to_owned()));
+    }
+
+    /// The same, if they were kept.
+    pub(crate) fn texts(&self) -> Option<(&str, &str)> {
+        self.texts.get().map(|(offer, answer)| (&**offer, &**answer))
+    }
+
+    /// What the client sends.
+    pub(crate) const fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
     /// A session for `offer`, whose answer named `candidates`.
     pub(crate) fn new(offer: Offer, candidates: Vec<SocketAddr>) -> Self {
         let (ufrag, password) = (offer.ufrag.clone(), offer.pwd.clone());
         let client = Mutex::new(ClientIce { ufrag, password, restarted_at: None });
         let (is_connected, reported) = (AtomicBool::new(false), Mutex::default());
         let unanswered = Mutex::default();
-        Self { offer, candidates, client, unanswered, is_connected, reported }
+        let texts = OnceLock::new();
+        Self { offer, candidates, client, unanswered, is_connected, reported, texts }
     }
 
     /// The same for an offer of ours: see [`WhipRecord::take_answer`].

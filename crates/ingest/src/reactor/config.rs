@@ -33,6 +33,8 @@ pub struct IngestConfig {
     pub caches_gop: bool,
     /// Whether pushes without audio get silence (R5).
     pub pushes_silence: bool,
+    /// Whether publishes may be captured: what connections send before that is known is kept meanwhile.
+    pub captures: bool,
     /// RTMP connections in all; 0: as many as the process's descriptors allow.
     pub rtmp_connections: usize,
     /// RTMP connections from one address; 0 is no limit.

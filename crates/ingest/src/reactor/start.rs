@@ -76,6 +76,7 @@ pub(crate) fn open(config: &IngestConfig, publishes: Arc<Publishes>) -> Result<O
             workers: config.workers.max(1),
             caches_gop: config.caches_gop,
             pushes_silence: config.pushes_silence,
+            captures: config.captures,
             publishes: publishes.clone(),
             transcoders: transcoders.clone(),
         };

@@ -16,6 +16,24 @@ pub(crate) struct RtmpClock {
 }
 
 impl RtmpClock {
+    /// Nine bytes: whether there is a newest time, and which.
+    pub(crate) fn to_bytes(self) -> [u8; 9] {
+        let mut bytes = [0; 9];
+        if let Some(newest) = self.newest {
+            bytes[0] = 1;
+            bytes[1..].copy_from_slice(&newest.to_be_bytes());
+        }
+        bytes
+    }
+
+    /// Reads them. Times that no wire leads to are none.
+    pub(crate) fn read(bytes: [u8; 9]) -> Self {
+        let [has, rest @ ..] = bytes;
+        let newest = i64::from_be_bytes(rest);
+        let is_possible = has == 1 && (0..1 << 48).contains(&newest);
+        Self { newest: is_possible.then_some(newest) }
+    }
+
     /// The 64-bit time nearest to the track's newest one that `wire` can mean. A track that has none yet but begins
     /// beside `other` behind a wrap begins behind it.
     pub(crate) fn unwrap(&mut self, wire: u32, other: &Self) -> Timestamp {

@@ -6,6 +6,7 @@ use headgate_rtmp::{MediaKind, MediaMessage};
 
 use super::effect::AudioForm;
 use super::rtmp_clock::RtmpClock;
+use crate::publish::capture::CLOCK_BYTES;
 
 /// The clocks of a broadcaster's tracks.
 #[derive(Debug, Default)]
@@ -16,6 +17,22 @@ pub(crate) struct TrackClocks {
 }
 
 impl TrackClocks {
+    /// As a capture keeps it.
+    pub(crate) fn to_bytes(&self) -> [u8; CLOCK_BYTES] {
+        let mut bytes = [0; CLOCK_BYTES];
+        bytes[..9].copy_from_slice(&self.audio.to_bytes());
+        bytes[9..18].copy_from_slice(&self.video.to_bytes());
+        bytes[18] = u8::from(self.has_opus_head);
+        bytes
+    }
+
+    /// Reads it.
+    pub(crate) fn read_bytes(bytes: &[u8; CLOCK_BYTES]) -> Self {
+        let mut halves = bytes.chunks_exact(9).map(|half| half.try_into().unwrap_or_default());
+        let mut next = || RtmpClock::read(halves.next().unwrap_or_default());
+        Self { audio: next(), video: next(), has_opus_head: bytes[18] == 1 }
+    }
+
     /// The frame in a message; `None` for what carries none.
     pub(crate) fn read(&mut self, message: MediaMessage) -> Result<Option<Frame>, flv::Error> {
         let MediaMessage { kind, timestamp, payload } = message;

@@ -1,17 +1,19 @@
 //! A connection that came to the RTMP port: a broadcaster or a player. The protocol is `headgate_rtmp`'s, the socket
 //! the reactor's.
 
+mod capturing;
 mod playing;
+mod refusing;
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use headgate_capture::Kind;
 use headgate_media::{FrameKind, Track};
-use headgate_rtmp::{
-    Error, MediaMessage, Output, Refusal, ServerConfig, ServerEvent, ServerSession,
-};
+use headgate_rtmp::{Error, MediaMessage, Output, ServerConfig, ServerEvent, ServerSession};
 
+use super::captured::Captured;
 use super::effect::{Effect, Refused};
 use super::publish_session::PublishSession;
 use super::receive_mark::ReceiveMark;
@@ -76,17 +78,20 @@ pub(crate) struct RtmpServer {
     session: ServerSession,
     peer: IpAddr,
     role: Role,
+    captured: Captured,
     closing_until: Option<Instant>,
     /// When the peer last took bytes, or had none to take.
     last_progress: Instant,
 }
 
 impl RtmpServer {
-    /// A connection accepted at `now`; `seed` is random.
-    pub(crate) fn new(peer: IpAddr, seed: u64, now: Instant) -> Self {
+    /// A connection accepted at `now`; `seed` is random. `keeps_early`: a publish may be captured from its first byte.
+    pub(crate) fn new(peer: IpAddr, seed: u64, keeps_early: bool, now: Instant) -> Self {
         let config = ServerConfig { seed: seed.to_ne_bytes(), ..ServerConfig::default() };
         let session = ServerSession::new(config, now);
-        Self { session, peer, role: Role::Undecided, closing_until: None, last_progress: now }
+        let captured = Captured::new(keeps_early);
+        let role = Role::Undecided;
+        Self { session, peer, role, captured, closing_until: None, last_progress: now }
     }
 
     /// A new turn of the worker: the session may do a turn's work again.
@@ -115,11 +120,13 @@ impl RtmpServer {
             publishing.publish.handle_input(input.len(), now);
             publishing.mark.handle_read(now);
         }
+        self.captured.input(input, now);
         let outcome = self.session.handle_input(input, now);
+        self.begin_capture(now);
         // Events first even when the input ends in an error: what came before it counts.
         self.handle_events(now, effects);
         if let Err(error) = outcome {
-            self.fail(error, effects);
+            self.fail(error, now, effects);
         }
     }
 
@@ -134,7 +141,9 @@ impl RtmpServer {
     }
 
     /// The peer closed, or the connection broke.
-    pub(crate) fn handle_closed(&mut self, effects: &mut Vec<Effect>) {
+    pub(crate) fn handle_closed(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        self.captured.mark(Kind::Closed, now);
+        self.captured.end(EndReason::BroadcasterLeft, false, now);
         effects.push(Effect::Close(EndReason::BroadcasterLeft));
     }
 
@@ -162,6 +171,7 @@ impl RtmpServer {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
+        self.captured.allow(&record, now);
         self.role = Role::Publishing(Box::new(Publishing {
             publish: PublishSession::new(record, now),
             clocks: TrackClocks::default(),
@@ -173,42 +183,6 @@ impl RtmpServer {
         effects.push(Effect::ReadSocket);
     }
 
-    /// The publish or play is refused.
-    pub(crate) fn deny(
-        &mut self,
-        denial: Denial,
-        description: &str,
-        now: Instant,
-        effects: &mut Vec<Effect>,
-    ) {
-        let refusal = match denial {
-            Denial::Denied => Refusal::Denied,
-            Denial::BadName => Refusal::BadName,
-        };
-        if matches!(self.role, Role::AskingToPlay { .. } | Role::AwaitingStream { .. }) {
-            self.session.refuse_play(refusal, description);
-        } else {
-            self.session.deny(refusal, description);
-        }
-        self.role = Role::Over;
-        self.handle_events(now, effects);
-        effects.push(Effect::ReadSocket);
-    }
-
-    /// The publish is refused here; who follows is told where to go.
-    pub(crate) fn redirect(
-        &mut self,
-        tc_urls: &[String],
-        description: &str,
-        now: Instant,
-        effects: &mut Vec<Effect>,
-    ) {
-        self.session.redirect(tc_urls, description);
-        self.role = Role::Over;
-        self.handle_events(now, effects);
-        effects.push(Effect::ReadSocket);
-    }
-
     /// Ends a running publish as the table of endings says; the stream is ended by the caller.
     pub(crate) fn end_publish(
         &mut self,
@@ -217,6 +191,7 @@ impl RtmpServer {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
+        self.captured.end(reason, true, now);
         if let Some((code, words)) = reason.effect().status {
             let description = description.filter(|given| !given.is_empty()).unwrap_or(words);
             self.session.end_publish(code, description);
@@ -248,12 +223,13 @@ impl RtmpServer {
     /// Time has passed.
     pub(crate) fn handle_timeout(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let is_due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
+        self.captured.mark(Kind::Timeout, now);
         if is_due(self.closing_until) || is_due(self.stall_deadline()) {
             effects.push(Effect::Close(EndReason::BroadcasterLeft));
             return;
         }
         if let Err(error) = self.session.handle_timeout(now) {
-            self.fail(error, effects);
+            self.fail(error, now, effects);
             return;
         }
         match &mut self.role {
@@ -264,6 +240,7 @@ impl RtmpServer {
             Role::AwaitingStream { until } if now >= *until => self.refuse_stream(now, effects),
             Role::Publishing(publishing) => {
                 if now >= publishing.publish.silence_deadline() {
+                    self.captured.end(EndReason::Silent, false, now);
                     effects.push(Effect::EndPublish(EndReason::Silent));
                     self.end_publish(EndReason::Silent, None, now, effects);
                 } else if is_due(publishing.mark.deadline()) && publishing.overdue_at.is_none() {
@@ -304,10 +281,11 @@ impl RtmpServer {
     }
 
     /// The connection cannot go on.
-    fn fail(&self, error: Error, effects: &mut Vec<Effect>) {
+    fn fail(&mut self, error: Error, now: Instant, effects: &mut Vec<Effect>) {
         if matches!(self.role, Role::Undecided) {
             effects.push(Effect::ReportRefusal(Refused::Error(error)));
         }
+        self.captured.end(reason_of(error), false, now);
         effects.push(Effect::Close(reason_of(error)));
     }
 
@@ -326,11 +304,13 @@ impl RtmpServer {
                 ServerEvent::PlayRequested(target) => {
                     let (name, until) = (target.name.clone(), now + DECISION_LIMIT);
                     self.role = Role::AskingToPlay { name, until };
+                    self.captured.forget();
                     effects.push(Effect::AskToPlay(target));
                 }
                 ServerEvent::Media(message) => self.handle_media(message, now, effects),
                 ServerEvent::PublishEnded => {
                     self.role = Role::Over;
+                    self.captured.end(EndReason::Unpublished, false, now);
                     effects.push(Effect::EndPublish(EndReason::Unpublished));
                 }
                 ServerEvent::PlayEnded => {
@@ -353,6 +333,7 @@ impl RtmpServer {
             Ok(Some(frame)) => {
                 if publish.handle_frame(&frame, now).is_err() {
                     effects.push(Effect::EndPublish(EndReason::LimitExceeded));
+                    self.captured.end(EndReason::LimitExceeded, false, now);
                     self.end_publish(EndReason::LimitExceeded, None, now, effects);
                     return;
                 }
@@ -361,13 +342,18 @@ impl RtmpServer {
                 if frame.track() == Track::Video && is_picture {
                     mark.handle_video_frame(frame.data.len(), now);
                 }
-                effects.extend(clocks.missing_configuration(&frame).map(Effect::Publish));
+                if let Some(configuration) = clocks.missing_configuration(&frame) {
+                    self.captured.frame(&configuration, now);
+                    effects.push(Effect::Publish(configuration));
+                }
+                self.captured.frame(&frame, now);
                 effects.push(Effect::Publish(frame));
             }
             Ok(None) => {}
             Err(error) => {
                 self.session.end_publish("NetStream.Failed", &error.to_string());
                 self.role = Role::Over;
+                self.captured.end(EndReason::ProtocolError, false, now);
                 effects.push(Effect::EndPublish(EndReason::ProtocolError));
             }
         }

@@ -4,12 +4,14 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use headgate_capture::Kind;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 use headgate_rtmp::{encode_metadata_with, read_metadata};
-use headgate_whip::{Path, WhipEnd, WhipEvent, WhipSession};
+use headgate_whip::{Path, WhipCounters, WhipEnd, WhipEvent, WhipSession};
 
 use super::effect::Effect;
 use super::publish_session::PublishSession;
+use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
 
 /// How often the diagnostics in the publish's record are renewed.
@@ -52,6 +54,7 @@ pub(crate) struct WhipPublisher {
     /// Ordered since the start.
     limit_kbps: Option<u32>,
     publish: PublishSession,
+    tap: Tap,
     diagnostics_at: Instant,
     /// The metadata the broadcaster sent last: players get it with the video's size.
     custom_metadata: Option<Bytes>,
@@ -65,17 +68,19 @@ pub(crate) struct WhipPublisher {
 
 impl WhipPublisher {
     /// An answered offer, or one of ours that awaits its answer; allowed at `now`.
-    pub(crate) const fn new(
+    pub(crate) fn new(
         session: Box<WhipSession>,
         awaits_answer: bool,
         publish: PublishSession,
         now: Instant,
     ) -> Self {
+        let tap = publish.record().take_capture();
         Self {
             session,
             awaits_answer,
             limit_kbps: None,
             publish,
+            tap,
             diagnostics_at: now,
             custom_metadata: None,
             newest: Timestamp::ZERO,
@@ -96,11 +101,46 @@ impl WhipPublisher {
     /// A datagram of the client, opened in place.
     pub(crate) fn handle_datagram(&mut self, source: Path, datagram: &mut [u8], now: Instant) {
         self.unsettled_bytes += datagram.len();
-        self.session.handle_datagram(now, source, datagram);
+        let opened = self.session.handle_datagram(now, source, datagram);
+        if let Some(packet) = opened.and_then(|length| datagram.get(..length)) {
+            self.tap.put(Kind::Input, now, || packet.to_vec());
+        }
+    }
+
+    /// The running publish is captured from now on, and a keyframe asked for, with which its frames can be compared.
+    /// False: it is captured already.
+    pub(crate) fn capture(&mut self, tap: Tap, now: Instant) -> bool {
+        let is_free = !self.tap.is_on();
+        if is_free {
+            self.tap = tap;
+            self.want_keyframe(now);
+        }
+        is_free
+    }
+
+    /// What was lost, asked for and recovered so far.
+    pub(crate) fn counters(&self) -> WhipCounters {
+        self.session.counters()
+    }
+
+    /// The same input, as a capture has it.
+    pub(crate) fn replay(&mut self, kind: Kind, packet: &[u8], now: Instant) {
+        match kind {
+            Kind::Input => {
+                self.unsettled_bytes += packet.len();
+                self.session.replay_packet(now, packet);
+            }
+            Kind::Timeout => self.session.handle_timeout(now),
+            Kind::Settled => self.session.replay_time(now),
+            Kind::Connected => self.session.replay_connected(now),
+            Kind::KeyframeWanted => self.session.want_keyframe(),
+            _ => {}
+        }
     }
 
     /// Time has passed.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.tap.put(Kind::Timeout, now, Vec::new);
         self.session.handle_timeout(now);
     }
 
@@ -109,18 +149,22 @@ impl WhipPublisher {
         if self.unsettled_bytes > 0 {
             self.publish.handle_input(std::mem::take(&mut self.unsettled_bytes), now);
         }
+        self.tap.put(Kind::Settled, self.session.last_input(), Vec::new);
         self.pass_frames(now, effects);
         while let Some(event) = self.session.poll_event() {
             match event {
                 WhipEvent::Proven(path) => effects.push(Effect::Route(path)),
                 WhipEvent::Forgotten(path) => effects.push(Effect::Unroute(path)),
                 WhipEvent::Connected => {
+                    self.tap.put(Kind::Connected, now, Vec::new);
                     if let Some(whip) = &self.publish.record().whip {
                         whip.set_connected();
                     }
                 }
                 WhipEvent::Ended(end) => {
                     let reason = reason_of(end);
+                    // What the client said by DTLS is in no capture.
+                    self.tap.end(reason.code(), end == WhipEnd::Closed, now);
                     effects.push(match end {
                         // A page that is closed says so by DTLS; who means to end sends a DELETE.
                         WhipEnd::Closed => Effect::LosePublish(reason),
@@ -147,6 +191,7 @@ impl WhipPublisher {
     pub(crate) fn end(&mut self, reason: EndReason, now: Instant, effects: &mut Vec<Effect>) {
         if self.ended.is_none() {
             self.ended = Some(reason);
+            self.tap.end(reason.code(), true, now);
             self.session.close(now);
             effects.extend(self.session.revoke().map(Effect::Revoke));
             self.send_datagrams(effects);
@@ -176,7 +221,8 @@ impl WhipPublisher {
     }
 
     /// Someone begins to read the stream: a keyframe would serve them.
-    pub(crate) fn want_keyframe(&mut self) {
+    pub(crate) fn want_keyframe(&mut self, now: Instant) {
+        self.tap.put(Kind::KeyframeWanted, now, Vec::new);
         self.session.want_keyframe();
     }
 
@@ -194,7 +240,9 @@ impl WhipPublisher {
                 continue;
             }
             if frame.kind == FrameKind::Configuration && frame.track() == Track::Video {
-                effects.push(Effect::Publish(self.metadata(frame.timestamp)));
+                let metadata = self.metadata(frame.timestamp);
+                self.tap.frame(&metadata, now);
+                effects.push(Effect::Publish(metadata));
             }
             if self.publish.handle_frame(&frame, now).is_err() {
                 effects.push(Effect::EndPublish(EndReason::LimitExceeded));
@@ -202,6 +250,7 @@ impl WhipPublisher {
                 continue;
             }
             self.newest = self.newest.max(frame.timestamp);
+            self.tap.frame(&frame, now);
             effects.push(Effect::Publish(frame));
         }
     }

@@ -11,6 +11,7 @@ use headgate_whip::WhipSession;
 
 use super::relay::Relay;
 use super::source::Ending;
+use crate::publish::capture::Tap;
 use crate::publish::end_reason::EndReason;
 use crate::publish::mailbox::Denial;
 use crate::publish::play_guard::PlayGuard;
@@ -105,6 +106,8 @@ pub(crate) enum Message {
     Transcoded(StreamId),
     /// Someone looks at a stream that lives here.
     OpenPreview { stream: StreamId, writer: PreviewWriter },
+    /// The running publish of a stream is to be captured.
+    Capture { stream: StreamId, tap: Tap },
 }
 
 impl Message {
@@ -136,6 +139,7 @@ impl Message {
             | Self::Seed { .. }
             | Self::Detach { .. }
             | Self::WantKeyframe(_)
+            | Self::Capture { .. }
             | Self::Transcoded(_) => {}
         }
     }

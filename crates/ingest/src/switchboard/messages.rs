@@ -69,6 +69,7 @@ impl Switchboard {
             }
             Message::Transcoded(stream) => self.publish_transcoded(stream),
             Message::OpenPreview { stream, writer } => self.open_preview(stream, writer),
+            Message::Capture { stream, tap } => self.capture(stream, tap),
         }
     }
 

@@ -158,9 +158,9 @@ impl Switchboard {
             Source::Local(local) => {
                 // Only WHIP publishers can be asked, and those are where their streams are.
                 let Some(publisher) = local.publisher.here() else { return };
-                self.turn(publisher, |session, _, _| {
+                self.turn(publisher, |session, now, _| {
                     if let Session::Whip(whip) = session {
-                        whip.want_keyframe();
+                        whip.want_keyframe(now);
                     }
                 });
             }

@@ -71,6 +71,7 @@ impl World {
             workers,
             caches_gop: true,
             pushes_silence: true,
+            captures: false,
             publishes: publishes.clone(),
             transcoders: Arc::new(transcoders),
         };

@@ -1,0 +1,87 @@
+//! What a record of a capture file says.
+
+/// The kinds of records, by the number that stands in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// RTMP: bytes as they were read from the connection. WHIP: an RTP or RTCP packet without its encryption.
+    Input,
+    /// The session was told that time had passed.
+    Timeout,
+    /// WHIP: the frames of all packets so far were taken.
+    Settled,
+    /// RTMP: the publish was allowed.
+    Allowed,
+    /// WHIP: the keys of the media were agreed on.
+    Connected,
+    /// WHIP: somebody wanted a keyframe.
+    KeyframeWanted,
+    /// RTMP: the peer closed the connection.
+    Closed,
+    /// A frame was handed on: a [`crate::FrameDigest`].
+    Frame,
+    /// The publish ended: an [`Ended`].
+    Ended,
+    /// WHIP: the client's offer, without its secrets.
+    Offer,
+    /// WHIP: our answer, without its secrets.
+    Answer,
+    /// RTMP: what the session knew when a capture began in mid-publish.
+    State,
+    /// The last record: why the capture ended, one of the codes of docs/capture.md.
+    Finished,
+}
+
+/// All kinds, at the place of their number less one.
+const KINDS: [Kind; 13] = [
+    Kind::Input,
+    Kind::Timeout,
+    Kind::Settled,
+    Kind::Allowed,
+    Kind::Connected,
+    Kind::KeyframeWanted,
+    Kind::Closed,
+    Kind::Frame,
+    Kind::Ended,
+    Kind::Offer,
+    Kind::Answer,
+    Kind::State,
+    Kind::Finished,
+];
+
+impl Kind {
+    pub(crate) fn number(self) -> u8 {
+        let place = KINDS.iter().position(|kind| *kind == self);
+        place.and_then(|place| u8::try_from(place + 1).ok()).unwrap_or(0)
+    }
+
+    pub(crate) fn of(number: u8) -> Option<Self> {
+        KINDS.get(usize::from(number).checked_sub(1)?).copied()
+    }
+}
+
+/// The body of [`Kind::Ended`]: who ended the publish, and the code of the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The service did (an operator, the customer, a shutdown); else the session found it out from what arrived.
+    pub is_ordered: bool,
+    /// `EndReason`'s code.
+    pub reason: String,
+}
+
+impl Ended {
+    /// As it stands in the file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![u8::from(self.is_ordered)];
+        bytes.extend_from_slice(self.reason.as_bytes());
+        bytes
+    }
+
+    /// Reads it; `None` for anything else.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let (first, rest) = bytes.split_first()?;
+        let reason = std::str::from_utf8(rest).ok()?.to_owned();
+        (*first <= 1).then_some(Self { is_ordered: *first == 1, reason })
+    }
+}

@@ -1,0 +1,186 @@
+//! The thread that writes one capture: it takes what the session noted, wipes the secrets and writes the file. A disk
+//! that is slow or full ends the capture; the session waits for nothing.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use headgate_capture::{Head, Kind, Writer};
+use headgate_media::flv;
+use headgate_rtmp::{Limits, MediaKind, ReadingState, Scrubber};
+use headgate_whip::MediaBlanker;
+
+use crate::publish::capture::{CLOCK_BYTES, CaptureSettings, CaptureState, Note};
+
+/// How often it is looked whether the capture is to end while nothing arrives.
+const LOOK_PAUSE: Duration = Duration::from_millis(200);
+/// How long the file may wait for the session's first word behind the time limit.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What is wiped from the inputs.
+pub(crate) enum Cleaning {
+    /// Secrets in commands, and the media if asked for.
+    Rtmp,
+    /// The media if asked for: keys and addresses are in no packet.
+    Whip(Option<MediaBlanker>),
+}
+
+/// Opens the file and starts its thread.
+///
+/// # Errors
+/// The file or the thread cannot be made.
+pub(crate) fn start_capture(
+    settings: &CaptureSettings,
+    head: &Head,
+    cleaning: Cleaning,
+    notes: Receiver<Note>,
+    state: Arc<CaptureState>,
+) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&settings.path)?;
+    let mut writing = Writing {
+        file: BufWriter::new(file),
+        writer: Writer::default(),
+        bytes: 0,
+        bytes_limit: settings.bytes_limit,
+        without_media: settings.without_media,
+        cleaning,
+        scrubber: None,
+        kept: VecDeque::new(),
+        state,
+    };
+    writing.append(&Writer::head(head))?;
+    let until = Instant::now() + settings.time_limit + PATIENCE;
+    let run = move || writing.run(&notes, until);
+    Builder::new().name("capture".into()).spawn(run).map(drop)
+}
+
+struct Writing {
+    file: BufWriter<File>,
+    writer: Writer,
+    bytes: u64,
+    bytes_limit: u64,
+    without_media: bool,
+    cleaning: Cleaning,
+    scrubber: Option<Scrubber>,
+    /// Behind an input that is not clean yet.
+    kept: VecDeque<Note>,
+    state: Arc<CaptureState>,
+}
+
+impl Writing {
+    fn run(mut self, notes: &Receiver<Note>, until: Instant) {
+        let outcome = self.write_all(notes, until).and_then(|()| self.finish());
+        if let Err(error) = outcome {
+            self.state.stop("disk_failed");
+            say!("a capture ended: {error}");
+        }
+        self.state.close();
+    }
+
+    fn write_all(&mut self, notes: &Receiver<Note>, until: Instant) -> io::Result<()> {
+        let mut last_ns = 0;
+        loop {
+            match notes.recv_timeout(LOOK_PAUSE) {
+                Ok(note) => {
+                    self.state.note_taken(&note);
+                    last_ns = note.at_ns;
+                    self.take(note)?;
+                    if self.bytes >= self.bytes_limit {
+                        self.state.stop("size_limit");
+                        break;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.file.flush()?;
+                    if self.state.is_stopped() {
+                        break;
+                    }
+                    if Instant::now() >= until {
+                        self.state.stop("time_limit");
+                        break;
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        if let Some(scrubber) = &mut self.scrubber {
+            scrubber.finish();
+        }
+        self.write_clean()?;
+        let reason = self.state.reason();
+        self.write(Kind::Finished, last_ns, reason.as_bytes())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.file.get_ref().sync_all()
+    }
+
+    fn take(&mut self, mut note: Note) -> io::Result<()> {
+        match &self.cleaning {
+            Cleaning::Whip(blanker) => {
+                if note.kind == Kind::Input
+                    && let Some(blanker) = blanker
+                {
+                    blanker.blank(&mut note.body);
+                }
+                self.write(note.kind, note.at_ns, &note.body)
+            }
+            Cleaning::Rtmp => {
+                let state = note.body.get(CLOCK_BYTES..).filter(|_| note.kind == Kind::State);
+                let state = state.and_then(|bytes| ReadingState::read(bytes, &Limits::default()));
+                let blank = self.without_media.then_some(blank as fn(MediaKind, &mut [u8]));
+                let fresh = || Scrubber::new(state.as_ref(), blank);
+                let scrubber = self.scrubber.get_or_insert_with(fresh);
+                if note.kind == Kind::Input {
+                    scrubber.handle_input(&note.body);
+                }
+                self.kept.push_back(note);
+                self.write_clean()
+            }
+        }
+    }
+
+    /// Writes what is clean, in order.
+    fn write_clean(&mut self) -> io::Result<()> {
+        while let Some(note) = self.kept.pop_front() {
+            let Some(scrubber) = &mut self.scrubber else { return Ok(()) };
+            if note.kind != Kind::Input {
+                self.write(note.kind, note.at_ns, &note.body)?;
+            } else if scrubber.clean() - scrubber.given() >= note.body.len() {
+                let body = scrubber.take(note.body.len());
+                self.write(note.kind, note.at_ns, &body)?;
+            } else {
+                self.kept.push_front(note);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, kind: Kind, at_ns: u64, body: &[u8]) -> io::Result<()> {
+        let mut record = Vec::with_capacity(body.len() + 24);
+        self.writer.record(kind, at_ns, body, &mut record);
+        self.append(&record)
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.bytes += bytes.len() as u64;
+        self.state.set_bytes(self.bytes);
+        Ok(())
+    }
+}
+
+fn blank(kind: MediaKind, body: &mut [u8]) {
+    match kind {
+        MediaKind::Audio => flv::blank_audio(body),
+        MediaKind::Video => flv::blank_video(body),
+        MediaKind::Script => {}
+    }
+}

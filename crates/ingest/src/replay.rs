@@ -1,0 +1,238 @@
+//! A capture, played again: the sessions that made frames of it live make frames of it again, with the times of the file
+//! and without sockets. Pure.
+
+mod comparison;
+mod outcome;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use headgate_capture::{Ended, FileError, FrameDigest, Head, Kind, Reader, Record};
+use headgate_media::{Frame, flv};
+use headgate_whip::WhipSession;
+use headgate_whip::sdp::read_offer;
+
+use crate::publish::record::{PublishRecord, StreamId};
+use crate::session::effect::Effect;
+use crate::session::publish_session::PublishSession;
+use crate::session::rtmp_server::RtmpServer;
+use crate::session::whip_publisher::WhipPublisher;
+pub use comparison::Comparison;
+use outcome::Tally;
+pub use outcome::{Replayed, ReplayedTrack};
+
+/// Frames that are compared: a capture of an hour has fewer.
+const FRAMES_LIMIT: usize = 4 << 20;
+
+/// Why a capture cannot be played.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// It is none, or damaged at once.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The offer in it is none.
+    #[error("the capture has no valid offer")]
+    Offer,
+    /// What it says of the session that it began in is impossible.
+    #[error("the capture begins in mid-publish, and what it says of that cannot be")]
+    State,
+    /// The system has no randomness.
+    #[error("no randomness")]
+    Randomness,
+}
+
+enum Session {
+    Rtmp(Box<RtmpServer>),
+    Whip(Box<WhipPublisher>),
+}
+
+/// What is being played.
+struct Replay {
+    start: Instant,
+    head: Head,
+    record: Arc<PublishRecord>,
+    session: Option<Session>,
+    effects: Vec<Effect>,
+    tally: Tally,
+    live: Vec<FrameDigest>,
+    live_end: Option<Ended>,
+    finished: Option<String>,
+}
+
+/// Plays the bytes of a file. `start` is any time: only differences count. `write` is given an FLV file of the frames,
+/// piece by piece.
+///
+/// # Errors
+/// See [`ReplayError`]. A file that is cut off is played up to the cut, which [`Replayed::fault`] names.
+pub fn replay(
+    bytes: &[u8],
+    start: Instant,
+    write: &mut dyn FnMut(&[u8]),
+) -> Result<Replayed, ReplayError> {
+    let (head, mut reader) = Reader::new(bytes)?;
+    let mut replay = Replay {
+        start,
+        head,
+        record: Arc::new(PublishRecord::new(0, StreamId(0), 0, None, start)),
+        session: None,
+        effects: Vec::new(),
+        tally: Tally::default(),
+        live: Vec::new(),
+        live_end: None,
+        finished: None,
+    };
+    write(&flv::file_header(true, true));
+    let mut fault = None;
+    loop {
+        match reader.next_record() {
+            Ok(Some(record)) => replay.handle_record(&record, write)?,
+            Ok(None) => break,
+            Err(error) => {
+                fault = Some(error.to_string());
+                break;
+            }
+        }
+    }
+    let Replay { head, record, tally, live, live_end, finished, .. } = replay;
+    let is_exact = !head.from_middle || !head.is_whip;
+    let comparison = Comparison::new(&live, tally.frames(), head.without_media, is_exact);
+    let snapshot_bytes = record.bytes().0;
+    Ok(tally.outcome(head, comparison, live_end, finished, fault, snapshot_bytes))
+}
+
+impl Replay {
+    fn handle_record(
+        &mut self,
+        record: &Record<'_>,
+        write: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), ReplayError> {
+        let now = self.start + Duration::from_nanos(record.at_ns.min(u64::MAX / 4));
+        match record.kind {
+            Kind::Frame => {
+                let digest = FrameDigest::read(record.body);
+                self.live.extend(digest.filter(|_| self.live.len() < FRAMES_LIMIT));
+            }
+            Kind::Ended => self.handle_end(record.body),
+            Kind::Finished => {
+                self.finished = Some(String::from_utf8_lossy(record.body).into_owned());
+            }
+            Kind::Offer => self.open_whip(record.body, now)?,
+            Kind::Answer => {}
+            Kind::State => {
+                let session = RtmpServer::resume(record.body, self.record.clone(), now);
+                let session = session.ok_or(ReplayError::State)?;
+                self.session = Some(Session::Rtmp(Box::new(session)));
+            }
+            kind => self.handle_input(kind, record.body, now, write)?,
+        }
+        Ok(())
+    }
+
+    /// What ended the publish from outside ends it here.
+    fn handle_end(&mut self, body: &[u8]) {
+        let Some(ended) = Ended::read(body) else { return };
+        if ended.is_ordered {
+            self.tally.end(&ended.reason);
+        }
+        self.live_end = Some(ended);
+    }
+
+    fn open_whip(&mut self, offer: &[u8], now: Instant) -> Result<(), ReplayError> {
+        let text = std::str::from_utf8(offer).map_err(|_| ReplayError::Offer)?;
+        let offer = read_offer(text).map_err(|_| ReplayError::Offer)?;
+        let session = WhipSession::replay(&offer, now).map_err(|_| ReplayError::Randomness)?;
+        let publish = PublishSession::new(self.record.clone(), now);
+        let publisher = WhipPublisher::new(Box::new(session), false, publish, now);
+        self.session = Some(Session::Whip(Box::new(publisher)));
+        Ok(())
+    }
+
+    fn handle_input(
+        &mut self,
+        kind: Kind,
+        body: &[u8],
+        now: Instant,
+        write: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), ReplayError> {
+        if self.session.is_none() {
+            if self.head.is_whip {
+                return Err(ReplayError::Offer);
+            }
+            let nobody = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+            let server = RtmpServer::new(nobody, 0, false, now);
+            self.session = Some(Session::Rtmp(Box::new(server)));
+        }
+        if self.tally.is_over() {
+            return Ok(());
+        }
+        let record = self.record.clone();
+        match &mut self.session {
+            Some(Session::Rtmp(server)) => {
+                play_rtmp(server, kind, body, record, now, &mut self.effects);
+            }
+            Some(Session::Whip(whip)) => {
+                whip.replay(kind, body, now);
+                if kind == Kind::Settled {
+                    whip.settle(now, &mut self.effects);
+                    self.tally.set_requests(whip.counters());
+                }
+            }
+            None => {}
+        }
+        for effect in std::mem::take(&mut self.effects) {
+            match effect {
+                Effect::Publish(frame) => self.publish(&frame, write),
+                Effect::EndPublish(reason)
+                | Effect::LosePublish(reason)
+                | Effect::Close(reason) => self.tally.end(reason.code()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self, frame: &Frame, write: &mut dyn FnMut(&[u8])) {
+        if self.tally.frames().len() < FRAMES_LIMIT {
+            let mut tag = Vec::new();
+            flv::write_tag(frame, wire_time(frame), &mut tag);
+            self.tally.add(frame, &tag);
+            write(&tag);
+        }
+    }
+}
+
+fn play_rtmp(
+    server: &mut RtmpServer,
+    kind: Kind,
+    body: &[u8],
+    record: Arc<PublishRecord>,
+    now: Instant,
+    effects: &mut Vec<Effect>,
+) {
+    match kind {
+        Kind::Input => {
+            server.begin_turn();
+            server.handle_input(body, now, effects);
+        }
+        Kind::Timeout => server.handle_timeout(now, effects),
+        Kind::Allowed => server.allow(record, now, effects),
+        Kind::Closed => server.handle_closed(now, effects),
+        _ => {}
+    }
+    // What is said to nobody is written.
+    let output = server.output_mut();
+    let length = output.pending_bytes();
+    output.consume(length);
+    server.handle_written(now);
+}
+
+/// The wire has 32 bits, which wrap after 49 days.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the low 32 bits are what is meant"
+)]
+const fn wire_time(frame: &Frame) -> u32 {
+    frame.timestamp.as_millis() as u32
+}

@@ -1,0 +1,140 @@
+//! Whether a replay made the same frames as the publish did live, and where it did not.
+
+use headgate_capture::FrameDigest;
+use headgate_media::Track;
+
+/// A capture that began in mid-publish by WHIP maps the sender's clock anew, by arrival first and then by sender reports,
+/// which the live session had followed already: further apart is a fault, microseconds.
+const CLOCK_SLACK_US: i64 = 1_000_000;
+/// Frames at the end that a capture which was cut off may lack: those of its last input.
+const TAIL_LIMIT: usize = 512;
+
+/// How the frames compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comparison {
+    /// Frames that were compared.
+    pub compared: usize,
+    /// Of the live publish, before the replay had its first keyframe.
+    pub skipped: usize,
+    /// In words, the first difference; `None` for none.
+    pub difference: Option<String>,
+}
+
+impl Comparison {
+    /// `is_exact`: both began with the same knowledge; else from the replay's first video keyframe on, and timestamps
+    /// but for a constant.
+    pub(crate) fn new(
+        live: &[FrameDigest],
+        played: &[FrameDigest],
+        without_media: bool,
+        is_exact: bool,
+    ) -> Self {
+        if is_exact {
+            return compare(live, played, without_media, Some(0), 0);
+        }
+        // Audio and video may have been mixed otherwise before both tracks ran: each is compared for itself.
+        let of = |frames: &[FrameDigest], track: Track| -> Vec<FrameDigest> {
+            frames
+                .iter()
+                .filter(|frame| frame.codec.track() == track && is_media(frame))
+                .cloned()
+                .collect()
+        };
+        let mut all = Self { compared: 0, skipped: 0, difference: None };
+        for track in [Track::Video, Track::Audio] {
+            let (live, played) = (of(live, track), of(played, track));
+            let Some((from, at)) = meeting(&live, &played, without_media, track) else {
+                if !played.is_empty() {
+                    let words = format!("no {track:?} frame of the replay is one of the publish");
+                    all.difference.get_or_insert(words.to_lowercase());
+                }
+                continue;
+            };
+            let (live, played) =
+                (live.get(from..).unwrap_or_default(), played.get(at..).unwrap_or_default());
+            let part = compare(live, played, without_media, None, from);
+            all.compared += part.compared;
+            all.skipped += from;
+            all.difference = all.difference.or(part.difference);
+        }
+        all
+    }
+}
+
+/// Where the two begin to be the same: the replay's first frames may not be the publish's next.
+fn meeting(
+    live: &[FrameDigest],
+    played: &[FrameDigest],
+    without_media: bool,
+    track: Track,
+) -> Option<(usize, usize)> {
+    use headgate_media::FrameKind::Keyframe;
+    let at = match track {
+        Track::Video => played.iter().position(|frame| frame.kind == Keyframe)?,
+        Track::Audio | Track::Script => 0,
+    };
+    let window = played.get(at..(at + 8).min(played.len()))?;
+    let is_here = |from: usize| {
+        let same = live.get(from..)?.iter().zip(window);
+        let mut count = 0;
+        for (live, played) in same {
+            if !is_same(live, played, without_media) {
+                return None;
+            }
+            count += 1;
+        }
+        (count > 0).then_some(())
+    };
+    (0..live.len()).find(|from| is_here(*from).is_some()).map(|from| (from, at))
+}
+
+fn is_media(frame: &FrameDigest) -> bool {
+    use headgate_media::FrameKind::{Audio, Disposable, Inter, Keyframe};
+    matches!(frame.kind, Keyframe | Inter | Disposable | Audio)
+}
+
+/// But for the time.
+fn is_same(live: &FrameDigest, played: &FrameDigest, without_media: bool) -> bool {
+    let is_blank = without_media && is_media(live);
+    live.codec == played.codec
+        && live.kind == played.kind
+        && live.size == played.size
+        && live.composition_ms == played.composition_ms
+        && (is_blank || live.hash == played.hash)
+}
+
+fn compare(
+    live: &[FrameDigest],
+    played: &[FrameDigest],
+    without_media: bool,
+    exact_offset: Option<i64>,
+    skipped: usize,
+) -> Comparison {
+    let first = live.first().zip(played.first());
+    let offset = exact_offset
+        .or_else(|| first.map(|(live, played)| played.timestamp_us - live.timestamp_us));
+    let slack = if exact_offset.is_some() { 0 } else { CLOCK_SLACK_US };
+    let mut difference = None;
+    for (number, (live, played)) in live.iter().zip(played).enumerate() {
+        let apart = played.timestamp_us - live.timestamp_us - offset.unwrap_or(0);
+        if !is_same(live, played, without_media) || apart.abs() > slack {
+            let number = skipped + number + 1;
+            let (live, played) = (words(live), words(played));
+            difference = Some(format!("frame {number} was {live} and is {played}"));
+            break;
+        }
+    }
+    // The last input of a capture may lack its frames; a replay never lacks any.
+    let (of_live, of_replay) = (live.len(), played.len());
+    if difference.is_none() && (of_replay < of_live || of_replay - of_live > TAIL_LIMIT) {
+        difference = Some(format!("{of_live} frames were handed on, and {of_replay} are"));
+    }
+    Comparison { compared: of_live.min(of_replay), skipped: 0, difference }
+}
+
+fn words(frame: &FrameDigest) -> String {
+    let FrameDigest { codec, kind, timestamp_us, composition_ms, size, hash } = frame;
+    let kind = format!("{kind:?}").to_lowercase();
+    let millis = timestamp_us.div_euclid(1000);
+    format!("{} {kind} at {millis}+{composition_ms} ms of {size} bytes ({hash:016x})", codec.name())
+}

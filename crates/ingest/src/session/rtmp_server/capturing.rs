@@ -1,0 +1,56 @@
+//! A capture that begins in mid-publish, and a session that goes on from where such a one began.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use headgate_rtmp::{Limits, ReadingState, ServerConfig, ServerSession};
+
+use super::{Captured, Publishing, Role, RtmpServer};
+use crate::publish::capture::{CLOCK_BYTES, Tap};
+use crate::publish::record::PublishRecord;
+use crate::session::publish_session::PublishSession;
+use crate::session::receive_mark::ReceiveMark;
+use crate::session::rtmp_frames::TrackClocks;
+
+impl RtmpServer {
+    /// The running publish is captured from its next message on. False: it is captured already, or is none.
+    pub(crate) fn capture(&mut self, tap: Tap) -> bool {
+        let is_publish = matches!(self.role, Role::Publishing(_));
+        let begins = is_publish && self.captured.begin_next(tap);
+        if begins {
+            self.session.find_boundary();
+        }
+        begins
+    }
+
+    /// After each input: a capture that waits for it begins where a message ended.
+    pub(super) fn begin_capture(&mut self, now: Instant) {
+        let Some((state, input)) = self.session.take_boundary() else { return };
+        if let Role::Publishing(publishing) = &self.role {
+            let mut bytes = publishing.clocks.to_bytes().to_vec();
+            bytes.extend_from_slice(&state.to_bytes());
+            self.captured.begin(&bytes, &input, now);
+        }
+    }
+
+    /// A session that knows what a capture's state says; `None`: it says nothing possible.
+    pub(crate) fn resume(state: &[u8], record: Arc<PublishRecord>, now: Instant) -> Option<Self> {
+        let (clocks, state) = state.split_first_chunk::<CLOCK_BYTES>()?;
+        let state = ReadingState::read(state, &Limits::default())?;
+        let publishing = Publishing {
+            publish: PublishSession::new(record, now),
+            clocks: TrackClocks::read_bytes(clocks),
+            mark: ReceiveMark::new(now),
+            overdue_at: None,
+        };
+        Some(Self {
+            session: ServerSession::resume(ServerConfig::default(), &state, now),
+            peer: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            role: Role::Publishing(Box::new(publishing)),
+            captured: Captured::default(),
+            closing_until: None,
+            last_progress: now,
+        })
+    }
+}

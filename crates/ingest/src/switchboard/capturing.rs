@@ -1,0 +1,26 @@
+//! A capture of a running publish begins.
+
+use super::Switchboard;
+use super::source::Publisher;
+use crate::publish::capture::Tap;
+use crate::publish::record::StreamId;
+use crate::session::Session;
+
+impl Switchboard {
+    /// The publish of a stream that lives here is to be captured. One whose publisher is not here, or that is captured
+    /// already, is not: the tap is dropped.
+    pub(super) fn capture(&mut self, stream: StreamId, tap: Tap) {
+        let live = self.stream(stream).and_then(|key| self.hub.stream(key));
+        let publisher = live.and_then(|live| live.source.live()).map(|of| of.publisher.clone());
+        let Some(Publisher::Here(key)) = publisher else { return };
+        self.turn(key, |session, now, _| match session {
+            Session::Server(server) => {
+                server.capture(tap);
+            }
+            Session::Whip(whip) => {
+                whip.capture(tap, now);
+            }
+            Session::Push(_) | Session::Pull(_) | Session::Preview(_) => {}
+        });
+    }
+}

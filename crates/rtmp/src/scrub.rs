@@ -1,0 +1,193 @@
+//! What a peer sent, without its secrets: the same chunks and lengths, and in commands filler for names, keys and tokens.
+
+mod command;
+
+use std::collections::VecDeque;
+
+use crate::allowance::Allowance;
+use crate::chunk_reader::{ChunkReader, Message};
+use crate::message::{
+    ABORT, AGGREGATE, AUDIO, COMMAND_AMF0, COMMAND_AMF3, MediaKind, SET_CHUNK_SIZE, VIDEO,
+};
+use crate::{Limits, ReadingState};
+
+/// C0, C1 and C2.
+const HANDSHAKE_BYTES: usize = 1 + 2 * 1536;
+/// Header of a message in an aggregate, and the length behind it (RTMP 7.1.6).
+const PART_HEADER: usize = 11;
+const PART_TRAILER: usize = 4;
+
+/// Takes a connection's bytes in order, and gives them back in order once no secret is in them: a message that is not
+/// whole yet is kept back.
+#[derive(Debug)]
+pub struct Scrubber {
+    handshake_left: usize,
+    reader: ChunkReader,
+    /// Overwrites the media of a tag body; `None` leaves it as it is.
+    blank: Option<fn(MediaKind, &mut [u8])>,
+    kept: VecDeque<u8>,
+    /// Bytes that were given back, and bytes that were read.
+    given: usize,
+    read: usize,
+    /// Where the payload of each chunk stream's unfinished message stands.
+    pieces: Vec<Vec<(usize, usize)>>,
+    /// The bytes break the protocol: what follows is read by nobody.
+    is_broken: bool,
+}
+
+impl Scrubber {
+    /// Of a connection from its first byte, or from where a session's reading was taken up.
+    #[must_use]
+    pub fn new(from: Option<&ReadingState>, blank: Option<fn(MediaKind, &mut [u8])>) -> Self {
+        let limits = Limits::default();
+        let mut reader = ChunkReader::new(limits.clone());
+        reader.set_accepted();
+        Self {
+            handshake_left: if from.is_some() { 0 } else { HANDSHAKE_BYTES },
+            reader: from.map_or(reader, |state| ChunkReader::resume(limits, state)),
+            blank,
+            kept: VecDeque::new(),
+            given: 0,
+            read: 0,
+            pieces: Vec::new(),
+            is_broken: false,
+        }
+    }
+
+    /// The next bytes.
+    pub fn handle_input(&mut self, input: &[u8]) {
+        self.kept.extend(input);
+        let skipped = self.handshake_left.min(input.len());
+        self.handshake_left -= skipped;
+        self.read += skipped;
+        let mut rest = input.get(skipped..).unwrap_or_default();
+        let mut allowance = Allowance::new(u32::MAX);
+        while !self.is_broken {
+            allowance.begin_turn();
+            let (end, pieces) = (self.read + rest.len(), &mut self.pieces);
+            let read = self.reader.read_traced(&mut rest, &mut allowance, |piece| {
+                if pieces.len() <= piece.index {
+                    pieces.resize(piece.index + 1, Vec::new());
+                }
+                let from = end - piece.before - piece.carry;
+                let of_stream = &mut pieces[piece.index];
+                of_stream.push((from, piece.carried));
+                of_stream.push((end - piece.before, piece.taken));
+            });
+            self.read = end - rest.len();
+            match read {
+                Ok(Some((index, message))) => self.handle_message(index, &message),
+                Ok(None) => return,
+                Err(_) => self.is_broken = true,
+            }
+        }
+        // A session ends here: nothing of it is worth keeping.
+        self.wipe(self.read, rest.len());
+        self.read += rest.len();
+    }
+
+    /// How many bytes can be taken, counted from the first one ever.
+    #[must_use]
+    pub fn clean(&self) -> usize {
+        let open = self.pieces.iter().flatten().filter(|(_, length)| *length > 0);
+        let first = open.map(|(from, _)| *from).min().unwrap_or(self.read);
+        // The last four bytes of a header may turn out to be payload.
+        first.min(self.read - self.unsure()).max(self.given)
+    }
+
+    /// How many bytes were taken.
+    #[must_use]
+    pub const fn given(&self) -> usize {
+        self.given
+    }
+
+    /// Takes `count` bytes, which are clean.
+    pub fn take(&mut self, count: usize) -> Vec<u8> {
+        let count = count.min(self.kept.len());
+        self.given += count;
+        self.kept.drain(..count).collect()
+    }
+
+    /// No more will come: what is kept back of unfinished messages is overwritten, and all can be taken.
+    pub fn finish(&mut self) {
+        for (from, length) in std::mem::take(&mut self.pieces).into_iter().flatten() {
+            self.wipe(from, length);
+        }
+        let unsure = self.unsure();
+        self.wipe(self.read - unsure, unsure);
+        self.is_broken = true;
+    }
+
+    fn handle_message(&mut self, index: usize, message: &Message) {
+        let pieces = self.pieces.get_mut(index).map(std::mem::take).unwrap_or_default();
+        let mut payload = message.payload.to_vec();
+        match (message.kind, message.payload.first_chunk()) {
+            (SET_CHUNK_SIZE, Some(size)) => {
+                self.is_broken |= self.reader.set_chunk_size(u32::from_be_bytes(*size)).is_err();
+            }
+            (ABORT, Some(id)) => self.abort(u32::from_be_bytes(*id)),
+            (COMMAND_AMF0, _) => command::wipe(&mut payload),
+            (COMMAND_AMF3, _) => command::wipe(payload.get_mut(1..).unwrap_or_default()),
+            (AUDIO, _) => self.blank(MediaKind::Audio, &mut payload),
+            (VIDEO, _) => self.blank(MediaKind::Video, &mut payload),
+            (AGGREGATE, _) => self.blank_parts(&mut payload),
+            _ => return,
+        }
+        let mut rest = &payload[..];
+        for (from, length) in pieces {
+            let (now, later) = rest.split_at(length.min(rest.len()));
+            for (to, byte) in self.kept.iter_mut().skip(from.saturating_sub(self.given)).zip(now) {
+                *to = *byte;
+            }
+            rest = later;
+        }
+    }
+
+    /// The peer takes an unfinished message back: nobody will read it.
+    fn abort(&mut self, id: u32) {
+        self.reader.abort(id);
+        if let Some(index) = self.reader.index_of(id)
+            && let Some(pieces) = self.pieces.get_mut(index)
+        {
+            for (from, length) in std::mem::take(pieces) {
+                self.wipe(from, length);
+            }
+        }
+    }
+
+    fn blank(&self, kind: MediaKind, body: &mut [u8]) {
+        if let Some(blank) = self.blank {
+            blank(kind, body);
+        }
+    }
+
+    /// The tag bodies in an aggregate.
+    fn blank_parts(&self, mut rest: &mut [u8]) {
+        while let Some((header, behind)) = rest.split_at_mut_checked(PART_HEADER) {
+            let [kind, a, b, c, ..] = *header else { return };
+            let length = u32::from_be_bytes([0, a, b, c]) as usize;
+            let (body, behind) = behind.split_at_mut(length.min(behind.len()));
+            match kind {
+                AUDIO => self.blank(MediaKind::Audio, body),
+                VIDEO => self.blank(MediaKind::Video, body),
+                _ => {}
+            }
+            let skipped = PART_TRAILER.min(behind.len());
+            rest = behind.split_at_mut(skipped).1;
+        }
+    }
+
+    /// Bytes at the end of which it is not known yet what they are.
+    fn unsure(&self) -> usize {
+        if self.is_broken { 0 } else { self.reader.unsure_bytes() }
+    }
+
+    fn wipe(&mut self, from: usize, length: usize) {
+        let kept = self.kept.iter_mut().skip(from.saturating_sub(self.given));
+        kept.take(length).for_each(|byte| *byte = 0);
+    }
+}
+
+#[cfg(test)]
+#[path = "scrub/tests.rs"]
+mod tests;

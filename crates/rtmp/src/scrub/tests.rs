@@ -1,0 +1,117 @@
+//! Secrets go, structure stays.
+
+use std::io::IoSlice;
+use std::time::Instant;
+
+use super::*;
+use crate::Output;
+use crate::{
+    ClientConfig, ClientEvent, ClientRole, ClientSession, ServerConfig, ServerEvent, ServerSession,
+};
+use bytes::Bytes;
+
+/// What a broadcaster sends: handshake, commands with secrets, and a frame of 5,000 bytes.
+fn broadcast() -> Vec<u8> {
+    let now = Instant::now();
+    let config = ClientConfig {
+        app: "live".into(),
+        tc_url: "rtmp://secret-host/live".into(),
+        name: "secret-name?token=secret-token".into(),
+        ..ClientConfig::new(ClientRole::Publish)
+    };
+    let mut client = ClientSession::new(config, now);
+    let mut server = ServerSession::new(ServerConfig::default(), now);
+    let mut sent = Vec::new();
+    for _ in 0..20 {
+        let bytes = take(client.output_mut());
+        sent.extend_from_slice(&bytes);
+        server.begin_turn();
+        server.handle_input(&bytes, now).expect("valid");
+        while let Some(event) = server.poll_event() {
+            if matches!(event, ServerEvent::PublishRequested(_)) {
+                server.allow();
+            }
+        }
+        let bytes = take(server.output_mut());
+        client.begin_turn();
+        client.handle_input(&bytes, now).expect("valid");
+        while let Some(event) = client.poll_event() {
+            if matches!(event, ClientEvent::Ready) {
+                let payload = Bytes::from(vec![7; 5000]);
+                client.send_media(MediaKind::Video, 40, &[0x27, 1, 0, 0, 0], &payload);
+            }
+        }
+    }
+    sent
+}
+
+fn take(output: &mut Output) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while !output.is_empty() {
+        let mut slices = [IoSlice::new(&[]); 8];
+        let count = output.io_slices(&mut slices);
+        let part: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
+        output.consume(part.len());
+        bytes.extend(part);
+    }
+    bytes
+}
+
+fn scrubbed(bytes: &[u8], size: usize, blank: Option<fn(MediaKind, &mut [u8])>) -> Vec<u8> {
+    let (mut scrubber, mut out) = (Scrubber::new(None, blank), Vec::new());
+    for piece in bytes.chunks(size) {
+        scrubber.handle_input(piece);
+        out.extend(scrubber.take(scrubber.clean() - out.len()));
+    }
+    scrubber.finish();
+    out.extend(scrubber.take(usize::MAX));
+    out
+}
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+#[test]
+fn no_secret_is_left_and_the_session_reads_the_same() {
+    let sent = broadcast();
+    assert!(has(&sent, "secret-name") && has(&sent, "secret-token") && has(&sent, "secret-host"));
+    let whole = scrubbed(&sent, sent.len(), None);
+    assert_eq!(whole.len(), sent.len());
+    assert!(!has(&whole, "secret"), "every secret is gone");
+    for size in [1, 7, 1460] {
+        assert_eq!(scrubbed(&sent, size, None), whole, "in pieces of {size}");
+    }
+    let now = Instant::now();
+    let mut server = ServerSession::new(ServerConfig::default(), now);
+    server.begin_turn();
+    server.handle_input(&whole, now).expect("valid");
+    let asked = server.poll_event();
+    assert!(matches!(asked, Some(ServerEvent::PublishRequested(_))), "{asked:?}");
+    server.allow();
+    server.begin_turn();
+    server.handle_input(&[], now).expect("valid");
+    let media = server.poll_event();
+    assert!(
+        matches!(&media, Some(ServerEvent::Media(message)) if message.payload[5..] == [7; 5000]),
+        "{media:?}"
+    );
+}
+
+#[test]
+fn without_media_the_payload_is_overwritten_wherever_chunks_split_it() {
+    let sent = broadcast();
+    let blanked = scrubbed(&sent, 1460, Some(|_, body| body[5..].fill(0)));
+    assert_eq!(blanked.len(), sent.len());
+    let run = [7; 100];
+    assert!(sent.windows(100).any(|window| window == run));
+    assert!(!blanked.windows(100).any(|window| window == run));
+}
+
+#[test]
+fn what_is_no_rtmp_is_zeroed() {
+    let mut bytes = vec![0; HANDSHAKE_BYTES];
+    bytes.extend_from_slice(&[0xc3; 10]);
+    bytes.extend_from_slice(b"secret");
+    assert!(!has(&scrubbed(&bytes, 5, None), "secret"));
+}

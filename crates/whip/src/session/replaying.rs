@@ -1,0 +1,63 @@
+//! A session whose packets come from a capture: without sockets, keys and encryption, and else the same.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Instant;
+
+use super::WhipSession;
+use crate::sdp::Offer;
+use crate::transport::dtls::{
+    DtlsEvent, Identity, IdentityError, MasterKey, SrtpKeys, SrtpProfile,
+};
+use crate::{Credentials, Path};
+
+impl WhipSession {
+    /// A session for the offer of a capture, opened at `now`.
+    ///
+    /// # Errors
+    /// No randomness for credentials that nobody will ask for.
+    pub fn replay(offer: &Offer, now: Instant) -> Result<Self, IdentityError> {
+        let identity = Identity::generate()?;
+        let credentials = Credentials::generate(&identity)?;
+        Ok(Self::new(&identity, offer, &credentials, 0, now))
+    }
+
+    /// As if ICE and DTLS had come to keys at `now`. They protect what is sent to nobody.
+    pub fn replay_connected(&mut self, now: Instant) {
+        let path: Path = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0).into();
+        self.now = now;
+        self.prove(now, path);
+        let master = |fill| MasterKey { key: vec![fill; 16], salt: vec![fill; 12] };
+        let keys = SrtpKeys { profile: SrtpProfile::Gcm, ours: master(1), theirs: master(2) };
+        self.assume_connected(keys);
+    }
+
+    /// Takes a packet of RTP or RTCP that was opened when it was captured.
+    pub fn replay_packet(&mut self, now: Instant, packet: &[u8]) {
+        if self.is_running() {
+            (self.now, self.last_packet) = (now, Some(now));
+            self.media.handle_opened(now, packet);
+        }
+    }
+
+    /// The time of the last input: that of the frames which are taken next.
+    #[must_use]
+    pub const fn last_input(&self) -> Instant {
+        self.now
+    }
+
+    /// The time of what is taken next, as [`WhipSession::last_input`] had it.
+    pub const fn replay_time(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    /// As if `source` had passed an ICE check: for fuzzing, which cannot sign one.
+    pub(crate) fn prove(&mut self, now: Instant, source: Path) {
+        self.ice.prove(now, source);
+    }
+
+    /// As if the handshake had come to these keys: likewise.
+    pub(crate) fn assume_connected(&mut self, keys: SrtpKeys) {
+        self.dtls.assume_connected();
+        self.handle_dtls_event(DtlsEvent::Connected(Box::new(keys)));
+    }
+}

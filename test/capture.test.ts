@@ -1,0 +1,228 @@
+// `headgate capture` and `headgate replay` with real broadcasts: what is captured is played again with the same outcome,
+// holds no secret, and is the operators' alone; a capture that cannot be written costs the stream nothing.
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ReplayOutcome } from "../ts/media/replays.ts";
+import { run, start, until } from "./support/child.ts";
+import { type Customer, startCustomer } from "./support/customer.ts";
+import { broadcast, packetsOf } from "./support/ffmpeg.ts";
+import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { publishByWerift } from "./support/werift.ts";
+
+const LIMIT_MS = 90_000;
+const SECRET = "s3cret-passcode";
+
+let customer: Customer;
+let headgate: Headgate;
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "headgate-capture-"));
+  customer = await startCustomer();
+  headgate = await startHeadgate({ customer, env: { HEADGATE_CAPTURE_DIRECTORY: join(folder, "service") } });
+}, LIMIT_MS);
+afterAll(async () => {
+  await headgate?.stop();
+  await customer?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function newStream(): Promise<{ id: string; name: string }> {
+  const made = (await headgate.call("POST", "/stream")) as { id: string; ingest: { rtmp: { streamname: string } } };
+  return { id: made.id, name: made.ingest.rtmp.streamname };
+}
+
+const environment = () => ({ PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey });
+
+/** A capture that begins: `over` once it has ended by itself. */
+async function capture(...words: string[]): Promise<{ file: string; over: () => Promise<void> }> {
+  const file = join(folder, `${words.join("")}-${Math.random()}.capture`);
+  const args = ["scripts/headgate.mjs", "capture", ...words, file, "--url", headgate.http];
+  const child = start(process.execPath, args, { env: environment() });
+  await until(`the capture begins: ${child.stderr()}`, () => child.stdout().includes("Captured until"));
+  const over = async () => expect(await child.exit, child.stderr()).toBe(0);
+  return { file, over };
+}
+
+async function replay(file: string, ...flags: string[]): Promise<ReplayOutcome> {
+  const words = ["scripts/headgate.mjs", "replay", file, "--json", ...flags];
+  return JSON.parse((await run(process.execPath, words, { env: environment() })).stdout()) as ReplayOutcome;
+}
+
+async function clientIdOf(name: string): Promise<string> {
+  const publish = await until("it is asked for", () =>
+    customer.calls("publish").find(({ body }) => body.includes(name)),
+  );
+  return new URLSearchParams(publish.body).get("clientid") ?? "";
+}
+
+/** The running frames of a publish are over its first seconds. */
+async function framesOf(clientId: string): Promise<number> {
+  const { tracks: _, ...session } = await headgate.call("GET", `/session/${clientId}`);
+  return Number(session.bytes_in ?? 0);
+}
+
+/** Every replay of a file is the same as the publish, and as the one before. */
+async function replaysAsLive(file: string): Promise<ReplayOutcome> {
+  const first = await replay(file);
+  expect(first).toMatchObject({ fault: null, difference: null });
+  expect(await replay(file)).toEqual(first);
+  return first;
+}
+
+describe("RTMP", () => {
+  test(
+    "the next publish is captured from its first byte and played again, as FLV too",
+    async () => {
+      const { id, name } = await newStream();
+      const { file, over } = await capture("--next", id);
+      const encoder = broadcast(`${headgate.rtmp}/${name}?passcode=${SECRET}`, { seconds: 4, keepsCopy: true });
+      await encoder.exit;
+      await over();
+      const bytes = readFileSync(file);
+      expect(customer.calls("publish").some(({ body }) => body.includes(SECRET))).toBe(true);
+      for (const secret of [SECRET, name, "127.0.0.1"]) expect(bytes.includes(secret), secret).toBe(false);
+      const outcome = await replaysAsLive(file);
+      expect(outcome).toMatchObject({ whip: false, media: true, fromMiddle: false, end: "unpublished" });
+      const sent = await encoder.sent();
+      const count = (track: string) => sent.filter((packet) => packet.track === track).length;
+      expect(outcome.tracks.map(({ codec, frames }) => [codec, frames])).toEqual([
+        ["h264", count("video")],
+        ["aac", count("audio")],
+      ]);
+      const flv = join(folder, "played.flv");
+      await replay(file, "--flv", flv);
+      const hashes = (packets: typeof sent) => packets.map(({ track, hash }) => track + hash).sort();
+      expect(hashes(await packetsOf(flv))).toEqual(hashes(sent));
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "one that runs is captured from the next message on, without media in the same frames and sizes",
+    async () => {
+      const { name } = await newStream();
+      const encoder = broadcast(`${headgate.rtmp}/${name}?passcode=${SECRET}`, { seconds: 30 });
+      const clientId = await clientIdOf(name);
+      await until("media", async () => (await framesOf(clientId)) > 0);
+      const whole = await capture(clientId, "--seconds", "2");
+      await whole.over();
+      const blank = await capture(clientId, "--seconds", "2", "--without-media");
+      await blank.over();
+      encoder.kill("SIGKILL");
+      const [media, none] = [await replaysAsLive(whole.file), await replaysAsLive(blank.file)];
+      expect(media).toMatchObject({ media: true, fromMiddle: true, end: null, finished: "time_limit" });
+      expect(none).toMatchObject({ media: false, fromMiddle: true });
+      for (const { tracks, compared } of [media, none]) {
+        expect(compared).toBeGreaterThan(60);
+        for (const track of tracks) expect(track.frames).toBeGreaterThan(30);
+        expect(tracks.every(({ bytes }) => bytes > 1_000)).toBe(true);
+      }
+      // Zeros are most of what is left.
+      const zeros = readFileSync(blank.file).filter((byte) => byte === 0).length;
+      expect(zeros).toBeGreaterThan(readFileSync(blank.file).length / 2);
+    },
+    LIMIT_MS,
+  );
+});
+
+describe("WHIP", () => {
+  test(
+    "a publish is captured from its first packet, without what opens a session, with and without media",
+    async () => {
+      for (const flags of [[], ["--without-media"]]) {
+        const { id, name } = await newStream();
+        const { file, over } = await capture("--next", id, ...flags);
+        await publishByWerift(headgate.whip(name), 4, "320x180");
+        await over();
+        const outcome = await replaysAsLive(file);
+        expect(outcome).toMatchObject({ whip: true, media: flags.length === 0, end: "unpublished" });
+        const [video, audio] = outcome.tracks;
+        expect(video).toMatchObject({ codec: "h264", holes: 0, stepsBack: 0 });
+        expect(video?.frames).toBeGreaterThan(60);
+        expect(audio?.codec).toBe("opus");
+        const text = readFileSync(file).toString("latin1");
+        expect(text.match(/a=ice-pwd:(?!x+\r)/g)).toBeNull();
+        expect(text.match(/a=ice-pwd:x+\r/g)?.length).toBeGreaterThanOrEqual(2);
+        expect(text).not.toMatch(/a=fingerprint:sha-256 (?![0:]+\r)/);
+        for (const secret of [name, "127.0.0.1"]) expect(text.includes(secret), secret).toBe(false);
+      }
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "one that runs is compared from the keyframe on that it is asked for",
+    async () => {
+      const { name } = await newStream();
+      const publish = publishByWerift(headgate.whip(name), 9, "320x180");
+      const clientId = await clientIdOf(name);
+      await until("media", async () => (await framesOf(clientId)) > 0);
+      const { file, over } = await capture(clientId, "--seconds", "5");
+      await over();
+      await publish;
+      const outcome = await replaysAsLive(file);
+      expect(outcome).toMatchObject({ whip: true, fromMiddle: true });
+      expect(outcome.compared).toBeGreaterThan(60);
+    },
+    LIMIT_MS,
+  );
+});
+
+describe("refusals", () => {
+  test(
+    "another organisation's administrator is refused, and off is said in a sentence",
+    async () => {
+      await headgate.command(["organisation", "create", "Other"]);
+      const keys = JSON.parse(
+        await headgate.command(["keys", "create", "--organisation", "Other", "--role", "administrator"]),
+      ) as Record<string, string>;
+      const key = Object.values(keys).find((value) => typeof value === "string" && value.length > 30) ?? "";
+      const ask = async (http: string, apiKey: string) => {
+        const headers = { "x-service-apikey": apiKey, "content-type": "application/json" };
+        const response = await fetch(`${http}/capture`, { method: "POST", headers, body: '{"client_id":1}' });
+        return { status: response.status, text: await response.text() };
+      };
+      expect((await ask(headgate.http, key)).status).toBe(403);
+      const off = await startHeadgate();
+      const stream = (await off.call("POST", "/stream")) as { id: string };
+      const headers = { "x-service-apikey": off.apiKey, "content-type": "application/json" };
+      const body = JSON.stringify({ stream: stream.id });
+      const response = await fetch(`${off.http}/capture`, { method: "POST", headers, body });
+      expect(response.status).toBe(409);
+      expect(await response.text()).toContain("Captures are off: set capture.directory");
+      await off.stop();
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "a full disk ends the capture and not the stream",
+    async () => {
+      const full = join(folder, "full");
+      mkdirSync(full);
+      const mounted = start("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", full]);
+      if ((await mounted.exit) !== 0) return; // not allowed to, as in a container
+      const small = await startHeadgate({ env: { HEADGATE_CAPTURE_DIRECTORY: full } });
+      const stream = (await small.call("POST", "/stream")) as { id: string; ingest: { rtmp: { streamname: string } } };
+      const one = await small.call("POST", "/capture", { stream: stream.id, seconds: 60 });
+      const encoder = broadcast(`${small.rtmp}/${stream.ingest.rtmp.streamname}`, { seconds: 6, videoKbps: 2_000 });
+      const ended = await until("the capture has ended", async () => {
+        const now = await small.call("GET", `/capture/${one.id}`);
+        return now.state === "ended" ? now : null;
+      });
+      expect(ended.reason).toBe("disk_failed");
+      expect(await encoder.exit, encoder.stderr()).toBe(0);
+      await small.stop();
+      await run("umount", [full]);
+    },
+    LIMIT_MS,
+  );
+
+  test("what is no capture is refused", async () => {
+    await expect(replay("package.json")).rejects.toThrow("this is no capture of headgate");
+    expect(readdirSync(join(folder, "service")).every((file) => file.endsWith(".capture"))).toBe(true);
+  });
+});

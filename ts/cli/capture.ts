@@ -1,0 +1,116 @@
+// `headgate capture`: a publish to a file, by the running service. `headgate replay`: such a file played again, here and
+// without any service.
+import { setTimeout as pause } from "node:timers/promises";
+import { ConfigInvalid } from "../errors.ts";
+import type { ReplayOutcome } from "../media/replays.ts";
+import { reasonOf } from "../reason.ts";
+import { ask, askingFlags, fetchTo } from "./asking.ts";
+import { wanted } from "./at-store.ts";
+import type { GivenFlags } from "./flags.ts";
+import { print } from "./output.ts";
+
+/** How often the service is asked whether the capture has ended, ms. */
+const LOOK_MS = 500;
+
+export const captureFlags = {
+  ...askingFlags,
+  next: {
+    type: String,
+    description: "the next publish of the stream of this id, from its first byte, not a running one",
+  },
+  seconds: { type: Number, description: "how long; default: as long as the service allows (capture.max_s)" },
+  withoutMedia: { type: Boolean, description: "audio and video become zeros of the same length" },
+} as const;
+
+export const replayFlags = {
+  json: askingFlags.json,
+  flv: { type: String, description: "also write the frames to this FLV file, as they would be pushed" },
+} as const;
+
+/** Of the answer of POST /capture. */
+interface ShownCapture {
+  readonly id: string;
+  readonly client_id: number | null;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly bytes: number;
+  readonly frames: number;
+}
+
+export async function runCapture(words: readonly string[], flags: GivenFlags): Promise<void> {
+  const next = typeof flags.next === "string" ? flags.next : null;
+  const [which, file] = next === null ? words : [null, words[0]];
+  const target = wanted(file, "the file to write");
+  const client = next === null ? clientIdOf(wanted(which ?? undefined, "the client id")) : null;
+  const begun = (await ask(flags, "POST", "/capture", {
+    ...(next === null ? { client_id: client } : { stream: next }),
+    ...(typeof flags.seconds === "number" ? { seconds: flags.seconds } : {}),
+    media: flags.withoutMedia !== true,
+  })) as ShownCapture;
+  const path = `/capture/${begun.id}`;
+  const stop = () => void ask(flags, "DELETE", path).catch(() => {});
+  if (!flags.json) console.log("Captured until it ends by itself, or by ^C.");
+  process.on("SIGINT", stop);
+  let one = begun;
+  try {
+    while (one.state !== "ended") {
+      await pause(LOOK_MS);
+      one = (await ask(flags, "GET", path)) as ShownCapture;
+    }
+  } finally {
+    process.off("SIGINT", stop);
+  }
+  if (one.bytes > 0) await fetchTo(flags, `${path}/file`, target);
+  const said = one.bytes > 0 ? `${target}: ${one.bytes} bytes, ${one.frames} frames` : "Nothing was captured";
+  print(flags, one, [`${said}; it ended by ${one.reason}.`]);
+}
+
+export async function runReplay([file]: readonly string[], flags: GivenFlags): Promise<void> {
+  const path = wanted(file, "the file to play");
+  const outcome = await played(path, typeof flags.flv === "string" ? flags.flv : null);
+  print(flags, outcome, linesOf(outcome));
+}
+
+async function played(path: string, flv: string | null): Promise<ReplayOutcome> {
+  const { replayCapture } = await import("../media.ts");
+  try {
+    return replayCapture(path, flv);
+  } catch (error) {
+    throw new ConfigInvalid(`${path} cannot be played: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+function linesOf(outcome: ReplayOutcome): string[] {
+  const { whip, media, fromMiddle, tracks, hash, frames, end, finished, fault, compared, skipped, difference } =
+    outcome;
+  const seconds = (ms: number) => `${(ms / 1_000).toFixed(3)} s`;
+  const requests = whip
+    ? [
+        `Packets    ${outcome.lost ?? 0} lost, ${outcome.nacks ?? 0} asked for, ${outcome.recovered ?? 0} recovered; ` +
+          `${outcome.plis ?? 0} keyframes asked for`,
+      ]
+    : [];
+  return [
+    `${whip ? "WHIP" : "RTMP"}, ${fromMiddle ? "from mid-publish" : "from the first byte"}, ${media ? "with" : "without"} media; captured until ${finished ?? "the file was cut off"}`,
+    ...tracks.map((track) => {
+      const first = track.firstKeyframeMs;
+      const keyframes = first === null ? "" : `, ${track.keyframes} keyframes, the first at ${seconds(first)}`;
+      return (
+        `${track.codec.padEnd(10)} ${track.frames} frames, ${track.bytes} bytes, ${seconds(track.firstMs)} to ${seconds(track.lastMs)}` +
+        `${keyframes}; ${track.holes} holes, ${track.stepsBack} timestamps back`
+      );
+    }),
+    ...requests,
+    `End        ${end ?? "none: the publish went on"}`,
+    `Output     ${frames} messages, hash ${hash}`,
+    ...(fault === null ? [] : [`Damaged    ${fault}`]),
+    difference === null
+      ? `Same outcome as the live publish: ${compared} frames compared${skipped > 0 ? `, ${skipped} before the first keyframe left out` : ""}.`
+      : `Not the same as the live publish: ${difference}.`,
+  ];
+}
+
+function clientIdOf(word: string): number {
+  if (!/^\d{1,16}$/.test(word)) throw new ConfigInvalid(`${word} is no client id: headgate sessions ls`);
+  return Number(word);
+}

@@ -1,0 +1,132 @@
+// /capture: a publish to a file, for bug reports (docs/capture.md). For the operators of the deployment alone, of any
+// organisation's publishes, and of those that run on this node.
+import { createReadStream } from "node:fs";
+import { Readable } from "node:stream";
+import type { Kysely } from "kysely";
+import { InvalidValue, UnknownRecord } from "../../errors.ts";
+import { type Actor, recordChange } from "../../organisation/audit.ts";
+import type { Capture, Captures } from "../../publish/capture/captures.ts";
+import type { Publishing } from "../../publish/lifecycle.ts";
+import type { Schema } from "../../store/schema.ts";
+import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
+
+const CaptureRecord = z
+  .object({
+    id: z.uuid(),
+    client_id: z.int().nullable().openapi({ description: "null while it waits for its publish", example: 100_482 }),
+    stream: z.string().openapi({ description: "Id of the stream" }),
+    media: z.boolean().openapi({ description: "false: audio and video are overwritten by zeros" }),
+    state: z.enum(["waiting", "running", "ended"]),
+    reason: z.string().nullable().openapi({ description: "Why it ended", example: "time_limit" }),
+    bytes: z.int(),
+    frames: z.int().openapi({ description: "That the publish handed on meanwhile" }),
+    path: z.string().openapi({ description: "Of the file, on the node that has the publish" }),
+  })
+  .openapi("Capture");
+
+interface CaptureDeps extends RouteDeps {
+  readonly db: Kysely<Schema>;
+  readonly clock: { now(): number };
+  readonly captures: Captures;
+  readonly runningPublish: Publishing["find"];
+}
+
+export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
+  const { db, clock, captures, runningPublish } = deps;
+  const routes = newRoutes(deps);
+
+  routes.guarded(
+    "POST /capture",
+    {
+      tag: "Deployment",
+      summary: "Capture a publish to a file",
+      description:
+        "One that runs on this node (`client_id`), from now on, or the next one of a stream (`stream`), from its first byte. " +
+        "Keys, tokens and stream names are wiped. It ends after `seconds`, at the limits of `capture.max_s` and " +
+        "`capture.max_mb`, with the publish, or by DELETE. Refused while `capture.directory` is not set.",
+      body: z.object({
+        client_id: z.int().min(1, "must be a client id").optional().openapi({ example: 100_482 }),
+        stream: z.string().optional().openapi({ description: "Id of the stream" }),
+        seconds: z.int().min(1, "must be 1 to 86400").max(86_400, "must be 1 to 86400").optional(),
+        media: z.boolean().optional().openapi({ description: "false: audio and video are overwritten by zeros" }),
+      }),
+      bodyRequired: true,
+      answer: CaptureRecord,
+      errors: [404, 409],
+    },
+    async (c, caller, { body: { client_id: clientId = null, stream = null, seconds = null, media = true } }) => {
+      if ((clientId === null) === (stream === null)) {
+        throw new InvalidValue("client_id", "either it or stream must be given");
+      }
+      const streamId = clientId === null ? await streamOf(stream ?? "") : runningPublish(clientId)?.intent.streamId;
+      const begun = streamId === undefined ? null : captures.begin({ clientId, streamId, seconds, media });
+      if (begun === null) throw new UnknownRecord("session");
+      await record(caller, "capture.start", begun);
+      return c.json(recordOf(begun));
+    },
+  );
+
+  routes.guarded(
+    "GET /capture/{id}",
+    { tag: "Deployment", summary: "How a capture does", answer: CaptureRecord, errors: [404] },
+    async (c) => c.json(recordOf(find(c.req.param("id")))),
+  );
+
+  routes.guarded(
+    "GET /capture/{id}/file",
+    {
+      tag: "Deployment",
+      summary: "The file of a capture that has ended",
+      description: "As docs/capture.md describes it. 404 while the capture runs.",
+      answer: null,
+      answerType: "application/octet-stream",
+      errors: [404],
+    },
+    async (c) => {
+      const { state, path, bytes } = find(c.req.param("id"));
+      if (state !== "ended" || bytes === 0) throw new UnknownRecord("session");
+      const headers = { "content-type": "application/octet-stream", "cache-control": "no-store" };
+      if (c.req.method === "HEAD") return c.body(null, 200, headers);
+      return c.body(Readable.toWeb(createReadStream(path)) as ReadableStream<Uint8Array>, 200, headers);
+    },
+  );
+
+  routes.guarded(
+    "DELETE /capture/{id}",
+    {
+      tag: "Deployment",
+      summary: "End a capture",
+      description: "Its file is complete a moment later, and stays.",
+      answer: CaptureRecord,
+      errors: [404],
+    },
+    async (c, caller) => {
+      const one = find(c.req.param("id"));
+      await record(caller, "capture.stop", one);
+      return c.json(recordOf(captures.stop(one.id) ?? one));
+    },
+  );
+
+  return routes.hono;
+
+  function find(id: string): Capture {
+    const one = captures.find(id);
+    if (one === null) throw new UnknownRecord("session");
+    return one;
+  }
+
+  async function streamOf(id: string): Promise<string | undefined> {
+    const found = db.selectFrom("stream").select("id").where("id", "=", id).where("state", "!=", "deleted");
+    return (await found.executeTakeFirst())?.id;
+  }
+
+  async function record(caller: Actor, action: string, { id, clientId, streamId, media }: Capture): Promise<void> {
+    const detail = { capture: id, client_id: clientId, media };
+    await recordChange(db, caller, clock.now(), { action, subject: streamId, detail });
+  }
+}
+
+function recordOf(one: Capture): z.infer<typeof CaptureRecord> {
+  const { id, clientId, streamId, media, state, reason, bytes, frames, path } = one;
+  return { id, client_id: clientId, stream: streamId, media, state, reason, bytes, frames, path };
+}

@@ -1,0 +1,155 @@
+// Captures of publishes, for bug reports: which run or wait for their publish, and where their files are. What is in a
+// file is the media core's (docs/capture.md).
+import { randomUUID } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import { CaptureRefused } from "../../errors/capture-refused.ts";
+import type { CaptureMedia, CaptureOptions, CaptureSource } from "../../media/captures.ts";
+import type { CaptureConfig } from "./settings.ts";
+
+/** Captures at once, those that wait for their publish among them: each costs a thread and a share of the disk. */
+const RUNNING_LIMIT = 4;
+/** Captures that are remembered. */
+const KEPT_LIMIT = 100;
+const MB = 1_000_000;
+
+export interface Capture {
+  readonly id: string;
+  /** null while it waits for its publish. */
+  readonly clientId: number | null;
+  readonly streamId: string;
+  readonly media: boolean;
+  /** Where it is on this node. */
+  readonly path: string;
+  readonly state: "waiting" | "running" | "ended";
+  /** Why it ended, as docs/capture.md lists it. */
+  readonly reason: string | null;
+  readonly bytes: number;
+  readonly frames: number;
+}
+
+export interface CaptureRequest {
+  readonly streamId: string;
+  /** null: the next publish of the stream. */
+  readonly clientId: number | null;
+  /** null: as long as one may take. */
+  readonly seconds: number | null;
+  readonly media: boolean;
+}
+
+export interface Captures {
+  /** Begins one, or has it wait for its publish. Throws `CaptureRefused`; null when the publish does not run here. */
+  begin(request: CaptureRequest): Capture | null;
+  find(id: string): Capture | null;
+  /** Ends it; null when there is none of the id. */
+  stop(id: string): Capture | null;
+  /** A publish of the stream is allowed and starts now. */
+  publishStarts(clientId: number, streamId: string): void;
+}
+
+interface Kept extends CaptureRequest {
+  readonly id: string;
+  clientId: number | null;
+  readonly options: CaptureOptions;
+  source: CaptureSource | null;
+  /** Of one that ended before its publish came. */
+  reason: string | null;
+}
+
+export function createCaptures(deps: {
+  readonly config: CaptureConfig;
+  readonly media: () => CaptureMedia;
+  readonly version: string;
+  readonly clock: { now(): number };
+  readonly log: Pick<Logger, "info" | "warn">;
+}): Captures {
+  const { config, media, version, clock, log } = deps;
+  const kept = new Map<string, Kept>();
+  /** Streams whose next publish is captured. */
+  const waiting = new Map<string, Kept>();
+
+  return {
+    begin(request) {
+      const one = newCapture(request);
+      if (request.clientId === null) {
+        if (waiting.has(request.streamId)) throw new CaptureRefused("The stream's next publish is captured already");
+        waiting.set(request.streamId, one);
+      } else {
+        one.source = inCore(() => media().capture(request.clientId ?? 0, one.options));
+        if (one.source === null) return null;
+        log.info({ capture: one.id, clientId: request.clientId, path: one.options.path }, "capture started");
+      }
+      keep(one);
+      return shown(one);
+    },
+    find(id) {
+      const one = kept.get(id);
+      return one === undefined ? null : shown(one);
+    },
+    stop(id) {
+      const one = kept.get(id);
+      if (one === undefined) return null;
+      if (waiting.get(one.streamId) === one) {
+        waiting.delete(one.streamId);
+        one.reason = "stopped";
+      }
+      one.source?.stop();
+      return shown(one);
+    },
+    publishStarts(clientId, streamId) {
+      const one = waiting.get(streamId);
+      if (one === undefined) return;
+      waiting.delete(streamId);
+      one.clientId = clientId;
+      one.source = media().captureNext(clientId, one.options);
+      if (one.source === null) one.reason = "not_begun";
+      log.info({ capture: one.id, clientId, path: one.options.path }, "capture started");
+    },
+  };
+
+  function newCapture(request: CaptureRequest): Kept {
+    if (config.directory === null) {
+      throw new CaptureRefused("Captures are off: set capture.directory (HEADGATE_CAPTURE_DIRECTORY) and restart");
+    }
+    const running = [...kept.values()].filter((one) => shown(one).state !== "ended");
+    if (running.length >= RUNNING_LIMIT) throw new CaptureRefused(`${RUNNING_LIMIT} captures run already`);
+    const { directory, maxS, maxMb } = config;
+    inCore(() => mkdirSync(directory, { recursive: true, mode: 0o700 }));
+    const id = randomUUID();
+    const began = new Date(clock.now()).toISOString();
+    const options = {
+      path: join(directory, `${began.replaceAll(/[:.]/g, "-")}-${id}.capture`),
+      header: JSON.stringify({ version, began, media: request.media }),
+      media: request.media,
+      bytesLimit: maxMb * MB,
+      timeLimitMs: Math.min(request.seconds ?? maxS, maxS) * 1_000,
+    };
+    return { ...request, id, options, source: null, reason: null };
+  }
+
+  /** The oldest that has ended makes room; its file stays. */
+  function keep(one: Kept): void {
+    kept.set(one.id, one);
+    if (kept.size <= KEPT_LIMIT) return;
+    const oldest = [...kept.values()].find((each) => shown(each).state === "ended");
+    if (oldest !== undefined) kept.delete(oldest.id);
+  }
+
+  /** A disk that refuses is the operator's, not a bug. */
+  function inCore<T>(act: () => T): T {
+    try {
+      return act();
+    } catch (cause) {
+      log.warn({ err: cause }, "a capture could not begin");
+      throw new CaptureRefused("The file cannot be made in capture.directory: see the log", { cause });
+    }
+  }
+}
+
+function shown({ id, clientId, streamId, media, options, source, reason }: Kept): Capture {
+  const { bytes, frames, ended } = source?.status() ?? { bytes: 0, frames: 0 };
+  const why = ended ?? reason;
+  const state = why !== null && why !== undefined ? "ended" : source === null ? "waiting" : "running";
+  return { id, clientId, streamId, media, path: options.path, state, reason: why ?? null, bytes, frames };
+}

@@ -1,0 +1,31 @@
+// The settings of captures. settings.ts has them among all others.
+import { integer, optionalText } from "../../setting-kinds.ts";
+
+export const CAPTURE_SETTINGS = {
+  "capture.directory": {
+    ...optionalText,
+    env: "HEADGATE_CAPTURE_DIRECTORY",
+    fallback: null,
+    meaning: "where `headgate capture` has publishes written to; without, nothing can be captured",
+  },
+  "capture.max_mb": {
+    ...integer(1, 4_096, "megabytes from 1 to 4096"),
+    env: "HEADGATE_CAPTURE_MAX_MB",
+    fallback: 256,
+    meaning: "size of one capture, MB: there it ends",
+  },
+  "capture.max_s": {
+    ...integer(1, 86_400, "seconds from 1 to 86400"),
+    env: "HEADGATE_CAPTURE_MAX_S",
+    fallback: 600,
+    meaning: "length of one capture, seconds: there it ends",
+  },
+} as const;
+
+/** Of what may be captured, and where to. */
+export interface CaptureConfig {
+  /** null: captures are off. */
+  readonly directory: string | null;
+  readonly maxMb: number;
+  readonly maxS: number;
+}
