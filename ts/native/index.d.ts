@@ -150,7 +150,9 @@ export interface AudioTrack {
 
 /** How a capture does. */
 export interface CaptureCounters {
+  /** Of it, so far. */
   bytes: number
+  /** That were handed on. */
   frames: number
   /** Why it ended; none while it runs. */
   ended?: string
@@ -166,6 +168,7 @@ export interface CaptureOptions {
   media: boolean
   /** Of the file. */
   bytesLimit: number
+  /** From its beginning. */
   timeLimitMs: number
 }
 
@@ -359,18 +362,27 @@ export declare function replayCapture(path: string, flv?: string | undefined | n
 export interface ReplayOutcome {
   /** The header that it was captured with. */
   header: string
+  /** By WHIP; else by RTMP. */
   whip: boolean
+  /** False: audio and video are overwritten. */
   media: boolean
+  /** It began in mid-publish. */
   fromMiddle: boolean
+  /** Video first. */
   tracks: Array<ReplayTrack>
   /** Of the bodies and times of all RTMP messages, 16 hexadecimal digits. */
   hash: string
+  /** That were handed on. */
   frames: number
+  /** Audio and video payload. */
   bytesIn: number
   /** WHIP: packets lost, asked for and recovered, keyframes asked for. */
   lost?: number
+  /** Requests for packets. */
   nacks?: number
+  /** Packets that a request brought. */
   recovered?: number
+  /** Requests for a keyframe. */
   plis?: number
   /** Code of the reason of its end. */
   end?: string
@@ -380,6 +392,7 @@ export interface ReplayOutcome {
   fault?: string
   /** Frames that were compared with those of the live publish, and those before. */
   compared: number
+  /** Before the first one that is compared. */
   skipped: number
   /** What is not as it was live; none: the outcome is the same. */
   difference?: string
@@ -387,14 +400,23 @@ export interface ReplayOutcome {
 
 /** One track of a replay. */
 export interface ReplayTrack {
+  /** Its name. */
   codec: string
+  /** That were handed on. */
   frames: number
+  /** Of it, so far. */
   bytes: number
+  /** 0 for audio. */
   keyframes: number
+  /** Decode time of the first frame. */
   firstMs: number
+  /** Decode time of the last. */
   lastMs: number
+  /** Decode time of the first keyframe. */
   firstKeyframeMs?: number
+  /** Steps of more than a second. */
   holes: number
+  /** Timestamps that go back. */
   stepsBack: number
 }
 

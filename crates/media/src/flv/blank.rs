@@ -61,7 +61,7 @@ mod tests {
         body.extend_from_slice(&[9; 11]);
         blank_video(&mut body);
         assert_eq!(body[..10], [0x17, 1, 0, 0, 0, 0, 0, 0, 12, 0x65]);
-        assert_eq!(body[10..], [9, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0]);
+        assert_eq!(body[10..], [9, 9, 9, 9, 9, 9, 0, 0, 0, 0, 0]);
     }
 
     #[test]
