@@ -25,11 +25,15 @@ let folder: string;
 
 beforeAll(async () => {
   customer = await startCustomer();
+  folder = mkdtempSync(join(tmpdir(), "headgate-clients-"));
   headgate = await startHeadgate({
     customer,
-    env: { HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", HEADGATE_LOG_FORMAT: "json" },
+    env: {
+      HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0",
+      HEADGATE_LOG_FORMAT: "json",
+      HEADGATE_CAPTURE_DIRECTORY: join(folder, "captures"),
+    },
   });
-  folder = mkdtempSync(join(tmpdir(), "headgate-clients-"));
   writeFileSync(join(folder, "openapi.json"), await (await fetch(`${headgate.http}/openapi.json`)).text());
 });
 

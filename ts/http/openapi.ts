@@ -209,7 +209,7 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
         ...(query !== undefined && "cursor" in query.shape ? { headers: NEXT_PAGE } : {}),
         content: {
           ...(answer === null
-            ? { [answerType]: { schema: answerType.startsWith("video/") ? BINARY : z.string() } }
+            ? { [answerType]: { schema: answerType.startsWith("text/") ? z.string() : BINARY } }
             : { "application/json": { schema: answer } }),
           ...(alsoAnswers === undefined ? {} : { [alsoAnswers]: { schema: z.string() } }),
         },
@@ -233,7 +233,7 @@ function pathParameter(name: string, path: string): z.ZodType {
 }
 
 /** Routes whose ids are UUIDs, as their records say; anything else is an id that nobody has. */
-const UUID_NAMED = /^\/(stream|organisation\/user)\/\{id\}/;
+const UUID_NAMED = /^\/(stream|organisation\/user|capture)\/\{id\}/;
 
 /** `GET /stream/{id}` → getStreamById. */
 function operationId(method: string, path: string): string {
