@@ -126,6 +126,7 @@ export async function serve(
       rtmpSockets: rtmpOf(inherited.sockets),
     };
     media = await openMedia(config, publishing.handle, (err) => log.error({ err }, "media event failed"), opening);
+    service.startMeasuring();
     closeSockets(inherited, ["rtmp", "rtmps"]);
     started.push(() => running().stop());
     metrics.watchMedia(media);

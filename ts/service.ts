@@ -82,6 +82,8 @@ export interface Service
   readonly epoch: () => number;
   /** Writes what the store does not have yet of timelines. */
   flushTimelines(): Promise<void>;
+  /** The media core is open: whether there is room is measured from now on. */
+  startMeasuring(): void;
   /** Finishes what is under way. Call after `Media.stop` and before the store is closed. */
   stop(): Promise<void>;
 }
@@ -228,6 +230,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     full,
     epoch: () => member.epoch,
     flushTimelines: recorder.flush,
+    startMeasuring: () => capacity?.start(),
     async stop() {
       capacity?.stop();
       events.stop();

@@ -12,6 +12,7 @@ export class GivenCapacity implements Capacity {
   readonly settingUp = new Set<Place>();
   readonly running = new Set<Place>();
 
+  start(): void {}
   problem(): string | null {
     return this.full && `full: ${this.full}`;
   }

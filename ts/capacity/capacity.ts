@@ -34,6 +34,8 @@ export interface Refused {
 }
 
 export interface Capacity {
+  /** The media core is there to be measured. */
+  start(): void;
   /** Why no new publish is taken, for the operator; null while there is room. */
   problem(): string | null;
   /** A place for one publish. */
@@ -45,7 +47,7 @@ export interface Capacity {
 
 export interface CapacityDeps {
   readonly config: CapacityConfig;
-  /** Asked at each look, from `LOOK_EVERY_MS` on. */
+  /** Asked at each look. */
   readonly media: () => MeasuredMedia;
   /** Publishes that run. */
   readonly publishes: () => number;
@@ -79,7 +81,7 @@ export function createCapacity(deps: CapacityDeps): Capacity {
   /** Refused since then. */
   let refused = 0;
   let crowdedAt = Number.NEGATIVE_INFINITY;
-  const timer = setInterval(look, LOOK_EVERY_MS).unref();
+  let timer: NodeJS.Timeout | undefined;
 
   function look(): void {
     try {
@@ -132,6 +134,9 @@ export function createCapacity(deps: CapacityDeps): Capacity {
   }
 
   return {
+    start() {
+      timer ??= setInterval(look, LOOK_EVERY_MS).unref();
+    },
     problem: () => (room.shortage === null ? null : `full: ${room.shortage.words}`),
     take() {
       const place = room.take(now());
