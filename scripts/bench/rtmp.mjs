@@ -51,8 +51,9 @@ export async function bench(words) {
     await server.stop();
   }
   report(blocks, counts, load, servers);
-  if (blocks.some(({ lost, misplaced, corrupt }) => lost + misplaced + corrupt > 0)) {
-    console.log("FAILED: units were lost");
+  for (const { server, lost, misplaced, corrupt } of blocks) {
+    if (lost + misplaced + corrupt === 0) continue;
+    console.log(`FAILED: ${server} lost ${lost} units, misplaced ${misplaced}, and changed ${corrupt}`);
     process.exitCode = 1;
   }
 }
