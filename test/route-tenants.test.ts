@@ -7,8 +7,10 @@ import { type Gateway, type Member, openGateway } from "./support/gateway.ts";
 import { fill, type Inventory, PASSWORD, personOf, requestOf } from "./support/inventory.ts";
 
 const guarded = (Object.keys(ROUTES) as RouteName[]).filter((route) => ROUTES[route] !== "anyone");
-/** Routes that name something by an id, or in their body. */
-const naming = guarded.filter((route) => route.includes("{") || route === "POST /webcaster/revoke");
+/** Routes that name something of an organisation's by an id, or in their body: captures are the deployment's. */
+const naming = guarded.filter(
+  (route) => (route.includes("{") && ROUTES[route] !== "capture") || route === "POST /webcaster/revoke",
+);
 /** What a key of one tag may do at all (M4). */
 const SCOPED = ["view", "create_stream", "change_tags", "change_upstreams", "create_token", "control_stream"];
 const isScoped = (route: RouteName) => SCOPED.includes(ROUTES[route]);
