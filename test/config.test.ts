@@ -1,13 +1,13 @@
 // The configuration: who wins, how secrets come in, and what a person is told (operations.md §2).
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { availableParallelism, hostname, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { exitCodeOf } from "../ts/cli/exit-code.ts";
 import { readFlags, settingFlags } from "../ts/cli/flags.ts";
 import { type LoadedConfig, loadConfig } from "../ts/config.ts";
 import { ConfigInvalid } from "../ts/errors.ts";
-import { SETTING_KEYS, type SettingKey, settingOf } from "../ts/settings.ts";
+import type { SettingKey } from "../ts/settings.ts";
 
 const SECRET = "a-secret-of-more-than-24-characters";
 const OTHER_SECRET = "another-secret-of-more-than-24-characters";
@@ -86,86 +86,6 @@ describe("a setting", () => {
     };
     const { config } = load({ toml, env: { HEADGATE_HTTP_PORT: "", HEADGATE_DEV: "", ...kubernetes } });
     expect(config).toMatchObject({ http: { port: 1001 }, dev: false });
-  });
-
-  test("has the names and the default that operators rely on", () => {
-    const shown = SETTING_KEYS.map((key) => [key, settingOf(key).env, settingOf(key).fallback]);
-    expect(shown).toEqual([
-      ["data_dir", "HEADGATE_DATA_DIR", "./data"],
-      ["database_url", "HEADGATE_DATABASE_URL", null],
-      ["http.host", "HEADGATE_HTTP_HOST", "0.0.0.0"],
-      ["http.port", "HEADGATE_HTTP_PORT", 8080],
-      ["http.public_url", "HEADGATE_PUBLIC_URL", null],
-      ["http.tls_cert", "HEADGATE_HTTP_TLS_CERT", null],
-      ["http.tls_key", "HEADGATE_HTTP_TLS_KEY", null],
-      ["http.trusted_proxies", "HEADGATE_TRUSTED_PROXIES", []],
-      ["http.api_key_headers", "HEADGATE_HTTP_API_KEY_HEADERS", []],
-      ["ice.servers", "HEADGATE_ICE_SERVERS", []],
-      ["ice.turn_secret", "HEADGATE_ICE_TURN_SECRET", null],
-      ["whip.lenient_patch", "HEADGATE_WHIP_LENIENT_PATCH", false],
-      ["limits.whip_requests_per_second", "HEADGATE_LIMITS_WHIP_REQUESTS_PER_SECOND", 20],
-      ["limits.whip_offers_per_second", "HEADGATE_LIMITS_WHIP_OFFERS_PER_SECOND", 200],
-      ["limits.whip_half_open_per_address", "HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS", 20],
-      ["limits.whip_half_open", "HEADGATE_LIMITS_WHIP_HALF_OPEN", 2_000],
-      ["limits.whip_max_bitrate_kbps", "HEADGATE_LIMITS_WHIP_MAX_BITRATE_KBPS", 6_000],
-      ["limits.whip_trial_max_bitrate_kbps", "HEADGATE_LIMITS_WHIP_TRIAL_MAX_BITRATE_KBPS", 0],
-      ["limits.rtmp_connections", "HEADGATE_LIMITS_RTMP_CONNECTIONS", 0],
-      ["limits.rtmp_connections_per_address", "HEADGATE_LIMITS_RTMP_CONNECTIONS_PER_ADDRESS", 1_000],
-      ["limits.load_percent", "HEADGATE_LIMITS_LOAD_PERCENT", 90],
-      ["limits.memory_percent", "HEADGATE_LIMITS_MEMORY_PERCENT", 90],
-      ["limits.memory_mb", "HEADGATE_LIMITS_MEMORY_MB", 0],
-      ["limits.descriptors_percent", "HEADGATE_LIMITS_DESCRIPTORS_PERCENT", 85],
-      ["limits.organisation_streams", "HEADGATE_LIMITS_ORGANISATION_STREAMS", 0],
-      ["limits.organisation_ingest_kbps", "HEADGATE_LIMITS_ORGANISATION_INGEST_KBPS", 0],
-      ["limits.organisation_setups_per_second", "HEADGATE_LIMITS_ORGANISATION_SETUPS_PER_SECOND", 0],
-      ["capture.directory", "HEADGATE_CAPTURE_DIRECTORY", null],
-      ["capture.max_mb", "HEADGATE_CAPTURE_MAX_MB", 256],
-      ["capture.max_s", "HEADGATE_CAPTURE_MAX_S", 600],
-      ["rtmp.host", "HEADGATE_RTMP_HOST", "0.0.0.0"],
-      ["rtmp.port", "HEADGATE_RTMP_PORT", 1935],
-      ["rtmp.tls_cert", "HEADGATE_RTMP_TLS_CERT", null],
-      ["rtmp.tls_key", "HEADGATE_RTMP_TLS_KEY", null],
-      ["rtmp.tls_port", "HEADGATE_RTMP_TLS_PORT", 1936],
-      ["media.host", "HEADGATE_MEDIA_HOST", "0.0.0.0"],
-      ["media.port", "HEADGATE_MEDIA_PORT", 8189],
-      ["media.public_addresses", "HEADGATE_PUBLIC_ADDRESSES", []],
-      ["media.audio_workers", "HEADGATE_MEDIA_AUDIO_WORKERS", availableParallelism()],
-      ["media.workers", "HEADGATE_MEDIA_WORKERS", availableParallelism()],
-      ["media.gop_cache", "HEADGATE_MEDIA_GOP_CACHE", true],
-      ["media.push_silence", "HEADGATE_MEDIA_PUSH_SILENCE", "auto"],
-      ["play.allow", "HEADGATE_PLAY_ALLOW", []],
-      ["publish.duplicate", "HEADGATE_PUBLISH_DUPLICATE", "reject_if_active"],
-      ["publish.backup_argument", "HEADGATE_PUBLISH_BACKUP_ARGUMENT", "backup"],
-      ["publish.hold_s", "HEADGATE_PUBLISH_HOLD_S", 10],
-      ["token.alg", "HEADGATE_TOKEN_ALG", "ES256"],
-      ["token.issuer", "HEADGATE_TOKEN_ISSUER", "headgate"],
-      ["token.rotate_days", "HEADGATE_TOKEN_ROTATE_DAYS", 90],
-      ["retention.publishes_days", "HEADGATE_RETENTION_PUBLISHES_DAYS", 90],
-      ["retention.denied_days", "HEADGATE_RETENTION_DENIED_DAYS", 7],
-      ["retention.deliveries_days", "HEADGATE_RETENTION_DELIVERIES_DAYS", 30],
-      ["retention.audit_days", "HEADGATE_RETENTION_AUDIT_DAYS", 400],
-      ["limits.api_requests_per_second", "HEADGATE_LIMITS_API_REQUESTS_PER_SECOND", 20],
-      ["limits.api_burst", "HEADGATE_LIMITS_API_BURST", 60],
-      ["node.name", "HEADGATE_NODE_NAME", hostname()],
-      ["node.host", "HEADGATE_NODE_HOST", "0.0.0.0"],
-      ["node.port", "HEADGATE_NODE_PORT", 8091],
-      ["node.address", "HEADGATE_NODE_ADDRESS", null],
-      ["drain_s", "HEADGATE_DRAIN_S", 300],
-      ["metrics.host", "HEADGATE_METRICS_HOST", "127.0.0.1"],
-      ["metrics.port", "HEADGATE_METRICS_PORT", 9464],
-      ["ingest.hosts", "HEADGATE_INGEST_HOSTS", []],
-      ["upstream.allow", "HEADGATE_UPSTREAM_ALLOW", []],
-      ["upstream.push", "HEADGATE_UPSTREAM_PUSH", []],
-      ["webhook.deadline_ms", "HEADGATE_WEBHOOK_DEADLINE_MS", 5_000],
-      ["webhook.update_s", "HEADGATE_WEBHOOK_UPDATE_S", 30],
-      ["webhook.ca", "HEADGATE_WEBHOOK_CA", null],
-      ["bootstrap.api_key", "HEADGATE_BOOTSTRAP_API_KEY", null],
-      ["bootstrap.admin_password", "HEADGATE_BOOTSTRAP_ADMIN_PASSWORD", null],
-      ["bootstrap.show", "HEADGATE_BOOTSTRAP_SHOW", "auto"],
-      ["dev", "HEADGATE_DEV", false],
-      ["log.level", "HEADGATE_LOG_LEVEL", "info"],
-      ["log.format", "HEADGATE_LOG_FORMAT", "auto"],
-    ]);
   });
 
   test("that is no secret is a flag", () => {
