@@ -17,9 +17,6 @@ export async function main(argv) {
 /** Runs what was built.
  *  @param {readonly string[]} argv */
 export async function runBuilt(argv) {
-  // All files of a program are opened at once; these alone are as many as a process with few descriptors may have.
-  await import("kysely");
-  await import("@hono/zod-openapi");
   const { run } = await import("../dist/cli/main.js");
   await run(argv);
 }

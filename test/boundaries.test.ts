@@ -49,6 +49,7 @@ const planted: readonly [path: string, text: string, complaint: string][] = [
   ["ts/token/a.ts", 'const { env } = process, home = process["env"];', "only config.ts reads process.env"],
   ["ts/token/a.ts", "const [first] = process.argv;", "only cli reads process.argv"],
   ["ts/token/a.ts", "const started = performance.now();", "has no stopwatch"],
+  ["ts/cli/verbs.ts", 'import { runKeys } from "./keys.ts";', "imports ts/cli/keys.ts for every command"],
   ["ts/http/a.ts", 'import { startMedia } from "../media.ts";', "only ts/media/open.ts loads the media core"],
   ["ts/store/a.mjs", 'import native from "../native/index.js";', "only media imports #native"],
   ["crates/media/src/a.rs", "let now = Instant::now();", "pure code does not name Instant::now"],

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type CertificateFiles, inspectCertificates, readCertificate } from "../ts/certificate.ts";
-import { selfSigned } from "../ts/cli/self-signed.ts";
+import { selfSigned } from "../ts/cli/webhook/self-signed.ts";
 import { start } from "./support/child.ts";
 import { testCertificates } from "./support/customer.ts";
 

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { selfSigned } from "../ts/cli/self-signed.ts";
+import { selfSigned } from "../ts/cli/webhook/self-signed.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 import { PASSWORD, personOf } from "./support/inventory.ts";
 

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { simulate } from "../ts/cli/webhook-simulate.ts";
+import { simulate } from "../ts/cli/webhook/simulate.ts";
 import { verify, WebhookRefused } from "../ts/client/webhook.ts";
 import { doneBody, publishBody, updateBody } from "../ts/publish/webhook/body.ts";
 import { signatureHeaders } from "../ts/publish/webhook/signature.ts";

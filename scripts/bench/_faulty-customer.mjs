@@ -50,7 +50,7 @@ for (const [kind, answer] of Object.entries(https)) {
 }
 
 // Another key than the certificate's would not start: a certificate nobody trusts does.
-const { selfSigned } = await import("../../dist/cli/self-signed.js").catch(() => ({ selfSigned: null }));
+const { selfSigned } = await import("../../dist/cli/webhook/self-signed.js").catch(() => ({ selfSigned: null }));
 const untrusted = selfSigned?.(Date.now(), 2);
 if (untrusted) urls["bad certificate"] = await urlOf(createServer(untrusted, https.ok).on("tlsClientError", () => {}));
 

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { selfSigned } from "../../dist/cli/self-signed.js";
+import { selfSigned } from "../../dist/cli/webhook/self-signed.js";
 import { endingWithUs } from "./_ending.mjs";
 
 export const certificate = selfSigned(Date.now(), 2);

@@ -9,7 +9,6 @@ import { readAuthorities } from "../certificate.ts";
 import { type Config, loadConfig, readApiKey, readCaFile } from "../config.ts";
 import { ConfigInvalid, ServiceError } from "../errors.ts";
 import { withBrackets } from "../network.ts";
-import { storeFlags } from "./at-store.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 
 /** How long the service may take to answer, ms: a webhook's deadline and a little. */
@@ -27,15 +26,6 @@ const UNTRUSTED = [
   "CERT_UNTRUSTED",
   "INVALID_CA",
 ];
-
-/** Where the service is, and whose certificate is trusted. */
-export const serviceFlags = {
-  url: { type: String, description: "address of the service; default: this machine, at the configured http.port" },
-  ca: { type: String, description: "PEM file of certificates to trust beside the public ones (HEADGATE_CA)" },
-} as const;
-
-/** Flags of every command that asks, as cleye takes them. */
-export const askingFlags = { ...serviceFlags, config: storeFlags.config, json: storeFlags.json } as const;
 
 /** The service said no, or nothing. */
 export class ServiceAnswered extends ServiceError {

@@ -9,19 +9,6 @@ import { isStorePresent } from "../store/present.ts";
 import { type OrganisationTable, ROLES, type Role } from "../store/schema.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 
-/** Flags of every command at the store, as cleye takes them. */
-export const storeFlags = {
-  config: { type: String, description: "configuration file; default: headgate.toml in the data directory" },
-  dataDir: { type: String, description: "where the embedded store is (./data)" },
-  json: { type: Boolean, description: "print JSON" },
-} as const;
-
-/** And of those that work in one organisation. */
-export const organisationFlags = {
-  ...storeFlags,
-  organisation: { type: String, description: "id, hash or name; needed when there are several" },
-} as const;
-
 export interface AtStore {
   readonly db: Store["db"];
   readonly config: Config;
@@ -80,17 +67,4 @@ export function roleOf(flags: GivenFlags): Role {
   const role = ROLES.find((known) => known === flags.role);
   if (role === undefined) throw new ConfigInvalid(`--role must be one of ${ROLES.join(", ")}`);
   return role;
-}
-
-/** A word that must be there. Throws `ConfigInvalid` with what is missing. */
-export function wanted(word: string | undefined, what: string): string {
-  if (word === undefined || word === "") throw new ConfigInvalid(`${what} is missing`);
-  return word;
-}
-
-/** For a verb that a command does not have. */
-export function unknownVerb(command: string, verb: string | undefined, verbs: readonly string[]): ConfigInvalid {
-  const known = verbs.map((each) => `headgate ${command} ${each}`).join(", ");
-  if (verb === undefined) return new ConfigInvalid(`${command} needs a further word: ${known}`);
-  return new ConfigInvalid(`${command} ${verb} is not known: ${known}`);
 }

@@ -4,28 +4,13 @@ import { setTimeout as pause } from "node:timers/promises";
 import { ConfigInvalid } from "../errors.ts";
 import type { ReplayOutcome } from "../media/replays.ts";
 import { reasonOf } from "../reason.ts";
-import { ask, askingFlags, fetchTo } from "./asking.ts";
-import { wanted } from "./at-store.ts";
+import { ask, fetchTo } from "./asking.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print } from "./output.ts";
+import { wanted } from "./words.ts";
 
 /** How often the service is asked whether the capture has ended, ms. */
 const LOOK_MS = 500;
-
-export const captureFlags = {
-  ...askingFlags,
-  next: {
-    type: String,
-    description: "the next publish of the stream of this id, from its first byte, not a running one",
-  },
-  seconds: { type: Number, description: "how long; default: as long as the service allows (capture.max_s)" },
-  withoutMedia: { type: Boolean, description: "audio and video become zeros of the same length" },
-} as const;
-
-export const replayFlags = {
-  json: askingFlags.json,
-  flv: { type: String, description: "also write the frames to this FLV file, as they would be pushed" },
-} as const;
 
 /** Of the answer of POST /capture. */
 interface ShownCapture {

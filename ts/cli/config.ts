@@ -4,9 +4,9 @@ import { clock } from "../clock.ts";
 import { type Config, loadConfig } from "../config.ts";
 import { ConfigInvalid } from "../errors.ts";
 import { flagOf, SETTING_KEYS, type SettingKey, settingOf } from "../settings.ts";
-import { unknownVerb } from "./at-store.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 import { print } from "./output.ts";
+import { unknownVerb } from "./words.ts";
 
 export function runConfig(words: readonly string[], flags: GivenFlags): void {
   switch (words[0]) {

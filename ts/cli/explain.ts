@@ -1,8 +1,8 @@
 // `headgate explain CLIENT_ID`: what happened to one publish, line by line, asked of a running service.
 import { ask, ServiceAnswered } from "./asking.ts";
-import { wanted } from "./at-store.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print } from "./output.ts";
+import { wanted } from "./words.ts";
 
 /** What to tell whoever finds none. */
 const NOT_KEPT =

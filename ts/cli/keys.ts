@@ -9,9 +9,10 @@ import { loadTokenKeys } from "../token/keys.ts";
 import { openRevocations, revokeStream, revokeToken } from "../token/revocations.ts";
 import { forgetTokenKey, rotateTokenKeys } from "../token/rotation.ts";
 import { createTokens, type Tokens } from "../token/tokens.ts";
-import { type AtStore, atStore, chosenOrganisation, operator, roleOf, unknownVerb, wanted } from "./at-store.ts";
+import { type AtStore, atStore, chosenOrganisation, operator, roleOf } from "./at-store.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print, table, timeText } from "./output.ts";
+import { unknownVerb, wanted } from "./words.ts";
 
 export async function runKeys(words: readonly string[], flags: GivenFlags): Promise<void> {
   const [verb, id] = words;

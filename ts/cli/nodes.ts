@@ -3,9 +3,10 @@ import { besides, type ListedNode, listNodes } from "../cluster/node-list.ts";
 import { lastNode, markDraining } from "../cluster/nodes.ts";
 import { BEAT_EVERY_MS } from "../cluster/watch.ts";
 import { ConfigInvalid } from "../errors.ts";
-import { type AtStore, atStore, unknownVerb, wanted } from "./at-store.ts";
+import { type AtStore, atStore } from "./at-store.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print, table, timeText } from "./output.ts";
+import { unknownVerb, wanted } from "./words.ts";
 
 /** What one row of the list tells; null is what an embedded store does not know of its one node. */
 interface Shown extends Omit<ListedNode, "state" | "load" | "ageMs" | "beatAt"> {

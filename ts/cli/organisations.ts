@@ -9,9 +9,10 @@ import type { OrganisationTable, PersonTable } from "../store/schema.ts";
 import { openSecretBox } from "../store/secret-box.ts";
 import type { LIMIT_COLUMNS } from "../store/tables/organisation-limits.ts";
 import { rotateTokenKeys } from "../token/rotation.ts";
-import { type AtStore, atStore, chosenOrganisation, operator, roleOf, unknownVerb, wanted } from "./at-store.ts";
+import { type AtStore, atStore, chosenOrganisation, operator, roleOf } from "./at-store.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print, table, timeText } from "./output.ts";
+import { unknownVerb, wanted } from "./words.ts";
 
 /** 24 of 62 characters are 142 random bits. */
 const PASSWORD_LENGTH = 24;

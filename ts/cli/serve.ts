@@ -40,7 +40,9 @@ async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
   };
   let signalled = false;
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop());
-  // Commands that run no service need not load it.
+  // All files of a program are opened at once; these alone are as many as a process with few descriptors may have.
+  await import("kysely");
+  await import("@hono/zod-openapi");
   const { serve } = await import("../main.ts");
   const command = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   const service = await serve(config, { isTerminal, ...firstStart(config) }, command);

@@ -4,9 +4,9 @@
 import { loadConfig, readVersion } from "../config.ts";
 import { askToUpgrade } from "../handover/control.ts";
 import { ask } from "./asking.ts";
-import { unknownVerb, wanted } from "./at-store.ts";
 import { type GivenFlags, readFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
+import { unknownVerb, wanted } from "./words.ts";
 
 /** What of a session record goes into a line. */
 const SESSION_COLUMNS = [

@@ -14,28 +14,15 @@ import {
   unlockStream,
 } from "../organisation/streams.ts";
 import type { StreamTable } from "../store/schema.ts";
-import { ask, configuredUrl, serviceFlags } from "./asking.ts";
-import {
-  type AtStore,
-  atStore,
-  chosenOrganisation,
-  operator,
-  organisationFlags,
-  unknownVerb,
-  wanted,
-} from "./at-store.ts";
+import { ask, configuredUrl } from "./asking.ts";
+import { type AtStore, atStore, chosenOrganisation, operator } from "./at-store.ts";
+import { STREAM_VERBS } from "./command-flags.ts";
 import type { GivenFlags } from "./flags.ts";
 import { print, table } from "./output.ts";
+import { unknownVerb, wanted } from "./words.ts";
 
 /** How many streams are listed: more than anybody reads, and what a terminal and a script can take. */
 const LIST_LIMIT = 100_000;
-
-/** Flags as cleye takes them. */
-export const streamFlags = {
-  ...organisationFlags,
-  ...serviceFlags,
-  tag: { type: String, description: "create: its tags, separated by commas" },
-} as const;
 
 /** What a verb does to a stream: at the store, and the call of the API that does the same and ends a running publish. */
 const CHANGES = {
@@ -106,17 +93,6 @@ export async function runStream(words: readonly string[], flags: GivenFlags): Pr
     }
   });
 }
-
-export const STREAM_VERBS = [
-  "ls",
-  "create",
-  "show NAME|ID",
-  "switch NAME|ID [CLIENT_ID]",
-  "stop NAME|ID",
-  "lock NAME|ID",
-  "unlock NAME|ID",
-  "rm NAME|ID",
-] as const;
 
 /** Null while a publish of the stream runs, which what `verb` does would have to end. */
 async function changeAtStore(

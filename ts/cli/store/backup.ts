@@ -5,16 +5,12 @@ import { ConfigInvalid } from "../../errors.ts";
 import { backUp } from "../../store/backup.ts";
 import { copyKeyFile } from "../../store/copy/key-file.ts";
 import { KEY_FILE } from "../../store/secret-box.ts";
-import { requireStore, storeFlags, wanted } from "../at-store.ts";
+import { requireStore } from "../at-store.ts";
 import { type GivenFlags, readFlags } from "../flags.ts";
 import { print } from "../output.ts";
+import { wanted } from "../words.ts";
 
 /** Of `backup` and `restore`. */
-export const backupFlags = {
-  ...storeFlags,
-  key: { type: String, description: "where the copy of headgate.key is: backup writes it, restore reads it" },
-} as const;
-
 export async function runBackup(words: readonly string[], flags: GivenFlags): Promise<void> {
   const file = wanted(words[0], "the file to write");
   const { config } = loadConfig(readFlags(flags));

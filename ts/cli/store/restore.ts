@@ -7,9 +7,9 @@ import { copyKeyFile } from "../../store/copy/key-file.ts";
 import { restore } from "../../store/copy/restore.ts";
 import { KEY_FILE, openKeyFile } from "../../store/secret-box.ts";
 import { requireKeyOf } from "../../token/sealed-keys.ts";
-import { wanted } from "../at-store.ts";
 import { type GivenFlags, readFlags } from "../flags.ts";
 import { print } from "../output.ts";
+import { wanted } from "../words.ts";
 
 export async function runRestore(words: readonly string[], flags: GivenFlags): Promise<void> {
   const file = resolve(wanted(words[0], "the backup to restore"));

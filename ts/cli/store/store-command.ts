@@ -8,17 +8,9 @@ import { copyKeyFile } from "../../store/copy/key-file.ts";
 import { nameOf, type StorePlace } from "../../store/copy/place.ts";
 import { KEY_FILE, openKeyFile } from "../../store/secret-box.ts";
 import { requireKeyOf } from "../../token/sealed-keys.ts";
-import { storeFlags, unknownVerb, wanted } from "../at-store.ts";
 import { type GivenFlags, readFlags } from "../flags.ts";
 import { print, table } from "../output.ts";
-
-export const storeCommandFlags = {
-  ...storeFlags,
-  key: {
-    type: String,
-    description: "copy: the headgate.key of FROM, when FROM is a database (that of the data directory)",
-  },
-} as const;
+import { unknownVerb, wanted } from "../words.ts";
 
 export async function runStore([verb, from, to]: readonly string[], flags: GivenFlags): Promise<void> {
   if (verb !== "copy") throw unknownVerb("store", verb, ["copy FROM TO"]);

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { verify, WebhookRefused } from "../client/webhook.ts";
+import { verify, WebhookRefused } from "../../client/webhook.ts";
 import { selfSigned } from "./self-signed.ts";
 
 /** Longest body that is read, bytes: events are far shorter. */

@@ -1,46 +1,13 @@
 // `headgate webhook …`: what the customer's developers do from a terminal. All but `simulate` ask a running service
 // through its management API, with the API key of HEADGATE_API_KEY or HEADGATE_API_KEY_FILE.
 
-import { clock } from "../clock.ts";
-import { ConfigInvalid, PortTaken } from "../errors.ts";
-import { ask, askingFlags } from "./asking.ts";
-import { unknownVerb, wanted } from "./at-store.ts";
-import type { GivenFlags } from "./flags.ts";
-import { simulate } from "./webhook-simulate.ts";
-
-/** Flags as cleye takes them. */
-export const webhookFlags = {
-  ...askingFlags,
-  json: { type: Boolean, description: "deliveries: print JSON, as test and replay always do" },
-  arguments: { type: String, description: "test: custom arguments, as behind the ? of a stream name" },
-  failed: { type: Boolean, description: "deliveries: only failed ones" },
-  name: { type: String, description: "deliveries: only of this stream name" },
-  quantity: { type: Number, description: "deliveries: how many", default: 20 },
-  port: { type: Number, description: "simulate: port to listen on", default: 8443 },
-  status: { type: Number, description: "simulate: what to answer", default: 200 },
-  delay: { type: Number, description: "simulate: wait so many ms before", default: 0 },
-  reason: { type: String, description: "simulate: text of the answer", default: "" },
-  secret: { type: String, description: "simulate: verify signatures with this whsec_…" },
-  certificate: {
-    type: String,
-    description: "simulate: where to write its certificate",
-    default: "headgate-simulated-customer.pem",
-  },
-} as const;
-
-export interface WebhookFlags {
-  readonly json?: boolean | undefined;
-  readonly arguments?: string | undefined;
-  readonly failed?: boolean | undefined;
-  readonly name?: string | undefined;
-  readonly quantity: number;
-  readonly port: number;
-  readonly status: number;
-  readonly delay: number;
-  readonly reason: string;
-  readonly secret?: string | undefined;
-  readonly certificate: string;
-}
+import { clock } from "../../clock.ts";
+import { ConfigInvalid, PortTaken } from "../../errors.ts";
+import { ask } from "../asking.ts";
+import type { WebhookFlags } from "../command-flags.ts";
+import type { GivenFlags } from "../flags.ts";
+import { unknownVerb, wanted } from "../words.ts";
+import { simulate } from "./simulate.ts";
 
 /** `words`: test, deliveries, replay and an id, or simulate. Throws `ConfigInvalid` for anything else. */
 export async function runWebhook(words: readonly string[], flags: WebhookFlags & GivenFlags): Promise<void> {

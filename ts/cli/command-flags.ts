@@ -1,0 +1,110 @@
+// Flags of every command, as cleye takes them. Nothing is imported here that takes time: help and a mistyped command are
+// answered at once, before the modules of the service are read.
+
+/** Flags of every command at the store, as cleye takes them. */
+export const storeFlags = {
+  config: { type: String, description: "configuration file; default: headgate.toml in the data directory" },
+  dataDir: { type: String, description: "where the embedded store is (./data)" },
+  json: { type: Boolean, description: "print JSON" },
+} as const;
+
+/** And of those that work in one organisation. */
+export const organisationFlags = {
+  ...storeFlags,
+  organisation: { type: String, description: "id, hash or name; needed when there are several" },
+} as const;
+
+/** Where the service is, and whose certificate is trusted. */
+export const serviceFlags = {
+  url: { type: String, description: "address of the service; default: this machine, at the configured http.port" },
+  ca: { type: String, description: "PEM file of certificates to trust beside the public ones (HEADGATE_CA)" },
+} as const;
+
+/** Flags of every command that asks, as cleye takes them. */
+export const askingFlags = { ...serviceFlags, config: storeFlags.config, json: storeFlags.json } as const;
+
+/** Of `headgate capture`. */
+export const captureFlags = {
+  ...askingFlags,
+  next: {
+    type: String,
+    description: "the next publish of the stream of this id, from its first byte, not a running one",
+  },
+  seconds: { type: Number, description: "how long; default: as long as the service allows (capture.max_s)" },
+  withoutMedia: { type: Boolean, description: "audio and video become zeros of the same length" },
+} as const;
+
+/** Of `headgate replay`. */
+export const replayFlags = {
+  json: askingFlags.json,
+  flv: { type: String, description: "also write the frames to this FLV file, as they would be pushed" },
+} as const;
+
+/** What `headgate stream` does. */
+export const STREAM_VERBS = [
+  "ls",
+  "create",
+  "show NAME|ID",
+  "switch NAME|ID [CLIENT_ID]",
+  "stop NAME|ID",
+  "lock NAME|ID",
+  "unlock NAME|ID",
+  "rm NAME|ID",
+] as const;
+
+/** Of `headgate stream`. */
+export const streamFlags = {
+  ...organisationFlags,
+  ...serviceFlags,
+  tag: { type: String, description: "create: its tags, separated by commas" },
+} as const;
+
+/** Of `headgate backup` and `headgate restore`. */
+export const backupFlags = {
+  ...storeFlags,
+  key: { type: String, description: "where the copy of headgate.key is: backup writes it, restore reads it" },
+} as const;
+
+/** Of `headgate store`. */
+export const storeCommandFlags = {
+  ...storeFlags,
+  key: {
+    type: String,
+    description: "copy: the headgate.key of FROM, when FROM is a database (that of the data directory)",
+  },
+} as const;
+
+/** Of `headgate webhook`. */
+export const webhookFlags = {
+  ...askingFlags,
+  json: { type: Boolean, description: "deliveries: print JSON, as test and replay always do" },
+  arguments: { type: String, description: "test: custom arguments, as behind the ? of a stream name" },
+  failed: { type: Boolean, description: "deliveries: only failed ones" },
+  name: { type: String, description: "deliveries: only of this stream name" },
+  quantity: { type: Number, description: "deliveries: how many", default: 20 },
+  port: { type: Number, description: "simulate: port to listen on", default: 8443 },
+  status: { type: Number, description: "simulate: what to answer", default: 200 },
+  delay: { type: Number, description: "simulate: wait so many ms before", default: 0 },
+  reason: { type: String, description: "simulate: text of the answer", default: "" },
+  secret: { type: String, description: "simulate: verify signatures with this whsec_…" },
+  certificate: {
+    type: String,
+    description: "simulate: where to write its certificate",
+    default: "headgate-simulated-customer.pem",
+  },
+} as const;
+
+/** What was given of them. */
+export interface WebhookFlags {
+  readonly json?: boolean | undefined;
+  readonly arguments?: string | undefined;
+  readonly failed?: boolean | undefined;
+  readonly name?: string | undefined;
+  readonly quantity: number;
+  readonly port: number;
+  readonly status: number;
+  readonly delay: number;
+  readonly reason: string;
+  readonly secret?: string | undefined;
+  readonly certificate: string;
+}

@@ -1,0 +1,177 @@
+// The verbs of the command line: their words, flags and help, and where the work is done.
+import type { Flags } from "cleye";
+import {
+  askingFlags,
+  backupFlags,
+  captureFlags,
+  organisationFlags,
+  replayFlags,
+  STREAM_VERBS,
+  storeCommandFlags,
+  storeFlags,
+  streamFlags,
+  type WebhookFlags,
+  webhookFlags,
+} from "./command-flags.ts";
+import { type GivenFlags, settingFlags } from "./flags.ts";
+
+export interface Verb {
+  /** In the help of the verb; every word is optional for cleye, so that our own errors say what is missing. */
+  readonly words: string;
+  readonly flags: Flags;
+  readonly help: string;
+  readonly run: (words: readonly string[], flags: GivenFlags) => Promise<void>;
+}
+
+const role = { type: String, description: "create: administrator, user or readonly" } as const;
+const json = { type: Boolean, description: "print JSON" } as const;
+
+const limitFlag = (what: string) =>
+  ({ type: String, description: `limit: ${what}; 0: any number; default: as the service has it` }) as const;
+
+/** Every verb by its name. What does the work is imported when its verb is run: help, and what a typing mistake is told,
+ *  need none of it. */
+export function verbs(): Readonly<Record<string, Verb>> {
+  const settings = settingFlags();
+  return {
+    serve: {
+      words: "",
+      flags: settings,
+      help: "Run the service (the default)",
+      run: async (_, flags) => await (await import("./serve.ts")).runService(flags),
+    },
+    init: {
+      words: "",
+      flags: storeFlags,
+      help: "Make the store, the first organisation and its keys",
+      run: async (words, flags) => await (await import("./organisations.ts")).runInit(words, flags),
+    },
+    doctor: {
+      words: "",
+      flags: { ...settings, json },
+      help: "Look at what would stop a service here: store and key, ports, certificates, names, webhooks, clock, media core",
+      run: async (words, flags) => await (await import("./doctor/doctor.ts")).runDoctor(words, flags),
+    },
+    config: {
+      words: "check | print | schema",
+      flags: { ...settings, json },
+      help: "Check the configuration, print it with the source of each value, or list every setting",
+      run: async (words, flags) => (await import("./config.ts")).runConfig(words, flags),
+    },
+    organisation: {
+      words: "ls | create NAME | enable NAME | disable NAME | limit NAME",
+      flags: {
+        ...organisationFlags,
+        streams: limitFlag("streams that it may have live at a time"),
+        ingestKbps: limitFlag("what they may send together, kbit/s"),
+        setupsPerSecond: limitFlag("publish requests"),
+      },
+      help: "Organisations of this deployment",
+      run: async (words, flags) => await (await import("./organisations.ts")).runOrganisation(words, flags),
+    },
+    user: {
+      words: "ls | create EMAIL | password EMAIL | role EMAIL | rm EMAIL",
+      flags: { ...organisationFlags, role },
+      help: "People who sign in",
+      run: async (words, flags) => await (await import("./organisations.ts")).runUser(words, flags),
+    },
+    keys: {
+      words: "ls | create | rotate ID | revoke ID",
+      flags: { ...organisationFlags, role, label: { type: String, description: "create: what the key is for" } },
+      help: "API keys",
+      run: async (words, flags) => await (await import("./keys.ts")).runKeys(words, flags),
+    },
+    stream: {
+      words: STREAM_VERBS.join(" | "),
+      flags: streamFlags,
+      help: "Streams (to end a running publish, the service is asked with HEADGATE_API_KEY)",
+      run: async (words, flags) => await (await import("./streams.ts")).runStream(words, flags),
+    },
+    token: {
+      words: "create NAME | verify TOKEN | revoke JTI | keys | rotate | forget KID",
+      flags: {
+        ...storeFlags,
+        ingestUrl: { type: String, description: "create: the RTMP URL the token is for" },
+        stream: { type: String, description: "revoke: every token of this stream name instead" },
+        atOnce: { type: Boolean, description: "rotate: also when the next key was shown for a short while only" },
+      },
+      help: "Web tokens and the keys that sign them",
+      run: async (words, flags) => await (await import("./keys.ts")).runToken(words, flags),
+    },
+    webhook: {
+      words: "test | deliveries | replay ID | simulate",
+      flags: webhookFlags,
+      help: "Try the webhook, see what it was sent, send it again, or stand in for it",
+      run: async (words, flags) => {
+        const { runWebhook } = await import("./webhook/command.ts");
+        await runWebhook(words, flags as unknown as WebhookFlags & GivenFlags);
+      },
+    },
+    sessions: {
+      words: "ls | show CLIENT_ID | kick CLIENT_ID",
+      flags: askingFlags,
+      help: "Running publishes (asks the service, with HEADGATE_API_KEY)",
+      run: async (words, flags) => await (await import("./service.ts")).runSessions(words, flags),
+    },
+    explain: {
+      words: "CLIENT_ID",
+      flags: askingFlags,
+      help: "What happened to one publish, now or weeks ago (asks the service, with HEADGATE_API_KEY)",
+      run: async (words, flags) => await (await import("./explain.ts")).runExplain(words, flags),
+    },
+    capture: {
+      words: "CLIENT_ID FILE | --next STREAM_ID FILE",
+      flags: captureFlags,
+      help: "What arrives of a publish to a file, without its secrets, for a bug report (asks the service, with HEADGATE_API_KEY)",
+      run: async (words, flags) => await (await import("./capture.ts")).runCapture(words, flags),
+    },
+    replay: {
+      words: "FILE",
+      flags: replayFlags,
+      help: "Play a capture again and compare the outcome; no service is needed",
+      run: async (words, flags) => await (await import("./capture.ts")).runReplay(words, flags),
+    },
+    upstreams: {
+      words: "ls CLIENT_ID | add CLIENT_ID URL | rm CLIENT_ID ID",
+      flags: { ...askingFlags, label: { type: String, description: "add: what to call it" } },
+      help: "Where a running publish is pushed (asks the service, with HEADGATE_API_KEY)",
+      run: async (words, flags) => await (await import("./service.ts")).runUpstreams(words, flags),
+    },
+    nodes: {
+      words: "drain NAME | undrain NAME | [ls]",
+      flags: storeFlags,
+      help: "Nodes on this store (ls is the default), and which of them take no new publishes",
+      run: async (words, flags) => await (await import("./nodes.ts")).runNodes(words, flags),
+    },
+    upgrade: {
+      words: "",
+      flags: storeFlags,
+      help: "Have the running service followed by a new process, of the code on the disk, without a break",
+      run: async (words, flags) => await (await import("./service.ts")).runUpgrade(words, flags),
+    },
+    backup: {
+      words: "FILE",
+      flags: backupFlags,
+      help: "Copy the embedded store while the service runs",
+      run: async (words, flags) => await (await import("./store/backup.ts")).runBackup(words, flags),
+    },
+    restore: {
+      words: "FILE",
+      flags: backupFlags,
+      help: "Put a backup and its key into a data directory without a store",
+      run: async (words, flags) => await (await import("./store/restore.ts")).runRestore(words, flags),
+    },
+    store: {
+      words: "copy FROM TO",
+      flags: storeCommandFlags,
+      help: "Move the store: FROM and TO are a data directory or a postgresql:// URL, with no service on them",
+      run: async (words, flags) => await (await import("./store/store-command.ts")).runStore(words, flags),
+    },
+    openapi: {
+      words: "",
+      flags: { json: { ...json, description: "as it always does" } },
+      help: "Print the description of the API",
+      run: async () => await (await import("./service.ts")).runOpenapi(),
+    },
+  };
+}
