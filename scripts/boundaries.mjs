@@ -83,7 +83,8 @@ const STOPWATCHES = new Set([
   "ts/store/portions.ts",
 ]);
 /** What every command line reads before it is known what is wanted: help and the answer to a typing mistake come at once. */
-const READ_FIRST = /^ts\/(cli\/(main|verbs|command-flags|words|flags|commit|exit-code)|config|errors|nearest|settings)\.ts$/;
+const READ_FIRST =
+  /^ts\/(cli\/(main|verbs|command-flags|words|flags|commit|exit-code)|config|errors|nearest|settings)\.ts$/;
 const NO_HONO = new Set(["publish", "organisation", "token", "store", "media"]);
 
 /** Every violation in the tree at `root`, as `path: what`. */
@@ -119,7 +120,7 @@ function* gateway(files) {
       if (file === "ts/media.ts" && !isShape && name !== "ts/media/open.ts" && !isAwaited(text, target))
         yield `${name}: only ts/media/open.ts loads the media core`;
       if (room === "cli" && READ_FIRST.test(name) && !READ_FIRST.test(file) && !isShape && !isAwaited(text, target))
-        yield `${name}: imports ${file} for every command: await import("${target}") where it is needed`;
+        yield `${name}: imports ${file} for every command`;
       if (room === other && !isShape && isUpwards(room, name, file))
         yield `${name}: ${folderOf(name)} may not import ${folderOf(file)}`;
       else if (room === "http" && other === "http" && file !== name && !FOR_ROUTES.test(file))
