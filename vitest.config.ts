@@ -1,9 +1,11 @@
 // Tests run real programs: few at a time. Files of one project follow each other in the same processes, so that most find
-// the gateway loaded. What needs the machine for itself comes last, one by one.
+// the gateway loaded. What needs the machine for itself comes last, one by one. `npm test -- --whole` runs everything;
+// without it, files whose subject others show in less time stay out (test/support/whole-run.ts).
 import { defineConfig } from "vitest/config";
 
+const isWholeRun = process.env.TEST_WHOLE === "yes";
 /** Files at the same time: they wait for most of their time. */
-const WORKERS = 3;
+const WORKERS = 4;
 /** No test is tried again: one that is red now and then has found something. `npm test` counts (scripts/test.mjs). */
 const common = {
   pool: "forks",
@@ -13,9 +15,25 @@ const common = {
   // Of one file's concurrent tests. The command line's flag does not reach projects.
   maxConcurrency: Number(process.env.TEST_CONCURRENCY ?? 5),
 } as const;
-/** What must hold on PostgreSQL as on the embedded store: every suite that stands on a store runs a second time there,
- *  but those that are about the embedded one's files and those that only pass it by. */
+/** What must hold on PostgreSQL as on the embedded store, where the two differ most: these run there as well. */
 const stores = [
+  "store-statements",
+  "store-migrations",
+  "management",
+  "management-{audit,keys,people,streams}",
+  "publish-{lifecycle,sessions,withdrawn}",
+  "stream-lists",
+  "events",
+  "outbox-order",
+  "client-ids",
+  "token-revocation",
+  "retention",
+  "delivery-log",
+  "webhook-management",
+];
+/** And in the whole run every suite that stands on a store, but those that are about the embedded one's files and those
+ *  that only pass it by. */
+const allStores = [
   "store-statements",
   "store-migrations",
   "management",
@@ -41,6 +59,21 @@ const stores = [
   "whip-{denials,token}",
   "handover",
 ];
+/** Of the whole run only: what is packed and installed, and what the same browsers, nodes and programs show elsewhere. */
+const wholeRun = [
+  "release-packages",
+  "container-image",
+  "debian-package",
+  "runtimes",
+  "client-package",
+  "terminal-signals",
+  "cluster-{script,costs}",
+  "store-failover-live",
+  "dashboard-{looks,organisation,webhook,load}",
+  "survival-browser",
+  "whip-clients-browser",
+  "v5-load",
+].map((name) => `test/${name}.test.ts`);
 /** A browser that encodes 720p shrinks its picture when others take its time, and a decision comes late. */
 const alone = [
   "whip-publish",
@@ -67,7 +100,7 @@ export default defineConfig({
           ...common,
           name: "together",
           include: ["test/**/*.test.ts"],
-          exclude: alone,
+          exclude: [...alone, ...(isWholeRun ? [] : wholeRun)],
           isolate: false,
           maxWorkers: WORKERS,
           sequence: { groupOrder: 0 },
@@ -77,7 +110,7 @@ export default defineConfig({
         test: {
           ...common,
           name: "on PostgreSQL",
-          include: stores.map((name) => `test/${name}.test.ts`),
+          include: (isWholeRun ? allStores : stores).map((name) => `test/${name}.test.ts`),
           env: { TEST_STORE: "postgres" },
           globalSetup: "test/support/postgres-of-run.ts",
           isolate: false,
@@ -85,7 +118,16 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
-      { test: { ...common, name: "alone", include: alone, maxWorkers: 1, sequence: { groupOrder: 2 } } },
+      {
+        test: {
+          ...common,
+          name: "alone",
+          include: alone,
+          exclude: isWholeRun ? [] : wholeRun,
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
+        },
+      },
     ],
   },
 });

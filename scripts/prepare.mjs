@@ -5,7 +5,7 @@ import { providePrograms, toTest } from "./programs.mjs";
 import { providePython } from "./python.mjs";
 import { provideRuntime } from "./runtimes.mjs";
 
-/** Those of test/runtimes.test.ts; the matrix takes the others when it comes to them. */
+/** Those of test/runtimes.test.ts, in the whole run; the matrix takes the others when it comes to them. */
 const RUNTIMES = ["node-24", "deno", "bun"];
 
 /** Provides all of it, or says what a person can mend and ends the process with 1. */
@@ -17,7 +17,7 @@ export function prepareTests() {
     if (missing) throw new BuildError(missing);
     providePython();
     provideOapiCodegen();
-    RUNTIMES.forEach(provideRuntime);
+    if (process.env.TEST_WHOLE === "yes") RUNTIMES.forEach(provideRuntime);
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;
     console.error(`headgate: ${error.message}`);

@@ -1,15 +1,18 @@
-// `npm test [-- FILTER]`: builds, sees that the real programs are there, runs every Rust and TypeScript test.
+// `npm test [-- FILTER]`: builds, sees that the real programs are there, runs the Rust and TypeScript tests that show in
+// minutes what must hold. `npm test -- --whole [FILTER]` runs every test.
 import { spawn } from "node:child_process";
 import { stripVTControlCharacters } from "node:util";
 import { root } from "./build.mjs";
 import { prepareTests } from "./prepare.mjs";
 import { retriedIn } from "./retried-tests.mjs";
 
-const filter = process.argv.slice(2);
+const filter = process.argv.slice(2).filter((word) => word !== "--whole");
+const isWholeRun = process.argv.includes("--whole");
 /** Rust tests at a time, unless RUST_TEST_THREADS says otherwise: those that use sockets wait for most of their time. */
 const RUST_THREADS = 8;
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
+if (isWholeRun) process.env.TEST_WHOLE = "yes";
 prepareTests();
 
 // Every suite runs to its end, whatever failed before it.
@@ -30,7 +33,8 @@ const isUnsteady = retried > 0 && Boolean(process.env.CI);
 // A suite that fails without a failed test did not compile, or its process died.
 const isRed = rust.code !== 0 || vitest.code !== 0;
 if (isRed && counts.failed === 0) counts.failed = 1;
-console.log(counts.skipped > 0 ? `\n${counts.skipped} skipped` : "");
+const why = isWholeRun ? "" : ", most of them for the whole run: npm test -- --whole";
+console.log(counts.skipped > 0 ? `\n${counts.skipped} skipped${why}` : "");
 console.log(`${retried} tried again${isUnsteady ? ", and none may be in CI" : ""}`);
 console.log(`${counts.passed} passed, ${counts.failed} failed`);
 process.exit(isRed || isUnsteady ? 1 : 0);

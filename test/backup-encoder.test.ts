@@ -10,6 +10,7 @@ import { broadcast, packetsOf } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { isMonotonic, ofTrack } from "./support/judge.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 interface PairSession extends Session {
   readonly backup: boolean;
@@ -164,30 +165,34 @@ test("a switch puts the backup on air and the main back, and both run on", { tim
   expect(judged.videoHoleMs).toBeLessThan(1_500);
 });
 
-test("a main encoder of which nothing comes is taken over from, and stands by when it is back", {
-  timeout: 240_000,
-}, async () => {
-  const { name } = await newStream();
-  const main = await mainOf(name);
-  const backup = await backupOf(name);
-  main.encoder.kill("SIGSTOP");
-  await until("the backup is on air", async () => ((await sessionOf(name, true)).on_air ? true : null), 30_000);
-  main.encoder.kill("SIGCONT");
-  await pause(4_000);
-  expect((await sessionOf(name, false)).on_air).toBe(false);
-  // And back again, when nothing comes of the backup.
-  backup.encoder.kill("SIGSTOP");
-  await until("the main is on air", async () => ((await sessionOf(name, false)).on_air ? true : null), 30_000);
-  await pause(2_000);
-  main.encoder.kill("SIGTERM");
-  await endAt(name);
-  expect(publishesAt(upstream, name)).toBe(1);
-  const judged = await judgeRecording(upstream.recording(name) ?? "");
-  console.log(`silent twice ${JSON.stringify(judged)}`);
-  expect(judged).toMatchObject({ isMonotonic: true, complaints: "" });
-});
+inWholeRun(
+  "a main encoder of which nothing comes is taken over from, and stands by when it is back",
+  {
+    timeout: 240_000,
+  },
+  async () => {
+    const { name } = await newStream();
+    const main = await mainOf(name);
+    const backup = await backupOf(name);
+    main.encoder.kill("SIGSTOP");
+    await until("the backup is on air", async () => ((await sessionOf(name, true)).on_air ? true : null), 30_000);
+    main.encoder.kill("SIGCONT");
+    await pause(4_000);
+    expect((await sessionOf(name, false)).on_air).toBe(false);
+    // And back again, when nothing comes of the backup.
+    backup.encoder.kill("SIGSTOP");
+    await until("the main is on air", async () => ((await sessionOf(name, false)).on_air ? true : null), 30_000);
+    await pause(2_000);
+    main.encoder.kill("SIGTERM");
+    await endAt(name);
+    expect(publishesAt(upstream, name)).toBe(1);
+    const judged = await judgeRecording(upstream.recording(name) ?? "");
+    console.log(`silent twice ${JSON.stringify(judged)}`);
+    expect(judged).toMatchObject({ isMonotonic: true, complaints: "" });
+  },
+);
 
-test("a browser by WHIP is the backup of an encoder by RTMP", { timeout: 240_000 }, async () => {
+inWholeRun("a browser by WHIP is the backup of an encoder by RTMP", { timeout: 240_000 }, async () => {
   const { name } = await newStream();
   const main = await mainOf(name);
   const chromium = await startChromium();

@@ -8,6 +8,7 @@ import { type BroadcastPage, type Pages, type Stage, startPages } from "./suppor
 import { run, until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const PHONE = { viewport: { width: 360, height: 740 } };
 const ON_ITS_SIDE = { width: 740, height: 360 };
@@ -210,53 +211,56 @@ test("the screen takes the camera's place while live, and the camera is off mean
   expect(await broadcast.says("#alerts")).toBe("");
 });
 
-test("in every state and both colour schemes axe finds nothing serious and a phone scrolls in one direction", async () => {
-  const { page, ...broadcast } = await open("/broadcast", PHONE);
-  const found: string[] = [];
-  const judge = async (state: Stage | "denied") => {
-    for (const viewport of [PHONE.viewport, ON_ITS_SIDE]) {
-      await page.setViewportSize(viewport);
-      const beyond = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-      if (beyond !== 0) found.push(`${state}: ${beyond} px beyond ${viewport.width} px`);
-    }
-    await page.setViewportSize(PHONE.viewport);
-    for (const colorScheme of ["light", "dark"] as const) {
-      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      const { violations } = (await page.evaluate("axe.run()")) as axe.AxeResults;
-      const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-      for (const { id, nodes } of serious)
-        found.push(`${state}, ${colorScheme}: ${id} ${nodes.map(({ html }) => html)}`);
-    }
-  };
-  await page.evaluate(axe.source);
-  await judge("off");
-  await broadcast.press();
-  await broadcast.reaches("ready");
-  await judge("ready");
-  await page.fill("#name", await headgate.newStream());
-  refuse();
-  await broadcast.press();
-  await page.waitForSelector("#alerts .notice");
-  await judge("denied");
-  let allow = () => {};
-  const isAllowed = new Promise<void>((resolve) => (allow = resolve));
-  customer.answer(async () => {
-    await isAllowed;
-    return { status: 200 };
-  });
-  await broadcast.press();
-  await broadcast.reaches("connecting");
-  await judge("connecting");
-  allow();
-  await broadcast.reaches("live");
-  await page.waitForSelector("#figures:not([hidden])");
-  await judge("live");
-  await broadcast.press();
-  await broadcast.reaches("ended");
-  await judge("ended");
-  expect(found).toEqual([]);
-  expect(await broadcast.faults()).toEqual([]);
-});
+inWholeRun(
+  "in every state and both colour schemes axe finds nothing serious and a phone scrolls in one direction",
+  async () => {
+    const { page, ...broadcast } = await open("/broadcast", PHONE);
+    const found: string[] = [];
+    const judge = async (state: Stage | "denied") => {
+      for (const viewport of [PHONE.viewport, ON_ITS_SIDE]) {
+        await page.setViewportSize(viewport);
+        const beyond = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+        if (beyond !== 0) found.push(`${state}: ${beyond} px beyond ${viewport.width} px`);
+      }
+      await page.setViewportSize(PHONE.viewport);
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+        const { violations } = (await page.evaluate("axe.run()")) as axe.AxeResults;
+        const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+        for (const { id, nodes } of serious)
+          found.push(`${state}, ${colorScheme}: ${id} ${nodes.map(({ html }) => html)}`);
+      }
+    };
+    await page.evaluate(axe.source);
+    await judge("off");
+    await broadcast.press();
+    await broadcast.reaches("ready");
+    await judge("ready");
+    await page.fill("#name", await headgate.newStream());
+    refuse();
+    await broadcast.press();
+    await page.waitForSelector("#alerts .notice");
+    await judge("denied");
+    let allow = () => {};
+    const isAllowed = new Promise<void>((resolve) => (allow = resolve));
+    customer.answer(async () => {
+      await isAllowed;
+      return { status: 200 };
+    });
+    await broadcast.press();
+    await broadcast.reaches("connecting");
+    await judge("connecting");
+    allow();
+    await broadcast.reaches("live");
+    await page.waitForSelector("#figures:not([hidden])");
+    await judge("live");
+    await broadcast.press();
+    await broadcast.reaches("ended");
+    await judge("ended");
+    expect(found).toEqual([]);
+    expect(await broadcast.faults()).toEqual([]);
+  },
+);
 
 test("no other site can show the page in a frame", async () => {
   const site = createServer((_, response) => {

@@ -10,6 +10,7 @@ import { type Customer, startCustomer } from "./support/customer.ts";
 import { broadcast, packetsOf } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { publishByWerift } from "./support/werift.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const LIMIT_MS = 90_000;
 const SECRET = "s3cret-passcode";
@@ -55,7 +56,15 @@ async function clientIdOf(name: string): Promise<string> {
   const publish = await until("it is asked for", () =>
     customer.calls("publish").find(({ body }) => body.includes(name)),
   );
-  return new URLSearchParams(publish.body).get("clientid") ?? "";
+  const clientId = new URLSearchParams(publish.body).get("clientid") ?? "";
+  // The customer is asked before there is a session.
+  const isThere = () =>
+    headgate.call("GET", `/session/${clientId}`).then(
+      () => true,
+      () => false,
+    );
+  await until("it runs", isThere);
+  return clientId;
 }
 
 /** The running frames of a publish are over its first seconds. */
@@ -153,7 +162,7 @@ describe("WHIP", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "one that runs is compared from the keyframe on that it is asked for",
     async () => {
       const { name } = await newStream();
@@ -198,7 +207,7 @@ describe("refusals", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "a full disk ends the capture and not the stream",
     async () => {
       const full = join(folder, "full");

@@ -6,6 +6,7 @@ import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Broadcast, broadcast, type Packet, packetsOf } from "./support/ffmpeg.ts";
 import type { Headgate } from "./support/headgate.ts";
 import { ofTrack } from "./support/judge.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 let customer: Customer;
 let cluster: Cluster;
@@ -152,22 +153,25 @@ test("a stream is played on the node that does not have it, frame for frame, and
   await expect(packetsOf(`${b().rtmp}/${name}?headgate-node=1.2.3`)).rejects.toThrow();
 }, 60_000);
 
-test("what would end a publish of a node that does not answer is a 503, and done when the node is back", async () => {
-  const [kicked, locked] = [await live(), await live()];
-  a().process.kill("SIGSTOP");
-  try {
-    const answers = [
-      await asked("POST", `/session/${kicked.client_id}/kick`, { reason: "Off air" }),
-      await asked("PUT", `/stream/${locked.stream}/lock`),
-    ];
-    for (const answer of answers) {
-      expect(answer).toMatchObject({ status: 503, body: { error: { code: 9503 } } });
-      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+inWholeRun(
+  "what would end a publish of a node that does not answer is a 503, and done when the node is back",
+  async () => {
+    const [kicked, locked] = [await live(), await live()];
+    a().process.kill("SIGSTOP");
+    try {
+      const answers = [
+        await asked("POST", `/session/${kicked.client_id}/kick`, { reason: "Off air" }),
+        await asked("PUT", `/stream/${locked.stream}/lock`),
+      ];
+      for (const answer of answers) {
+        expect(answer).toMatchObject({ status: 503, body: { error: { code: 9503 } } });
+        expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+      }
+    } finally {
+      a().process.kill("SIGCONT");
     }
-  } finally {
-    a().process.kill("SIGCONT");
-  }
-  for (const { streamname } of [kicked, locked]) await until("its end", () => done(streamname).length === 1, 20_000);
-  const streams = (await b().call("GET", `/stream?search=${locked.streamname}`)) as unknown as { state: string }[];
-  expect(streams).toMatchObject([{ state: "locked" }]);
-});
+    for (const { streamname } of [kicked, locked]) await until("its end", () => done(streamname).length === 1, 20_000);
+    const streams = (await b().call("GET", `/stream?search=${locked.streamname}`)) as unknown as { state: string }[];
+    expect(streams).toMatchObject([{ state: "locked" }]);
+  },
+);

@@ -6,6 +6,7 @@ import { type Cluster, startCluster } from "./support/cluster.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Broadcast, broadcast } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const OFFER = readFileSync(new URL("fixtures/offers/chromium-156.sdp", import.meta.url), "utf8");
 /** Two signs of life, and some for a busy machine. */
@@ -123,20 +124,24 @@ test("a node that drains refuses new publishes, and those that run on it go on u
   expect((await offer(0, name)).status).toBe(201);
 }, 120_000);
 
-test("a node that is drained and started anew takes publishes", async () => {
-  await node(1).command(["nodes", "drain", "a"]);
-  await until("it drains", async () => (await readiness(0)) === "not ready: draining\n", NOTICED_LIMIT_MS);
-  await node(0).stop();
-  expect((await listed()).map(({ name, state, publishes }) => [name, state, publishes])).toEqual([
-    ["a", "stopped", 0],
-    ["b", "up", 0],
-  ]);
-  await cluster.restart(0);
-  expect(await readiness(0)).toBe("ready\n");
-  // b saw a go.
-  const takenOver = async () => /takeovers_total [1-9]/.test(await metricsOf(1));
-  await until("b has looked for what a left", takenOver, NOTICED_LIMIT_MS);
-}, 120_000);
+inWholeRun(
+  "a node that is drained and started anew takes publishes",
+  async () => {
+    await node(1).command(["nodes", "drain", "a"]);
+    await until("it drains", async () => (await readiness(0)) === "not ready: draining\n", NOTICED_LIMIT_MS);
+    await node(0).stop();
+    expect((await listed()).map(({ name, state, publishes }) => [name, state, publishes])).toEqual([
+      ["a", "stopped", 0],
+      ["b", "up", 0],
+    ]);
+    await cluster.restart(0);
+    expect(await readiness(0)).toBe("ready\n");
+    // b saw a go.
+    const takenOver = async () => /takeovers_total [1-9]/.test(await metricsOf(1));
+    await until("b has looked for what a left", takenOver, NOTICED_LIMIT_MS);
+  },
+  120_000,
+);
 
 test("a node that is not there cannot be drained, and who is there is said", async () => {
   await expect(node(0).command(["nodes", "drain", "nobody"])).rejects.toThrow(/nobody does not run here:\n.* a {2}up/);

@@ -8,6 +8,7 @@ import { type Cluster, startCluster } from "./support/cluster.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Broadcast, broadcast } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 let customer: Customer;
 let cluster: Cluster;
@@ -105,22 +106,26 @@ test("of two nodes that are asked for one name at the same moment, one gets it",
   expect(callsOf("publish_done", name).length).toBe(callsOf("publish", name).length - 1);
 });
 
-test("aiortc follows the redirect of a draining node with the same offer, and its media arrives at the other", async () => {
-  const name = await a().newStream();
-  await b().command(["nodes", "drain", "a"]);
-  await until("it drains", async () => (await readiness(a())) === "not ready: draining\n");
-  const publisher = start(providePython(), ["test/fixtures/aiortc-whip.py", a().whip(name), "5", "160x90"]);
-  await until("it is live", () => isLive(name), 60_000).catch((error: Error) => {
-    throw new Error(`${error.message}: ${publisher.stderr()}`);
-  });
-  expect(publisher.stdout()).toMatch(new RegExp(`^${b().http}/`));
-  expect(await nodesOf(name)).toEqual([{ name: "b" }]);
-  expect([await publisher.exit, publisher.stderr()]).toEqual([0, expect.anything()]);
-  await until("its end", () => callsOf("publish_done", name).length === 1);
-  expect(callsOf("publish", name)).toHaveLength(1);
-  await b().command(["nodes", "undrain", "a"]);
-  await until("it takes publishes", async () => (await readiness(a())) === "ready\n");
-}, 180_000);
+inWholeRun(
+  "aiortc follows the redirect of a draining node with the same offer, and its media arrives at the other",
+  async () => {
+    const name = await a().newStream();
+    await b().command(["nodes", "drain", "a"]);
+    await until("it drains", async () => (await readiness(a())) === "not ready: draining\n");
+    const publisher = start(providePython(), ["test/fixtures/aiortc-whip.py", a().whip(name), "5", "160x90"]);
+    await until("it is live", () => isLive(name), 60_000).catch((error: Error) => {
+      throw new Error(`${error.message}: ${publisher.stderr()}`);
+    });
+    expect(publisher.stdout()).toMatch(new RegExp(`^${b().http}/`));
+    expect(await nodesOf(name)).toEqual([{ name: "b" }]);
+    expect([await publisher.exit, publisher.stderr()]).toEqual([0, expect.anything()]);
+    await until("its end", () => callsOf("publish_done", name).length === 1);
+    expect(callsOf("publish", name)).toHaveLength(1);
+    await b().command(["nodes", "undrain", "a"]);
+    await until("it takes publishes", async () => (await readiness(a())) === "ready\n");
+  },
+  180_000,
+);
 
 test("a Headgate that pushes to a draining node is sent on to another, and ffmpeg is told why it is refused", async () => {
   const name = await a().newStream();

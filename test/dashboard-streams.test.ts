@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vi
 import { until } from "./support/child.ts";
 import { type Dashboard, type DashboardPage, startDashboard } from "./support/dashboard.ts";
 import { broadcast } from "./support/ffmpeg.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 /** A browser, an encoder and the service share the machine with whatever else runs. */
 vi.setConfig({ testTimeout: 90_000 });
@@ -263,7 +264,7 @@ test("markup in every text that others write is text", async () => {
   expect(await dash.faults()).toEqual([]);
 });
 
-test("axe finds nothing serious in either scheme, and a phone scrolls in one direction only", async () => {
+inWholeRun("axe finds nothing serious in either scheme, and a phone scrolls in one direction only", async () => {
   const stream = await newStream(["a-rather-long-tag-of-a-studio-somewhere-without-any-space-in-it", "b"]);
   const encoder = await publish(stream);
   const { page, ...dash } = await open("/dashboard/streams", "administrator", { viewport: DESKTOP });

@@ -13,6 +13,7 @@ import { startCustomer, testCertificates } from "./support/customer.ts";
 import { freePort } from "./support/free-port.ts";
 import { startPostgres } from "./support/postgres.ts";
 import { trustFile } from "./support/trust-file.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const LIMIT_MS = 120_000;
 
@@ -104,7 +105,7 @@ describe.concurrent("the store", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "a key that others can read",
     async () => {
       const dataDir = await newStore();
@@ -148,7 +149,7 @@ describe.concurrent("the store", () => {
 });
 
 describe.concurrent("the configuration", () => {
-  test(
+  inWholeRun(
     "a setting that cannot be used is a finding, and what needs none is looked at all the same",
     async () => {
       const env = { HEADGATE_WEBHOOK_CA: join(folder, "no-such.pem"), HEADGATE_RTMP_PROT: "1" };
@@ -160,7 +161,7 @@ describe.concurrent("the configuration", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "certificate files that are missing, and that do not belong together",
     async () => {
       const files = (certFile: string, keyFile: string) => ({
@@ -251,7 +252,7 @@ describe("the webhook", () => {
     return { HEADGATE_DATA_DIR: dataDir, HEADGATE_DEV: "1" };
   };
 
-  test(
+  inWholeRun(
     "one that answers, one that is trusted by nobody, one that is away, and none",
     async () => {
       const customer = await startCustomer();

@@ -6,6 +6,7 @@ import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Broadcast, broadcast } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const OFFER = readFileSync(new URL("fixtures/offers/chromium-156.sdp", import.meta.url), "utf8");
 const DRAIN_S = 5;
@@ -71,13 +72,17 @@ test("a draining service refuses new publishes, keeps the running one until its 
   expect(service.stderr()).toContain("publish ended");
 }, 90_000);
 
-test("a draining service exits as soon as its last publish has ended", async () => {
-  const { process: service } = await publishing(600);
-  service.kill("SIGTERM");
-  encoder?.kill("SIGTERM");
-  expect(await service.exit).toBe(0);
-  expect(customer.calls("publish_done")).toHaveLength(1);
-}, 60_000);
+inWholeRun(
+  "a draining service exits as soon as its last publish has ended",
+  async () => {
+    const { process: service } = await publishing(600);
+    service.kill("SIGTERM");
+    encoder?.kill("SIGTERM");
+    expect(await service.exit).toBe(0);
+    expect(customer.calls("publish_done")).toHaveLength(1);
+  },
+  60_000,
+);
 
 test("a second signal ends a drain within two seconds, and every end is told or kept", async () => {
   const { process: service } = await publishing(600);

@@ -6,15 +6,20 @@ import { endure as mutations } from "../scripts/endure/mutations.mjs";
 import { endure as sessions } from "../scripts/endure/sessions.mjs";
 import { endure as strangers } from "../scripts/endure/strangers.mjs";
 import { endure as upstreams } from "../scripts/endure/upstreams.mjs";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const SHARE = 0.003;
 const LIMIT_MS = 240_000;
 
 describe.concurrent("a service of its own", () => {
-  test("tells the end of every publish once, however it ended (R2)", () => holds(churn), LIMIT_MS);
-  test("frees what stops half-way, and honest streams lose nothing (R3)", () => holds(halfOpen), LIMIT_MS);
+  inWholeRun("tells the end of every publish once, however it ended (R2)", () => holds(churn), LIMIT_MS);
+  inWholeRun("frees what stops half-way, and honest streams lose nothing (R3)", () => holds(halfOpen), LIMIT_MS);
   test("keeps a session through three dark seconds and a new port (R5)", () => holds(sessions), LIMIT_MS);
-  test("comes back to an upstream that failed, and its neighbours lose nothing (R6)", () => holds(upstreams), LIMIT_MS);
+  inWholeRun(
+    "comes back to an upstream that failed, and its neighbours lose nothing (R6)",
+    () => holds(upstreams),
+    LIMIT_MS,
+  );
   test("bears packets that no encoder makes (R15)", () => holds(mutations), LIMIT_MS);
   test("answers no stranger, and connects who is none (R16)", () => holds(strangers), LIMIT_MS);
 });

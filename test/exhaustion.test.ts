@@ -12,6 +12,7 @@ import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Broadcast, broadcast } from "./support/ffmpeg.ts";
 import { type Headgate, type HeadgateOptions, startHeadgate } from "./support/headgate.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const EXHAUSTED_MS = Number(process.env.EXHAUSTED_S ?? 3) * 1_000;
 const WAIT_MS = 60_000;
@@ -139,7 +140,7 @@ test(
   180_000 + EXHAUSTED_MS,
 );
 
-test(
+inWholeRun(
   "a data directory that cannot be written any more stops new work and no live stream, and loses no end",
   async () => {
     const stage = await open({});
@@ -163,38 +164,46 @@ test(
   180_000 + EXHAUSTED_MS,
 );
 
-test("a log that cannot be written, on a disk that is full of it, ends nothing", async () => {
-  const customer = await startCustomer();
-  cleanups.push(() => customer.close());
-  // A password that could not be shown would end the start.
-  const env = { HEADGATE_BOOTSTRAP_ADMIN_PASSWORD: "correct horse battery" };
-  const headgate = await startHeadgate({ customer, env, within: ["sh", "-c", 'exec "$@" 2>/dev/full', "sh"] });
-  cleanups.push(() => headgate.process.kill("SIGKILL"));
-  const encoder = broadcast(`${headgate.rtmp}/${await headgate.newStream()}`, { seconds: 900 });
-  cleanups.push(() => encoder.kill("SIGKILL"));
-  await until("the publish runs", () => customer.calls("publish").length === 1);
-  encoder.kill("SIGKILL");
-  await until("its end is told", () => customer.calls("publish_done").length === 1, WAIT_MS);
-  expect(await headgate.stop()).toBe(0);
-}, 120_000);
+inWholeRun(
+  "a log that cannot be written, on a disk that is full of it, ends nothing",
+  async () => {
+    const customer = await startCustomer();
+    cleanups.push(() => customer.close());
+    // A password that could not be shown would end the start.
+    const env = { HEADGATE_BOOTSTRAP_ADMIN_PASSWORD: "correct horse battery" };
+    const headgate = await startHeadgate({ customer, env, within: ["sh", "-c", 'exec "$@" 2>/dev/full', "sh"] });
+    cleanups.push(() => headgate.process.kill("SIGKILL"));
+    const encoder = broadcast(`${headgate.rtmp}/${await headgate.newStream()}`, { seconds: 900 });
+    cleanups.push(() => encoder.kill("SIGKILL"));
+    await until("the publish runs", () => customer.calls("publish").length === 1);
+    encoder.kill("SIGKILL");
+    await until("its end is told", () => customer.calls("publish_done").length === 1, WAIT_MS);
+    expect(await headgate.stop()).toBe(0);
+  },
+  120_000,
+);
 
-test("a start without enough threads or on a folder that cannot be written ends with a sentence", async () => {
-  const group = pidsGroup();
-  if (group !== null) {
-    for (const limit of [16, 18]) {
-      group.limit(limit);
-      await expect(startHeadgate({ within: group.within })).rejects.toThrow(
-        /headgate: .*(Resource temporarily unavailable|cannot start its thread)/,
-      );
+inWholeRun(
+  "a start without enough threads or on a folder that cannot be written ends with a sentence",
+  async () => {
+    const group = pidsGroup();
+    if (group !== null) {
+      for (const limit of [16, 18]) {
+        group.limit(limit);
+        await expect(startHeadgate({ within: group.within })).rejects.toThrow(
+          /headgate: .*(Resource temporarily unavailable|cannot start its thread)/,
+        );
+      }
     }
-  }
-  const folder = mkdtempSync(join(tmpdir(), "headgate-readonly-"));
-  cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
-  writeFileSync(join(folder, "file"), "");
-  await expect(startHeadgate({ env: { HEADGATE_DATA_DIR: join(folder, "file", "data") } })).rejects.toThrow(
-    /headgate: cannot create the data directory .*/,
-  );
-}, 240_000);
+    const folder = mkdtempSync(join(tmpdir(), "headgate-readonly-"));
+    cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+    writeFileSync(join(folder, "file"), "");
+    await expect(startHeadgate({ env: { HEADGATE_DATA_DIR: join(folder, "file", "data") } })).rejects.toThrow(
+      /headgate: cannot create the data directory .*/,
+    );
+  },
+  240_000,
+);
 
 /** Where nobody may make a group, its operator says what memory there is. */
 async function isFullFromTheStart(): Promise<void> {

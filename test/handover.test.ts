@@ -9,6 +9,7 @@ import { type Broadcast, broadcast, type Packet, packetsOf } from "./support/ffm
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { databaseUrlOf } from "./support/stores.ts";
 import { publishByWerift } from "./support/werift.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 interface Upgraded {
   readonly pid: number;
@@ -148,61 +149,69 @@ test("a command about a publish of the former process reaches it, and its metric
   await customer.received("publish_done");
 }, 120_000);
 
-test("a new process that cannot start changes nothing, and the command says why", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "headgate-handover-"));
-  try {
-    const service = await serving({ HEADGATE_DATA_DIR: dataDir });
-    const [first, second] = [await service.newStream(), await service.newStream()];
-    publish(service, first);
-    await isLive(service, first);
-    writeFileSync(join(dataDir, "headgate.toml"), "drain = 5\n");
-    await expect(service.command(["upgrade"])).rejects.toThrow(/unknown key drain/);
-    rmSync(join(dataDir, "headgate.toml"));
-    writeFileSync(join(dataDir, "headgate.toml"), "[http]\ntls_cert = 'none.pem'\ntls_key = 'none.pem'\n");
-    // The command reads no certificates: what stops the new process is its own to say.
-    await expect(service.command(["upgrade"])).rejects.toThrow(/none\.pem/);
-    rmSync(join(dataDir, "headgate.toml"));
-    expect(await readiness(service)).toBe("ready\n");
-    publish(service, second);
-    await isLive(service, second);
-    expect(customer.calls("publish_done")).toHaveLength(0);
-    const { publishes } = await upgraded(service);
-    expect(publishes).toBe(2);
-  } finally {
-    rmSync(dataDir, { recursive: true, force: true });
-  }
-}, 120_000);
+inWholeRun(
+  "a new process that cannot start changes nothing, and the command says why",
+  async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "headgate-handover-"));
+    try {
+      const service = await serving({ HEADGATE_DATA_DIR: dataDir });
+      const [first, second] = [await service.newStream(), await service.newStream()];
+      publish(service, first);
+      await isLive(service, first);
+      writeFileSync(join(dataDir, "headgate.toml"), "drain = 5\n");
+      await expect(service.command(["upgrade"])).rejects.toThrow(/unknown key drain/);
+      rmSync(join(dataDir, "headgate.toml"));
+      writeFileSync(join(dataDir, "headgate.toml"), "[http]\ntls_cert = 'none.pem'\ntls_key = 'none.pem'\n");
+      // The command reads no certificates: what stops the new process is its own to say.
+      await expect(service.command(["upgrade"])).rejects.toThrow(/none\.pem/);
+      rmSync(join(dataDir, "headgate.toml"));
+      expect(await readiness(service)).toBe("ready\n");
+      publish(service, second);
+      await isLive(service, second);
+      expect(customer.calls("publish_done")).toHaveLength(0);
+      const { publishes } = await upgraded(service);
+      expect(publishes).toBe(2);
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  },
+  120_000,
+);
 
-test("beside a service and its successor no other service starts", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "headgate-handover-"));
-  try {
-    const databaseUrl = await databaseUrlOf(dataDir);
-    const store = { HEADGATE_DATA_DIR: dataDir, ...(databaseUrl !== null && { HEADGATE_DATABASE_URL: databaseUrl }) };
-    const service = await serving(store);
-    publish(service, await service.newStream());
-    await customer.received("publish");
-    const { pid, former_pid } = await upgraded(service);
-    const refused = async () => {
-      const env = {
-        PATH: process.env.PATH,
-        ...store,
-        HEADGATE_HTTP_PORT: "0",
-        HEADGATE_RTMP_PORT: "0",
+inWholeRun(
+  "beside a service and its successor no other service starts",
+  async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), "headgate-handover-"));
+    try {
+      const databaseUrl = await databaseUrlOf(dataDir);
+      const store = { HEADGATE_DATA_DIR: dataDir, ...(databaseUrl !== null && { HEADGATE_DATABASE_URL: databaseUrl }) };
+      const service = await serving(store);
+      publish(service, await service.newStream());
+      await customer.received("publish");
+      const { pid, former_pid } = await upgraded(service);
+      const refused = async () => {
+        const env = {
+          PATH: process.env.PATH,
+          ...store,
+          HEADGATE_HTTP_PORT: "0",
+          HEADGATE_RTMP_PORT: "0",
+        };
+        const other = start(process.execPath, ["scripts/headgate.mjs", "serve"], { env });
+        expect(await other.exit).toBe(4);
+        expect(other.stderr()).toContain("in use by another headgate process");
       };
-      const other = start(process.execPath, ["scripts/headgate.mjs", "serve"], { env });
-      expect(await other.exit).toBe(4);
-      expect(other.stderr()).toContain("in use by another headgate process");
-    };
-    await refused();
-    killed(former_pid);
-    await refused();
-    expect(isThere(pid)).toBe(true);
-    // What the former one left is ended by its successor, once.
-    await until("its end is told", () => customer.calls("publish_done").length > 0, 90_000);
-  } finally {
-    rmSync(dataDir, { recursive: true, force: true });
-  }
-}, 180_000);
+      await refused();
+      killed(former_pid);
+      await refused();
+      expect(isThere(pid)).toBe(true);
+      // What the former one left is ended by its successor, once.
+      await until("its end is told", () => customer.calls("publish_done").length > 0, 90_000);
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  },
+  180_000,
+);
 
 test("a former process whose successor has died ends at the first signal, and tells the ends of its publishes", async () => {
   const service = await serving();

@@ -7,10 +7,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { providePython } from "../scripts/python.mjs";
 import { start } from "./support/child.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { isWholeRun } from "./support/whole-run.ts";
 
 const CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
 /** Random requests per route, beside those at the edges of its schemas; the seed makes a failure come again. */
-const EXAMPLES = "5";
+const EXAMPLES = isWholeRun ? "5" : "1";
 const SEED = "1";
 /** Files of the page, WHIP's offers and fragments, and events, which do not end: no JSON, and all have tests of their own. */
 const ELSEWHERE = "^/(docs|organisation/events$|p/webrtc(/[{]session[}])?$)";

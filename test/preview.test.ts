@@ -12,6 +12,7 @@ import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { isMonotonic, ofTrack, startsAtKeyframe } from "./support/judge.ts";
 import { judge } from "./support/pyav.ts";
 import { publishByWerift } from "./support/werift.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const LIMIT_MS = 120_000;
 const BROADCAST_S = 10;
@@ -173,7 +174,7 @@ describe("of a broadcast by RTMP", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "a reader that stops reading costs bounded memory and delays neither a player nor another preview",
     async () => {
       const stream = await newStream();

@@ -8,6 +8,7 @@ import { content, isMonotonic, ofTrack, startsAtKeyframe } from "./support/judge
 import { type Node, startNode } from "./support/nodes.ts";
 import { python, watch } from "./support/pyav.ts";
 import { startResettingProxy } from "./support/resetting-proxy.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 /** How long a player of a pull waits at most for the first frame, and a pull goes on without players, ms. */
 const PULL_LIMIT_MS = 5_000;
@@ -91,7 +92,7 @@ describe("a stream of H.264 and AAC that is published at one node", () => {
     expect(there.lines("publish started")).toEqual([]);
   });
 
-  test("is pulled until five seconds after its last player has left", async () => {
+  inWholeRun("is pulled until five seconds after its last player has left", async () => {
     const { name, clientId, encoder } = await live(60);
     const player = watch(`${there.rtmp}/${name}`, 0);
     await until("the player", () => pullOf(there, name)?.players === 1);
@@ -118,7 +119,7 @@ describe("a stream of H.264 and AAC that is published at one node", () => {
     proxy.reset();
   });
 
-  test("is pulled over TLS when its address says so", async () => {
+  inWholeRun("is pulled over TLS when its address says so", async () => {
     there.finds((name) => here.live(name, here.rtmpsOrigin));
     const { name, encoder } = await live();
     const [atSource, far] = [play(here, name), play(there, name)];

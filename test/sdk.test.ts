@@ -9,6 +9,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { packWebcaster } from "../scripts/webcaster-package.mjs";
 import { type Gateway, openGateway } from "./support/gateway.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 /** Of the script as it is sent. */
 const SIZE_LIMIT_BYTES = 15_000;
@@ -113,22 +114,26 @@ test.each(wrong)("a configuration with %s is refused by its name", async (_, con
   );
 });
 
-test("the package installs without a registry, and its declarations hold in a strict program", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "headgate-webcaster-"));
-  const tarball = await packWebcaster(folder);
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "page", private: true, type: "module" }));
-  const emptyCache = ["--offline", "--cache", join(folder, "cache")];
-  execFileSync("npm", ["install", ...emptyCache, "--no-audit", "--no-fund", "--silent", tarball], { cwd: folder });
-  const program = `
+inWholeRun(
+  "the package installs without a registry, and its declarations hold in a strict program",
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), "headgate-webcaster-"));
+    const tarball = await packWebcaster(folder);
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "page", private: true, type: "module" }));
+    const emptyCache = ["--offline", "--cache", join(folder, "cache")];
+    execFileSync("npm", ["install", ...emptyCache, "--no-audit", "--no-fund", "--silent", tarball], { cwd: folder });
+    const program = `
 import { encodeStreamName, type Metrics, Webcaster, WebcasterError } from "headgate-webcaster";
 const webcaster = new Webcaster({ serverUrl: "https://h", streamName: encodeStreamName("N", { a: "b c" }), reconnect: true });
 webcaster.onMetrics = ({ video }: Metrics) => console.log(video?.bitrateBps);
 webcaster.onError = (error: WebcasterError) => console.log(error.code);
 console.log(webcaster.state, encodeStreamName("N", { a: "b c" }));
 `;
-  writeFileSync(join(folder, "main.ts"), program);
-  const words = ["--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2023,dom"];
-  execFileSync(process.execPath, [resolve("node_modules/typescript/bin/tsc"), ...words, "main.ts"], { cwd: folder });
-  const output = execFileSync(process.execPath, ["main.js"], { cwd: folder }).toString();
-  expect(output.trim()).toBe("idle N%3Fa%3Db%2520c");
-}, 120_000);
+    writeFileSync(join(folder, "main.ts"), program);
+    const words = ["--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2023,dom"];
+    execFileSync(process.execPath, [resolve("node_modules/typescript/bin/tsc"), ...words, "main.ts"], { cwd: folder });
+    const output = execFileSync(process.execPath, ["main.js"], { cwd: folder }).toString();
+    expect(output.trim()).toBe("idle N%3Fa%3Db%2520c");
+  },
+  120_000,
+);

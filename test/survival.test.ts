@@ -18,6 +18,7 @@ import { broadcast, packetsOf } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { isMonotonic, ofTrack } from "./support/judge.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const DROP_OUTS = Number(process.env.DROP_OUTS ?? 4);
 const STREAMS = Number(process.env.DROP_OUT_STREAMS ?? 2);
@@ -110,20 +111,23 @@ test("other custom arguments are another publish, and an encoder that ends by it
   expect(performance.now() - left).toBeLessThan(15_000);
 });
 
-test("without a successor upstreams end when the window is over, and at once when the stream is stopped", async () => {
-  const [short, stopped] = [await newStream(), await newStream()];
-  await headgate.call("PUT", `/stream/${short.id}/hold`, { hold_s: 2 });
-  for (const { name } of [short, stopped]) {
-    const { encoder, session } = await encoderOf(headgate, name);
-    await recordingOf(name);
-    encoder.kill("SIGKILL");
-    await doneOf(session.client_id);
-  }
-  await endAt(short.name);
-  expect(upstream.hasEnded(stopped.name)).toBe(false);
-  await headgate.call("PUT", `/stream/${stopped.id}/stop`);
-  await endAt(stopped.name);
-});
+inWholeRun(
+  "without a successor upstreams end when the window is over, and at once when the stream is stopped",
+  async () => {
+    const [short, stopped] = [await newStream(), await newStream()];
+    await headgate.call("PUT", `/stream/${short.id}/hold`, { hold_s: 2 });
+    for (const { name } of [short, stopped]) {
+      const { encoder, session } = await encoderOf(headgate, name);
+      await recordingOf(name);
+      encoder.kill("SIGKILL");
+      await doneOf(session.client_id);
+    }
+    await endAt(short.name);
+    expect(upstream.hasEnded(stopped.name)).toBe(false);
+    await headgate.call("PUT", `/stream/${stopped.id}/stop`);
+    await endAt(stopped.name);
+  },
+);
 
 test(`${DROP_OUTS} drop-outs of one to nine seconds are one connection at the upstream`, {
   timeout: 3_600_000,

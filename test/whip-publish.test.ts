@@ -9,6 +9,7 @@ import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { isMonotonic, ofTrack, startsAtKeyframe } from "./support/judge.ts";
 import { type Network, startLossyProxy } from "./support/lossy-proxy.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const IS_WHOLE = process.env.WHIP_IMPAIRMENT === "all";
 const BROADCAST_S = IS_WHOLE ? 20 : 10;
@@ -169,15 +170,19 @@ test("arguments that are not encoded do not reach the customer", async () => {
 
 // What it begins with is in the answer. Whether the picture is 720p then is the encoder's affair: on a busy machine, and in
 // one start of three on a quiet one, OpenH264's first pictures are so coarse that Chromium halves them.
-test("a page that asks for nothing begins with 2.5 Mbit/s by the answer alone", async () => {
-  const name = await headgate.newStream();
-  const page = await chromium.open(headgate.whip(name));
-  expect(await page.start()).toMatchObject({ status: 201 });
-  const target = await until("a target", async () => (await videoOf(page))?.targetBitrate);
-  expect(target).toBeGreaterThan(1_500_000); // of the 2.5, sound and protocol take their part; on its own Chromium begins with 0.2
-  await page.stop();
-  await doneOf(name);
-}, 60_000);
+inWholeRun(
+  "a page that asks for nothing begins with 2.5 Mbit/s by the answer alone",
+  async () => {
+    const name = await headgate.newStream();
+    const page = await chromium.open(headgate.whip(name));
+    expect(await page.start()).toMatchObject({ status: 201 });
+    const target = await until("a target", async () => (await videoOf(page))?.targetBitrate);
+    expect(target).toBeGreaterThan(1_500_000); // of the 2.5, sound and protocol take their part; on its own Chromium begins with 0.2
+    await page.stop();
+    await doneOf(name);
+  },
+  60_000,
+);
 
 test("a page that keeps its resolution sends 720p from the first frame", async () => {
   const name = await headgate.newStream();
@@ -205,17 +210,21 @@ test("a stream_url of an allowed foreign host is pushed there", async () => {
   expect(packets.length).toBeGreaterThan(100);
 }, 40_000);
 
-test("stereo goes out as stereo when the page asks for it", async () => {
-  const name = await headgate.newStream();
-  const page = await chromium.open(headgate.whip(name), { stereo: true });
-  expect(await page.start()).toMatchObject({ status: 201 });
-  await pause(3_000);
-  await page.stop();
-  await doneOf(name);
-  const recording = await until("the recording", () => upstream.recording(name));
-  expect((await streamsOf(recording)).audio).toMatchObject({ codec_name: "aac", channels: 2 });
-  expect(await decodeComplaints(recording)).toBe("");
-}, 40_000);
+inWholeRun(
+  "stereo goes out as stereo when the page asks for it",
+  async () => {
+    const name = await headgate.newStream();
+    const page = await chromium.open(headgate.whip(name), { stereo: true });
+    expect(await page.start()).toMatchObject({ status: 201 });
+    await pause(3_000);
+    await page.stop();
+    await doneOf(name);
+    const recording = await until("the recording", () => upstream.recording(name));
+    expect((await streamsOf(recording)).audio).toMatchObject({ codec_name: "aac", channels: 2 });
+    expect(await decodeComplaints(recording)).toBe("");
+  },
+  40_000,
+);
 
 test("a refusal is a 403 with the customer's reason, and nothing else happens", async () => {
   customer.answer({ status: 403, body: "Your subscription is over\n", headers: { "content-type": "text/plain" } });

@@ -1,0 +1,9 @@
+// Two sizes of a run. `npm test` shows everything that must hold once, in minutes; `npm test -- --whole` adds the tests of
+// the same that take longer: other stores, other programs, larger numbers, longer waits.
+import { test } from "vitest";
+
+/** Whether this is the run of every test. */
+export const isWholeRun = process.env.TEST_WHOLE === "yes";
+
+/** A test that belongs to the whole run only; in the other it counts as skipped. */
+export const inWholeRun = test.runIf(isWholeRun);
