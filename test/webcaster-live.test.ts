@@ -133,53 +133,43 @@ describe.concurrent("at the same time", () => {
     await through.close();
   });
 
-  inWholeRun(
-    "a network path that is gone for good is replaced within the same broadcast",
-    { timeout: 90_000 },
-    async () => {
-      const through = await startBroadcastNetwork(stage.headgate().http, { hasMedia: true });
-      const { name, page } = await stage.liveOn(through);
-      await stage.recordingOf(name);
-      through.losePaths();
-      const lost = performance.now();
-      // Whether the page notices or its browser had yet another path: pictures come again, in the same publish.
-      const isInterrupted = async () => (await page.said()).states.includes("recovering");
-      await until("it was interrupted", isInterrupted, INTERRUPTED_LIMIT_MS).catch(() => {});
-      await stateIs(page, "live");
-      const how = (await isInterrupted()) ? "live over another path" : "found another path by itself, looked at";
-      console.log(`webcaster: ${how} after ${Math.round(performance.now() - lost)} ms`);
-      await rateBecomes(await stage.recordingOf(name), (kbps) => kbps > 30, 20_000);
-      expect((await page.said()).errors).toEqual([]);
-      expect(stage.calls("publish", name)).toHaveLength(1);
-      await page.page.close();
-      await through.close();
-    },
-  );
+  inWholeRun("a network path gone for good is replaced within the same broadcast", { timeout: 90_000 }, async () => {
+    const through = await startBroadcastNetwork(stage.headgate().http, { hasMedia: true });
+    const { name, page } = await stage.liveOn(through);
+    await stage.recordingOf(name);
+    through.losePaths();
+    const lost = performance.now();
+    // Whether the page notices or its browser had yet another path: pictures come again, in the same publish.
+    const isInterrupted = async () => (await page.said()).states.includes("recovering");
+    await until("it was interrupted", isInterrupted, INTERRUPTED_LIMIT_MS).catch(() => {});
+    await stateIs(page, "live");
+    const how = (await isInterrupted()) ? "live over another path" : "found another path by itself, looked at";
+    console.log(`webcaster: ${how} after ${Math.round(performance.now() - lost)} ms`);
+    await rateBecomes(await stage.recordingOf(name), (kbps) => kbps > 30, 20_000);
+    expect((await page.said()).errors).toEqual([]);
+    expect(stage.calls("publish", name)).toHaveLength(1);
+    await page.page.close();
+    await through.close();
+  });
 
-  inWholeRun(
-    "a network that is gone for 20 s is a new broadcast as soon as it is back",
-    { timeout: 120_000 },
-    async () => {
-      const through = await startBroadcastNetwork(stage.headgate().http, { hasMedia: true });
-      const { name, page } = await stage.liveOn(through, { reconnect: true });
-      through.cut();
-      await pause(20_000);
-      through.mend();
-      const mended = performance.now();
-      await stateIs(page, "live", 45_000);
-      console.log(
-        `webcaster: live ${Math.round(performance.now() - mended)} ms after a network that was gone for 20 s`,
-      );
-      const { states, errors, reconnections } = await page.said();
-      expect(states.slice(3)).toEqual(["live", "recovering", "reconnecting", "live"]);
-      expect([errors, reconnections]).toEqual([[], ["reconnecting", "idle"]]);
-      await until("the second publish", () => stage.calls("publish", name).length === 2);
-      await until("the first one's end", () => stage.calls("publish_done", name).length === 1);
-      await until("metrics count it", async () => (await page.said()).metrics.at(-1)?.reconnects === 1);
-      await page.page.close();
-      await through.close();
-    },
-  );
+  inWholeRun("a network gone for 20 s is a new broadcast as soon as it is back", { timeout: 120_000 }, async () => {
+    const through = await startBroadcastNetwork(stage.headgate().http, { hasMedia: true });
+    const { name, page } = await stage.liveOn(through, { reconnect: true });
+    through.cut();
+    await pause(20_000);
+    through.mend();
+    const mended = performance.now();
+    await stateIs(page, "live", 45_000);
+    console.log(`webcaster: live ${Math.round(performance.now() - mended)} ms after a network that was gone for 20 s`);
+    const { states, errors, reconnections } = await page.said();
+    expect(states.slice(3)).toEqual(["live", "recovering", "reconnecting", "live"]);
+    expect([errors, reconnections]).toEqual([[], ["reconnecting", "idle"]]);
+    await until("the second publish", () => stage.calls("publish", name).length === 2);
+    await until("the first one's end", () => stage.calls("publish_done", name).length === 1);
+    await until("metrics count it", async () => (await page.said()).metrics.at(-1)?.reconnects === 1);
+    await page.page.close();
+    await through.close();
+  });
 
   test("a broadcast that the customer refuses fails with the customer's reason, and can be tried again", async () => {
     const name = await stage.headgate().newStream();
@@ -335,18 +325,14 @@ describe.concurrent("at the same time", () => {
     await page.page.close();
   }, 60_000);
 
-  inWholeRun(
-    "audio alone is broadcast, and a service that hears little is still heard",
-    async () => {
-      const { page } = await stage.liveOn(stage.network, { inputCfg: { mediaStreamCfg: { audioVideoOnly: "audio" } } });
-      await until("some seconds", async () => ((await page.said()).metrics.at(-1)?.liveSec ?? 0) >= 7);
-      const { states, metrics } = await page.said();
-      expect([states.at(-1), states.includes("recovering"), metrics.at(-1)?.video]).toEqual(["live", false, null]);
-      expect(await page.run("webcaster.getMediaStreamSettings().video")).toBeNull();
-      await page.page.close();
-    },
-    60_000,
-  );
+  test("audio alone is broadcast; a service that hears little is still heard", async () => {
+    const { page } = await stage.liveOn(stage.network, { inputCfg: { mediaStreamCfg: { audioVideoOnly: "audio" } } });
+    await until("some seconds", async () => ((await page.said()).metrics.at(-1)?.liveSec ?? 0) >= 7);
+    const { states, metrics } = await page.said();
+    expect([states.at(-1), states.includes("recovering"), metrics.at(-1)?.video]).toEqual(["live", false, null]);
+    expect(await page.run("webcaster.getMediaStreamSettings().video")).toBeNull();
+    await page.page.close();
+  }, 60_000);
 
   test("muted and hidden, a broadcast goes on", async () => {
     const { page } = await stage.liveOn(stage.network);
