@@ -12,6 +12,7 @@
 
 mod aac_start;
 mod attack;
+mod chromium;
 mod chunks;
 mod clip;
 mod commands;
@@ -31,6 +32,7 @@ mod relay;
 mod rtmp_alone;
 mod run_queue;
 mod sink;
+mod spread;
 mod starts;
 mod udp_proxy;
 mod whip;

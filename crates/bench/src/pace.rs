@@ -14,8 +14,6 @@ use crate::run_queue;
 
 /// Media flows for so long before anything is measured, unless the server needs more.
 pub(crate) const WARM_UP: Duration = Duration::from_secs(3);
-/// 25 video frames a second.
-const FRAME_INTERVAL: Duration = Duration::from_millis(40);
 /// What was sent last may take so long to arrive.
 const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 
@@ -38,12 +36,6 @@ pub(crate) struct Lateness {
     pub(crate) units: Percentiles,
     /// Share of the measured time in which we were ready to run and did not.
     pub(crate) starved: f64,
-}
-
-/// Publishers out of step: spread over one frame interval.
-pub(crate) fn evenly(publishers: usize) -> Vec<Duration> {
-    let count = u32::try_from(publishers).unwrap_or(u32::MAX).max(1);
-    (0..count).take(publishers).map(|at| FRAME_INTERVAL * at / count).collect()
 }
 
 /// Publishers that began at any moment of a GOP: the same moments in every run.

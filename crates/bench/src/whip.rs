@@ -9,11 +9,13 @@ use headgate_peer::{Settings, SrtpChoice};
 use headgate_rtmp::MediaKind;
 use mio::{Events, Poll, Token};
 
+use crate::chromium::Recording;
 use crate::histogram::Percentiles;
 use crate::ledger::{Balance, Ledger};
 use crate::load::Stamp;
 use crate::pace::{self, Lateness, Load, WARM_UP};
 use crate::sink::{Sink, Takes};
+use crate::spread::Spread;
 use crate::whip_aac::AacAccount;
 use crate::whip_http::{delete, escape, post_offer};
 use crate::whip_load::{Arrived, Sound, due, prepare_sound, recognise};
@@ -70,6 +72,8 @@ struct Bench<'a> {
     sink: Sink,
     publishers: Vec<WhipPublisher>,
     sound: Vec<Vec<u8>>,
+    recording: Recording,
+    spread: Spread,
     ledger: Ledger,
     started: Instant,
     buffer: Vec<u8>,
@@ -89,7 +93,7 @@ pub(crate) fn run(run: &Run, connected: impl Fn(), report: impl Fn(bool)) -> io:
     let sessions = u32::try_from(run.names.len()).unwrap_or(u32::MAX);
     let encoders = if run.sound == Sound::Opus { 0 } else { sessions };
     let times = (WARM_UP + ENCODER_WARM_UP * encoders, run.seconds);
-    let phases = pace::evenly(run.names.len());
+    let phases = pace::at_random(run.names.len());
     let late =
         pace::run(&mut bench, &phases, times, &|kind, number| Some(due(kind, number)), report)?;
     bench.say_goodbye()?;
@@ -116,6 +120,8 @@ impl<'a> Bench<'a> {
             sink,
             publishers,
             sound: prepare_sound(run.sound)?,
+            recording: Recording::read()?,
+            spread: Spread::new(run.names.len()),
             ledger: Ledger::new(run.names.len()),
             started: Instant::now(),
             buffer: vec![0; 256 * 1024],
@@ -159,6 +165,15 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
+    /// Sends what has waited long enough.
+    fn send_due(&mut self) {
+        while let Some((publisher, waiting)) = self.spread.poll(Instant::now(), self.started) {
+            if let Some(publisher) = self.publishers.get_mut(publisher) {
+                publisher.send_later(waiting.to, &waiting.datagram, &mut self.counts.asked);
+            }
+        }
+    }
+
     fn say_goodbye(&mut self) -> io::Result<()> {
         self.is_measuring = false;
         for publisher in &mut self.publishers {
@@ -177,18 +192,26 @@ impl<'a> Bench<'a> {
 
 impl Load for Bench<'_> {
     fn turn(&mut self, timeout: Duration) -> io::Result<()> {
-        self.poll.poll(&mut self.events, Some(timeout.min(TIMER_INTERVAL)))?;
+        let leaves = self.spread.next().map(|at| at.saturating_duration_since(Instant::now()));
+        let timeout = timeout.min(TIMER_INTERVAL).min(leaves.unwrap_or(TIMER_INTERVAL));
+        self.poll.poll(&mut self.events, Some(timeout))?;
+        self.send_due();
         let (registry, buffer) = (self.poll.registry(), &mut self.buffer);
         for event in &self.events {
             let token = event.token();
             if Sink::owns(token) {
                 let (ledger, started) = (&mut self.ledger, self.started);
                 let (aac, is_measuring) = (&mut self.aac, self.is_measuring);
+                let spread = &self.spread;
                 self.sink.serve(token, registry, buffer, |push, message| {
                     let now = started.elapsed();
                     match recognise(message.kind, &message.payload) {
                         Arrived::Stamped(stamp) => {
-                            ledger.note_received(message.kind, stamp, now);
+                            // A picture is late from its last packet on.
+                            let left = spread.left_at(stamp.publisher as usize, stamp.number);
+                            let is_picture = message.kind == MediaKind::Video;
+                            let sent = left.filter(|_| is_picture).unwrap_or(stamp.sent);
+                            ledger.note_received(message.kind, Stamp { sent, ..stamp }, now);
                             aac.note_picture(push, message, stamp);
                         }
                         Arrived::Aac => aac.note_frame(push, message, now, is_measuring),
@@ -221,9 +244,17 @@ impl Load for Bench<'_> {
         if counts && is_stamped {
             self.ledger.note_sent(kind, stamp);
         }
-        if let Some(publisher) = self.publishers.get_mut(publisher) {
-            let (captured, asked) = (Instant::now(), &mut self.counts.asked);
-            publisher.send(captured, kind, stamp, sound.map(Vec::as_slice), asked);
+        let now = Instant::now();
+        let (Some(of), asked) = (self.publishers.get_mut(publisher), &mut self.counts.asked) else {
+            return;
+        };
+        match (kind, self.recording.picture(number)) {
+            (MediaKind::Video, Some(picture)) => {
+                let datagrams = of.cut(now, stamp, picture);
+                self.spread.add(publisher, number, picture, datagrams, now);
+                self.send_due();
+            }
+            _ => of.send(now, kind, stamp, sound.map(Vec::as_slice), asked),
         }
     }
 

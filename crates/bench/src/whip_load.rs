@@ -99,13 +99,23 @@ pub(crate) const fn is_due_keyframe(number: u32) -> bool {
     number.is_multiple_of(GOP)
 }
 
-/// NAL units of a picture: parameter sets before a keyframe, and one slice in `buffer`.
+/// NAL units of a picture of the bench's own size: parameter sets before a keyframe, and one slice in `buffer`.
 pub(crate) fn picture(stamp: Stamp, is_key: bool, buffer: &mut BytesMut) -> Vec<&[u8]> {
+    picture_of(stamp, is_key, PICTURE_BYTES, buffer)
+}
+
+/// The same of another size.
+pub(crate) fn picture_of(
+    stamp: Stamp,
+    is_key: bool,
+    bytes: usize,
+    buffer: &mut BytesMut,
+) -> Vec<&[u8]> {
     buffer.clear();
     buffer.put_slice(&if is_key { IDR_SLICE } else { P_SLICE });
     stamp.write(buffer);
     let sets = if is_key { SPS.len() + PPS.len() } else { 0 };
-    buffer.resize(PICTURE_BYTES - sets, 0x55);
+    buffer.resize(bytes - sets, 0x55);
     if is_key { vec![SPS, PPS, buffer] } else { vec![buffer] }
 }
 

@@ -10,8 +10,9 @@ use headgate_rtmp::MediaKind;
 use mio::net::UdpSocket;
 use mio::{Interest, Registry, Token};
 
+use crate::chromium::Picture;
 use crate::load::Stamp;
-use crate::whip_load::{is_due_keyframe, picture, rtp_time, stamped_sound};
+use crate::whip_load::{is_due_keyframe, picture, picture_of, rtp_time, stamped_sound};
 
 /// What the server asked for and what the sockets did, over all publishers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -121,6 +122,25 @@ impl WhipPublisher {
         let units = picture(stamp, is_key, &mut self.scratch);
         self.peer.send_video(captured, rtp_time(MediaKind::Video, stamp.number), &units);
         self.flush(asked);
+    }
+
+    /// The datagrams of one recorded picture, which the caller sends.
+    pub(crate) fn cut(
+        &mut self,
+        captured: Instant,
+        stamp: Stamp,
+        picture: &Picture,
+    ) -> Vec<(SocketAddr, Vec<u8>)> {
+        let units = picture_of(stamp, picture.is_key, picture.bytes, &mut self.scratch);
+        self.peer.send_video(captured, rtp_time(MediaKind::Video, stamp.number), &units);
+        std::iter::from_fn(|| self.peer.poll_transmit()).collect()
+    }
+
+    /// Sends a datagram that was cut before.
+    pub(crate) fn send_later(&mut self, to: SocketAddr, datagram: &[u8], asked: &mut Asked) {
+        if self.socket.send_to(datagram, to).is_err() {
+            asked.unsent += 1;
+        }
     }
 
     /// Sends one RTP packet as it is.
