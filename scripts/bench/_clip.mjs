@@ -1,5 +1,5 @@
 // The clips that honest publishers send, made by ffmpeg once a checkout: what encoders really make of pictures.
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../build.mjs";
@@ -26,16 +26,28 @@ const CLIPS = {
 };
 export const CLIP_NAMES = Object.keys(CLIPS);
 
+/** Each clip is made once by a process, whoever asks for it first. */
+const made = new Map();
+
 /** The file of a clip. Without ffmpeg the generator has recorded sizes of the first. */
 export function clipFile(name = "x264") {
+  if (!made.has(name)) made.set(name, make(name));
+  return made.get(name);
+}
+
+/** Meanwhile the process goes on: a request whose connection stays silent for 5 s is answered 408. */
+async function make(name) {
   const file = join(root, ".build", `bench-clip-${name}.flv`);
   if (existsSync(file)) return file;
-  const made = ["-nostdin", "-v", "error", "-y", ...words(CLIPS[name]), "-t", "20", "-f", "flv", `${file}.new`];
-  if (spawnSync("ffmpeg", made, { stdio: ["ignore", "ignore", "inherit"] }).status !== 0) {
+  const unfinished = `${file}.${process.pid}`;
+  const args = ["-nostdin", "-v", "error", "-y", ...words(CLIPS[name]), "-t", "20", "-f", "flv", unfinished];
+  const ffmpeg = spawn("ffmpeg", args, { stdio: ["ignore", "ignore", "inherit"] });
+  const code = await new Promise((resolve) => ffmpeg.once("close", resolve).once("error", resolve));
+  if (code !== 0) {
     if (name !== "x264") throw new Error(`ffmpeg with libx264 is needed for the clip ${name}`);
     console.error("headgate: no ffmpeg with libx264: recorded frame sizes are sent in place of a clip");
     return "recorded";
   }
-  renameSync(`${file}.new`, file);
+  renameSync(unfinished, file);
   return file;
 }

@@ -72,7 +72,15 @@ async function measure(kind, streams, seconds) {
   await server.pushTo(server.streams[streams], attackerPort);
   const names = honest.map(({ name }) => name).join(",");
   const run = async (time, onReady) => {
-    const args = ["honest", `127.0.0.1:${sinkPort}`, server.target, names, String(time), clipFile(), "every-second"];
+    const args = [
+      "honest",
+      `127.0.0.1:${sinkPort}`,
+      server.target,
+      names,
+      String(time),
+      await clipFile(),
+      "every-second",
+    ];
     const probe = () => threadSeconds(server.pid, "media-");
     const { balance, seen } = await runLoad(args, probe, {
       hear: (line) => line === "ready" && onReady(),

@@ -76,7 +76,15 @@ export async function measure({ seconds, streams, rate, load }) {
     const others = server.streams.slice(streams).map(({ name }) => name);
     let crowd = null;
     const run = async (time, measuring) => {
-      const args = ["honest", `127.0.0.1:${sinkPort}`, server.target, names, String(time), clipFile(), "every-second"];
+      const args = [
+        "honest",
+        `127.0.0.1:${sinkPort}`,
+        server.target,
+        names,
+        String(time),
+        await clipFile(),
+        "every-second",
+      ];
       const probe = () => threadSeconds(server.pid, "media-");
       return await runLoad(args, probe, { hear: (line) => line === "measuring" && measuring(), preempts: true });
     };

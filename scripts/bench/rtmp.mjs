@@ -58,16 +58,16 @@ export async function bench(words) {
   }
 }
 
-const argsOf = (server, { sinkPort, streams, clip, chunk }, seconds) => [
+const argsOf = async (server, { sinkPort, streams, clip, chunk }, seconds) => [
   ...["honest", `127.0.0.1:${sinkPort}`, server.target, server.names(streams).join(","), seconds],
-  ...[clipFile(clip), "nobody", chunk],
+  ...[await clipFile(clip), "nobody", chunk],
 ];
 
 /** The whole process less what it idles; beside another checkout the threads of the media core. */
 async function measure(server, load, seconds) {
   const idle = load.isCoreAlone ? 0 : await idleCpuMs(server.pid);
   const cpuOf = load.isCoreAlone ? coreSeconds : cpuSeconds;
-  const { balance, seen } = await runLoad(argsOf(server, load, seconds), () => ({ cpu: cpuOf(server.pid) }));
+  const { balance, seen } = await runLoad(await argsOf(server, load, seconds), () => ({ cpu: cpuOf(server.pid) }));
   const took = seen.measured.time - seen.measuring.time;
   const ms = ((seen.measured.cpu - seen.measuring.cpu) * 1000 - idle * took) / (load.streams * took);
   const noise = generatorFault(balance);
@@ -78,7 +78,7 @@ async function measure(server, load, seconds) {
 async function count(server, load) {
   let counting = null;
   let counted = null;
-  await runLoad(argsOf(server, load, COUNTED_S), () => ({}), {
+  await runLoad(await argsOf(server, load, COUNTED_S), () => ({}), {
     hear(line) {
       if (line === "measuring") counting = countSyscalls(server.pid);
       if (line === "measured") counted = counting?.stop() ?? null;

@@ -59,9 +59,9 @@ const whipArgs = (sinkPort, server, seconds) => {
   return ["whip", ...where, server.names().join(","), String(seconds), "opus", "gcm"];
 };
 
-const rtmpArgs = (players) => (sinkPort, server, seconds) => {
+const rtmpArgs = (players) => async (sinkPort, server, seconds) => {
   const where = [`127.0.0.1:${sinkPort}`, server.target];
-  return ["honest", ...where, server.names().join(","), String(seconds), clipFile(), String(players)];
+  return ["honest", ...where, server.names().join(","), String(seconds), await clipFile(), String(players)];
 };
 
 /** The largest part of a load that the generator carries on its core. */
@@ -96,7 +96,7 @@ async function run(load, count, seconds, window) {
     if (line === "measuring" && window !== null) stop = watchWindows(server.pid, count, window, print);
     if (line === "measured") windows = stop();
   };
-  const { balance, seen, generatorShare } = await runLoad(load.args(sinkPort, server, seconds), probe, {
+  const { balance, seen, generatorShare } = await runLoad(await load.args(sinkPort, server, seconds), probe, {
     hear,
   });
   await server.stop();

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { clipFile } from "../bench/_clip.mjs";
 import { startRecordingCustomer } from "../bench/_recording-customer.mjs";
 import { freePort, LOAD_CORE, onCore, program, runLoad, startHeadgate } from "../bench/_servers.mjs";
 import { certificate, wait } from "../bench/_webhook.mjs";
@@ -44,12 +45,20 @@ export async function load(...args) {
 }
 
 /** Runs `beside` while honest RTMP streams of a clip play or are pushed; their account, and what `beside` came to. */
-export async function besideHonest(server, streams, clip, seconds, beside) {
+export async function besideHonest(server, streams, seconds, beside) {
   const sinkPort = await freePort();
   for (const stream of streams.filter((_, at) => at % 2 === 0)) await server.pushTo(stream, sinkPort);
   const names = streams.map(({ name }) => name).join(",");
   let other = null;
-  const args = ["honest", `127.0.0.1:${sinkPort}`, server.target, names, String(seconds), clip, "every-second"];
+  const args = [
+    "honest",
+    `127.0.0.1:${sinkPort}`,
+    server.target,
+    names,
+    String(seconds),
+    await clipFile(),
+    "every-second",
+  ];
   const { balance } = await runLoad(args, () => ({}), {
     hear: (line) => {
       if (line === "ready") other = beside();

@@ -2,7 +2,6 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { clipFile } from "../bench/_clip.mjs";
 import { wait } from "../bench/_webhook.mjs";
 import { root } from "../build.mjs";
 import { besideHonest, endsOf, faultsWhere, startService } from "./_service.mjs";
@@ -31,7 +30,6 @@ export async function endure(share) {
     const { balance, other } = await besideHonest(
       server,
       server.streams.slice(0, streams),
-      clipFile(),
       MEASURED_S,
       // The warm-up is over: what is measured is measured while it drains.
       async () => {

@@ -1,5 +1,4 @@
 // R3: peers that stop half-way, beside honest streams.
-import { clipFile } from "../bench/_clip.mjs";
 import { besideHonest, faultsWhere, load, startService } from "./_service.mjs";
 
 export const title = "sessions that stop before ICE, DTLS, connect, createStream, publish";
@@ -19,7 +18,6 @@ export async function endure(share) {
     const { balance, other } = await besideHonest(
       server,
       server.streams.slice(0, honest),
-      clipFile(),
       Math.round(peers / PER_SECOND) + MARGIN_S,
       () => load("half-open", server.target, server.http, server.streamUrl, names, peers),
     );

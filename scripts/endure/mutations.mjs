@@ -1,5 +1,4 @@
 // R15: packets that no encoder makes, into a live session, beside honest streams.
-import { clipFile } from "../bench/_clip.mjs";
 import { besideHonest, faultsWhere, load, startService } from "./_service.mjs";
 
 export const title = "a session of packets that were flipped, cut, repeated, or never fitted";
@@ -15,7 +14,7 @@ export async function endure(share) {
   const server = await startService(honest + 1);
   try {
     const attacked = server.streams[honest].name;
-    const { balance, other } = await besideHonest(server, server.streams.slice(0, honest), clipFile(), seconds, () =>
+    const { balance, other } = await besideHonest(server, server.streams.slice(0, honest), seconds, () =>
       load("attack", "mutations", server.target, server.http, server.streamUrl, attacked, seconds + 6, "127.0.0.1:0"),
     );
     const figures = { packets: other.messages, endings: other.endings, sent: balance.sent, lost: balance.lost };

@@ -1,6 +1,5 @@
 // R13: crowds that hold connections open and say next to nothing, beside honest streams and requests.
 import { connect } from "node:net";
-import { clipFile } from "../bench/_clip.mjs";
 import { percentile, wait } from "../bench/_webhook.mjs";
 import { besideHonest, faultsWhere, startService } from "./_service.mjs";
 
@@ -22,7 +21,7 @@ export async function endure(share) {
   const few = share < 0.05 ? 0.1 : 1;
   const honest = Math.max(4, Math.round(HONEST * few));
   const server = await startService(honest, { HEADGATE_LIMITS_RTMP_CONNECTIONS_PER_ADDRESS: "0" });
-  const run = (time, beside) => besideHonest(server, server.streams, clipFile(), time, beside);
+  const run = (time, beside) => besideHonest(server, server.streams, time, beside);
   try {
     const alone = await run(ALONE_S, () => requests(server, ALONE_S));
     const beside = await run(seconds, async () => {

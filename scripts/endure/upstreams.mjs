@@ -1,5 +1,4 @@
 // R6: an upstream that fails in every way, of streams that are pushed or played elsewhere as well.
-import { clipFile } from "../bench/_clip.mjs";
 import { residentKb } from "../bench/_process.mjs";
 import { freePort, startNginx } from "../bench/_servers.mjs";
 import { wait } from "../bench/_webhook.mjs";
@@ -38,7 +37,7 @@ export async function endure(share) {
           peak = Math.max(peak, residentKb(server.pid));
         }, 500);
         const time = seconds + backLimitS;
-        const { balance, other } = await besideHonest(server, server.streams, clipFile(), time, async () => {
+        const { balance, other } = await besideHonest(server, server.streams, time, async () => {
           await wait(seconds * 1_000);
           const failed = upstream.connections();
           const gaps = upstream.gaps();
