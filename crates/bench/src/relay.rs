@@ -13,6 +13,8 @@ const LISTENER: Token = Token(usize::MAX);
 const PICTURE: Duration = Duration::from_millis(40);
 /// How exactly that is kept.
 const TURN: Duration = Duration::from_millis(2);
+/// What is passed on at once at the beginning, bytes: handshake and commands, whose answers are waited for.
+const BEGINNING: usize = 8 << 10;
 
 /// One direction's reader, and where it writes.
 struct End {
@@ -20,6 +22,8 @@ struct End {
     other: usize,
     is_ready: bool,
     next_read: Instant,
+    /// Bytes so far.
+    passed: usize,
     /// What the other side did not take yet.
     waiting: Vec<u8>,
 }
@@ -45,7 +49,7 @@ pub(crate) fn run(
                 accept(&listener, target, &poll, &mut ends)?;
             } else if let Some(Some(end)) = ends.get_mut(event.token().0) {
                 end.is_ready |= event.is_readable();
-                if !is_gathering {
+                if !is_gathering || end.passed < BEGINNING {
                     pass(event.token().0, &mut ends, &mut buffer);
                 }
             }
@@ -77,7 +81,7 @@ fn accept(
             let interest = Interest::READABLE | Interest::WRITABLE;
             poll.registry().register(&mut socket, Token(ends.len()), interest)?;
             let (is_ready, next_read, waiting) = (false, Instant::now(), Vec::new());
-            ends.push(Some(End { socket, other, is_ready, next_read, waiting }));
+            ends.push(Some(End { socket, other, is_ready, next_read, passed: 0, waiting }));
         }
     }
     Ok(())
@@ -95,6 +99,7 @@ fn pass(at: usize, ends: &mut [Option<End>], buffer: &mut [u8]) {
         match end.socket.read(buffer) {
             Ok(0) => return close(at, ends),
             Ok(length) => {
+                end.passed += length;
                 let bytes = buffer.get(..length).unwrap_or_default();
                 if let Some(Some(other)) = ends.get_mut(other) {
                     send(other, bytes);
