@@ -1,6 +1,6 @@
-// CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [N… SECONDS BLOCKS] [--against DIR]`, by
-// default `10 50 100 20 1` with GCM; `cm` takes AES-CM with SHA-1. Each N is measured with Opus passed through, with AAC
-// stereo and with AAC mono; BLOCKS times over, the order turned round each time. Against another checkout that is built,
+// CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [SOUND…] [N… SECONDS BLOCKS] [--against
+// DIR]`, by default `10 50 100 20 1` with GCM; `cm` takes AES-CM with SHA-1. Each N is measured with Opus passed through
+// (`opus`), with AAC stereo and with AAC mono, or with the sounds that are named; BLOCKS times over, the order turned round each time. Against another checkout that is built,
 // every case is four blocks, A B B A, of the media core's threads alone, and memory is left out. A block with a lost unit, a datagram dropped or a late
 // generator has failed.
 import { cpus, release } from "node:os";
@@ -18,14 +18,16 @@ const AAC_PER_SECOND = 48_000 / 1024;
 export async function bench(all) {
   const { against, rest: words } = readAgainst(all);
   const srtp = words.includes("cm") ? "cm" : "gcm";
-  const given = words.filter((word) => word !== srtp).map(Number);
-  if (given.some(Number.isNaN)) throw new Error("whip [cm] [N… SECONDS BLOCKS] [--against DIR]");
+  const named = SOUNDS.filter((sound) => words.includes(sound));
+  const sounds = named.length === 0 ? SOUNDS : named;
+  const given = words.filter((word) => word !== srtp && !named.includes(word)).map(Number);
+  if (given.some(Number.isNaN)) throw new Error("whip [cm] [opus] [stereo] [mono] [N… SECONDS BLOCKS] [--against DIR]");
   const numbers = given.length >= 3 ? given : DEFAULTS;
   const counts = numbers.slice(0, -2);
   const [seconds, rounds] = numbers.slice(-2);
   const blocks = [];
   for (let round = 0; round < rounds; round += 1) {
-    const cases = counts.flatMap((streams) => SOUNDS.map((sound) => ({ streams, sound, srtp })));
+    const cases = counts.flatMap((streams) => sounds.map((sound) => ({ streams, sound, srtp })));
     for (const which of round % 2 === 0 ? cases : cases.reverse()) {
       for (const options of against === null ? [{}] : [{}, { from: against }, { from: against }, {}]) {
         const block = await measure(which, seconds, options, against === null);
