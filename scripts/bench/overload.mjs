@@ -104,6 +104,7 @@ export async function measure({ seconds, streams, rate, load }) {
       "lost of sent": `${balance.lost} / ${balance.sent}`,
       "alone p99 ms": alone?.video_delay_p99_ms ?? null,
       "p99 ms": balance.video_delay_p99_ms,
+      "crowd s": seconds - STAYS_MS / 1_000,
       "let in": letIn,
       refused: refusals.length,
       p50: Number(p50.toFixed(1)),

@@ -89,7 +89,6 @@ impl Ingest {
             told.tell(worker, Message::Transcoded(stream));
         });
         transcoding.spawn(notify, |thread| put(&self.audio_threads, thread))?;
-        self.shared.transcoders.warm();
         for reactor in reactors {
             let thread = Builder::new().name(format!("media-{}", reactor.index()));
             put(&self.media_threads, thread.spawn(move || reactor.run())?);

@@ -9,6 +9,7 @@ mod link;
 mod media_tcp;
 mod ports;
 pub(crate) mod shared;
+mod socket_options;
 mod sockets;
 mod spare_descriptor;
 mod start;

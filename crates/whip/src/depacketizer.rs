@@ -38,6 +38,8 @@ pub struct AccessUnit {
 pub struct Depacketizer {
     sets: ParameterSets,
     unit: BytesMut,
+    /// Bytes of an access unit, on average: room for a new one is made at once.
+    usual_bytes: usize,
     /// Picture parameter sets, with lengths, that changed since the last keyframe and that no access unit carried yet.
     changed_pps: BytesMut,
     timestamp: Option<u32>,
@@ -70,6 +72,7 @@ impl Depacketizer {
         Self {
             sets,
             unit: BytesMut::new(),
+            usual_bytes: 0,
             changed_pps: BytesMut::new(),
             timestamp: None,
             fragment_at: None,
@@ -270,6 +273,9 @@ impl Depacketizer {
         if self.unit.len() + bytes.len() > ACCESS_UNIT_LIMIT {
             return Err(Malformed);
         }
+        if self.unit.is_empty() {
+            self.unit.reserve(self.usual_bytes);
+        }
         self.unit.extend_from_slice(bytes);
         Ok(())
     }
@@ -278,6 +284,7 @@ impl Depacketizer {
     fn finish(&mut self, emit: &mut impl FnMut(AccessUnit)) {
         let Some(timestamp) = self.timestamp.take() else { return };
         let mut data = self.unit.split();
+        self.usual_bytes = (self.usual_bytes * 3 + data.len()) / 4;
         let is_broken = std::mem::take(&mut self.is_broken) | self.fragment_at.take().is_some();
         let is_keyframe = std::mem::take(&mut self.has_idr);
         let has_slice = std::mem::take(&mut self.has_slice);

@@ -2,7 +2,6 @@
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use headgate_rtmp::Output;
@@ -10,6 +9,7 @@ use mio::net::TcpStream;
 use rustls::Connection;
 
 use super::connection_limits::ConnectionPermit;
+use super::socket_options::{round_trip, set_low_water};
 
 /// Slices in one vectored write: a large keyframe in 64 KiB chunks with its headers, and the audio that rides along.
 const SLICES_LIMIT: usize = 128;
@@ -260,43 +260,4 @@ impl Link {
             let _ = self.socket.shutdown(Shutdown::Write);
         }
     }
-}
-
-// What follows no crate of ours has: the only unsafe code of this crate.
-
-/// SO_RCVLOWAT (socket 7).
-#[allow(unsafe_code)]
-fn set_low_water(socket: &TcpStream, bytes: usize) {
-    let bytes = libc::c_int::try_from(bytes).unwrap_or(1);
-    // SAFETY: the descriptor is the socket's own and open; the kernel reads one int, whose size it is told.
-    // A refusal changes nothing but how often we are woken.
-    unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVLOWAT,
-            (&raw const bytes).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        );
-    }
-}
-
-/// The smoothed round trip of TCP_INFO (tcp 7); `None` before the first measurement.
-#[allow(unsafe_code)]
-fn round_trip(socket: &TcpStream) -> Option<Duration> {
-    let mut told = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
-    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the descriptor is the socket's own and open; the kernel writes `length` bytes at most, which is the room
-    // there is, and every bit pattern of them, zeros included, is a `tcp_info`.
-    let (outcome, told) = unsafe {
-        let outcome = libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            told.as_mut_ptr().cast(),
-            &raw mut length,
-        );
-        (outcome, told.assume_init())
-    };
-    (outcome == 0 && told.tcpi_rtt > 0).then(|| Duration::from_micros(told.tcpi_rtt.into()))
 }

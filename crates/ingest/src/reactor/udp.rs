@@ -9,6 +9,8 @@ use rustix::net::addr::SocketAddrArg;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::socket_options::forget_ancillary_data;
+
 /// Room for one datagram; WebRTC sends no more than an Ethernet frame holds.
 pub(super) const DATAGRAM_LIMIT: usize = 2048;
 /// What the kernel holds for us while the worker is busy: 100 streams for 160 ms. The kernel may grant less.
@@ -41,6 +43,7 @@ impl UdpPort {
         socket.bind(&address.into())?;
         let socket = UdpSocket::from_std(socket.into());
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        forget_ancillary_data(&socket);
         let room = DATAGRAM_LIMIT * state.gro_segments();
         Ok(Self {
             socket,
@@ -156,6 +159,18 @@ mod tests {
         assert_eq!(drops_of(line, &[8189]), Some(42));
         assert_eq!(drops_of(line, &[8190]), None);
         assert_eq!(drops_of("nonsense", &[8189]), None);
+    }
+
+    #[test]
+    fn what_the_kernel_could_say_of_each_datagram_is_not_asked_for() {
+        for any in [SocketAddr::from(([127, 0, 0, 1], 0)), SocketAddr::from(([0_u16; 8], 0))] {
+            // A machine without IPv6 has none.
+            let Ok(port) = UdpPort::open(any) else { continue };
+            let socket = socket2::SockRef::from(&port.socket);
+            let is_asked =
+                if any.is_ipv4() { socket.recv_tos_v4() } else { socket.recv_tclass_v6() };
+            assert!(!is_asked.expect("an option"));
+        }
     }
 
     #[test]

@@ -1,0 +1,56 @@
+//! Options of sockets that no crate of ours has: the only unsafe code of this crate.
+#![allow(unsafe_code)]
+
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use mio::net::{TcpStream, UdpSocket};
+
+/// From now on the socket wakes its poll when so many bytes wait (SO_RCVLOWAT, socket 7).
+pub(super) fn set_low_water(socket: &TcpStream, bytes: usize) {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(1);
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
+}
+
+/// Datagrams come without what quinn-udp asks the kernel to say of each: addresses, traffic class, time of arrival. Nobody
+/// reads it here, and the kernel writes it apart for every datagram (ip 7, ipv6 7, socket 7).
+pub(super) fn forget_ancillary_data(socket: &UdpSocket) {
+    set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 0);
+    set(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 0);
+    set(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 0);
+    set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 0);
+    set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 0);
+}
+
+/// A refusal changes nothing but how much is done for nothing.
+fn set(socket: &impl AsRawFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) {
+    // SAFETY: the descriptor is the socket's own and open; the kernel reads one int, whose size it is told.
+    unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        );
+    }
+}
+
+/// The smoothed round trip of TCP_INFO (tcp 7); `None` before the first measurement.
+pub(super) fn round_trip(socket: &TcpStream) -> Option<Duration> {
+    let mut told = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the descriptor is the socket's own and open; the kernel writes `length` bytes at most, which is the room
+    // there is, and every bit pattern of them, zeros included, is a `tcp_info`.
+    let (outcome, told) = unsafe {
+        let outcome = libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            told.as_mut_ptr().cast(),
+            &raw mut length,
+        );
+        (outcome, told.assume_init())
+    };
+    (outcome == 0 && told.tcpi_rtt > 0).then(|| Duration::from_micros(told.tcpi_rtt.into()))
+}
