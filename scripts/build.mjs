@@ -76,17 +76,21 @@ const addon = {
 /** Folders in dist that are not the gateway's: what browsers load, and what `npm run release` made. */
 const OTHERS = ["sdk", "broadcast", "dashboard", "release"];
 
-/** The TypeScript of the gateway, as JavaScript in dist. */
+const GATEWAY_LIBRARIES = "scripts/gateway-libraries.mjs";
+
+/** The TypeScript of the gateway, as JavaScript in dist, and the libraries it imports. */
 const gateway = {
   name: "gateway",
   made: join(root, "dist", "main.js"),
   stamp: join(root, ".build", "gateway-stamp"),
-  inputs: () => hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", "ts"], isGatewayInput),
+  inputs: () =>
+    hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", GATEWAY_LIBRARIES, "ts"], isGatewayInput),
   make() {
     const dist = join(root, "dist");
     const old = existsSync(dist) ? readdirSync(dist).filter((name) => !OTHERS.includes(name)) : [];
     for (const name of old) rmSync(join(dist, name), { recursive: true, force: true });
     run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "-p", "tsconfig.build.json"]);
+    run(process.execPath, [GATEWAY_LIBRARIES]);
   },
 };
 

@@ -40,9 +40,6 @@ async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
   };
   let signalled = false;
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop());
-  // All files of a program are opened at once; these alone are as many as a process with few descriptors may have.
-  await import("kysely");
-  await import("@hono/zod-openapi");
   const { serve } = await import("../main.ts");
   const command = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   const service = await serve(config, { isTerminal, ...firstStart(config) }, command);

@@ -1,0 +1,86 @@
+// `node scripts/gateway-libraries.mjs`: the libraries that the gateway in dist imports, one file for each instead of
+// hundreds, in dist/libraries; the gateway's own files import them from there. Opening and reading the many files was half
+// of what a start took. What is imported of a library is in its file, and nothing else; function names stay as they are.
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { rolldown } from "rolldown";
+import { parseAst } from "rolldown/parseAst";
+import { root } from "./build.mjs";
+
+const DIST = join(root, "dist");
+const BUILT = join(DIST, "libraries");
+/** They look for files beside their own: native code, and the programs of threads. */
+const LEFT_ALONE = ["libsql", "@node-rs/argon2", "pino", "pino-pretty"];
+/** Folders of dist that no gateway imports. */
+const NOT_OURS = ["libraries", "sdk", "broadcast", "dashboard", "release"];
+/** What is imported where, of a library's name. */
+const ENTRY = "entry:";
+
+const files = readdirSync(DIST, { recursive: true })
+  .filter((path) => path.endsWith(".js") && !NOT_OURS.includes(path.split("/")[0]))
+  .map((path) => join(DIST, path));
+const found = new Map(files.map((file) => [file, importsOf(readFileSync(file, "utf8"))]));
+const wanted = new Map();
+for (const { library, names } of [...found.values()].flat()) {
+  wanted.set(library, new Set([...(wanted.get(library) ?? []), ...names]));
+}
+
+rmSync(BUILT, { recursive: true, force: true });
+const bundle = await rolldown({
+  input: Object.fromEntries([...wanted.keys()].map((library) => [fileOf(library), `${ENTRY}${library}`])),
+  cwd: root,
+  platform: "node",
+  // pg asks for them where they are installed.
+  external: [...LEFT_ALONE, "pg-native", "pg-cloudflare"],
+  plugins: [{ name: "entries", resolveId, load }],
+  logLevel: "warn",
+});
+const minify = { compress: true, mangle: false, codegen: { removeWhitespace: true } };
+await bundle.write({
+  dir: BUILT,
+  format: "esm",
+  entryFileNames: "[name].js",
+  chunkFileNames: "shared-[hash].js",
+  minify,
+});
+await bundle.close();
+for (const [file, imports] of found) rewrite(file, imports);
+
+/** The imports of libraries in a file: where their names stand, and what is taken of them. */
+function importsOf(text) {
+  const isLibrary = (name) => !/^([./#]|node:)/.test(name) && !LEFT_ALONE.includes(name);
+  const imports = parseAst(text).body.filter(({ source }) => source && isLibrary(source.value));
+  return imports.map(({ type, specifiers, source: { value, start, end } }) => {
+    const names = (specifiers ?? []).map(({ type: kind, imported }) => {
+      if (kind === "ImportDefaultSpecifier") return "default";
+      return kind === "ImportSpecifier" ? imported.name : null;
+    });
+    if (type !== "ImportDeclaration" || names.includes(null)) throw new Error(`take ${value} by names`);
+    return { library: value, names, start, end };
+  });
+}
+
+function resolveId(id) {
+  return id.startsWith(ENTRY) ? `\0${id}` : null;
+}
+
+function load(id) {
+  if (!id.startsWith(`\0${ENTRY}`)) return null;
+  const library = id.slice(ENTRY.length + 1);
+  return `export { ${[...wanted.get(library)].join(", ")} } from ${JSON.stringify(library)};`;
+}
+
+/** Without its ending. */
+function fileOf(library) {
+  return library.replace(/^@|\.js$/g, "").replaceAll(/[/.]/g, "-");
+}
+
+function rewrite(file, imports) {
+  if (imports.length === 0) return;
+  let text = readFileSync(file, "utf8");
+  for (const { library, start, end } of imports.toReversed()) {
+    const path = relative(dirname(file), join(BUILT, `${fileOf(library)}.js`));
+    text = `${text.slice(0, start)}${JSON.stringify(path.startsWith(".") ? path : `./${path}`)}${text.slice(end)}`;
+  }
+  writeFileSync(file, text);
+}
