@@ -1,0 +1,52 @@
+// A cold start, of a new store, until the service says that it is ready, and what it holds when nothing happens (P12):
+// `npm run bench -- ready [TIMES] [--against DIR]`, ten times by default, on one core. The files it reads are in the page
+// cache after the first.
+import { cpus, release } from "node:os";
+import { readAgainst, resultOf } from "./_against.mjs";
+import { cpuSeconds, steadyResidentKb } from "./_process.mjs";
+import { median, startHeadgate } from "./_servers.mjs";
+
+const TIMES = 10;
+
+export async function bench(words) {
+  const { against, rest } = readAgainst(words);
+  const times = Number(rest[0] ?? TIMES);
+  if (!Number.isInteger(times) || times < 1) throw new Error("ready [TIMES] [--against DIR]");
+  const servers = [{ name: "headgate", options: {} }];
+  if (against !== null) servers.push({ name: "the other", options: { from: against } });
+  const found = servers.map(({ name }) => ({ name, readyMs: [], cpuMs: [] }));
+  for (let time = 0; time <= times; time += 1) {
+    for (const [at, { options }] of servers.entries()) {
+      const { readyMs, cpuMs } = await start(options);
+      if (time === 0) continue; // files were read from the disk
+      found[at].readyMs.push(readyMs);
+      found[at].cpuMs.push(cpuMs);
+    }
+  }
+  for (const [what, of] of [
+    ["Until it is ready", "readyMs"],
+    ["Processor until then", "cpuMs"],
+  ]) {
+    console.log(what);
+    const results = found.map((server) => ({ name: server.name, costs: server[of] }));
+    console.log(results.length > 1 ? resultOf(...results) : `  ${median(results[0].costs).toFixed(0)} ms`);
+  }
+  for (const { name, options } of servers) console.log(`Idle memory, ${name}: ${await idleMb(options)} MB`);
+  console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}, one media worker`);
+}
+
+async function start(options) {
+  const began = performance.now();
+  const server = await startHeadgate(0, 0, options);
+  const readyMs = Math.round(performance.now() - began);
+  const cpuMs = Math.round(cpuSeconds(server.pid) * 1_000);
+  await server.stop();
+  return { readyMs, cpuMs };
+}
+
+async function idleMb(options) {
+  const server = await startHeadgate(0, 0, options);
+  const kb = await steadyResidentKb(server.pid);
+  await server.stop();
+  return Math.round(kb / 1_024);
+}
