@@ -1,0 +1,33 @@
+// What a start reads: each library from the one file that the build made of it.
+import { readdirSync, readFileSync } from "node:fs";
+import { builtinModules } from "node:module";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+
+const DIST = join(import.meta.dirname, "..", "dist");
+const OF_BROWSERS = ["sdk", "broadcast", "dashboard", "release"];
+/** Native code, and what runs in threads of its own. */
+const IN_NODE_MODULES = ["@node-rs/argon2", "libsql", "pino", "pino-pretty"];
+const FROM = /^(?:import|export)\b[^;]*?\bfrom ?"([^"]+)"/gm;
+
+const files = readdirSync(DIST, { recursive: true, encoding: "utf8" }).filter(
+  (path) => path.endsWith(".js") && !OF_BROWSERS.includes(path.split("/")[0] ?? ""),
+);
+const importsOf = (path: string) =>
+  [...readFileSync(join(DIST, path), "utf8").matchAll(FROM)].map(([, name]) => name ?? "");
+const isBare = (name: string) => !/^(\.|#|node:)/.test(name);
+
+describe("the gateway that was built", () => {
+  test("takes every library but those with files of their own from dist/libraries", () => {
+    const ours = files.filter((path) => !path.startsWith("libraries/"));
+    expect(ours.length).toBeGreaterThan(200);
+    const bare = new Set(ours.flatMap(importsOf).filter(isBare));
+    expect([...bare].sort()).toEqual(IN_NODE_MODULES);
+    expect(importsOf("store/schema.js").concat(importsOf("store/open.js"))).toContain("../libraries/kysely.js");
+  });
+
+  test("has libraries that need nothing else that is installed", () => {
+    const names = files.filter((path) => path.startsWith("libraries/")).flatMap(importsOf);
+    expect(names.filter((name) => isBare(name) && !builtinModules.includes(name))).toEqual([]);
+  });
+});
