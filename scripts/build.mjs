@@ -74,7 +74,7 @@ const addon = {
 };
 
 /** Folders in dist that are not the gateway's: what browsers load, and what `npm run release` made. */
-const OTHERS = ["sdk", "broadcast", "dashboard", "release"];
+export const OTHER_FOLDERS = ["sdk", "broadcast", "dashboard", "release"];
 
 const GATEWAY_LIBRARIES = "scripts/gateway-libraries.mjs";
 
@@ -87,7 +87,7 @@ const gateway = {
     hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", GATEWAY_LIBRARIES, "ts"], isGatewayInput),
   make() {
     const dist = join(root, "dist");
-    const old = existsSync(dist) ? readdirSync(dist).filter((name) => !OTHERS.includes(name)) : [];
+    const old = existsSync(dist) ? readdirSync(dist).filter((name) => !OTHER_FOLDERS.includes(name)) : [];
     for (const name of old) rmSync(join(dist, name), { recursive: true, force: true });
     run(process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "-p", "tsconfig.build.json"]);
     run(process.execPath, [GATEWAY_LIBRARIES]);

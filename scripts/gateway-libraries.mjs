@@ -1,32 +1,33 @@
 // `node scripts/gateway-libraries.mjs`: the libraries that the gateway in dist imports, one file for each instead of
 // hundreds, in dist/libraries; the gateway's own files import them from there. Opening and reading the many files was half
 // of what a start took. What is imported of a library is in its file, and nothing else; names and lines stay, for whoever
-// reads a stack.
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+// reads a stack. The build runs it on what the compiler wrote; where that was done already it finds nothing to do.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { rolldown } from "rolldown";
 import { parseAst } from "rolldown/parseAst";
-import { root } from "./build.mjs";
+import { OTHER_FOLDERS, root } from "./build.mjs";
 
 const DIST = join(root, "dist");
-const BUILT = join(DIST, "libraries");
+const FOLDER = "libraries";
+const BUILT = join(DIST, FOLDER);
 /** They look for files beside their own: native code, and the programs of threads. */
 const LEFT_ALONE = ["libsql", "@node-rs/argon2", "pino", "pino-pretty"];
-/** Folders of dist that no gateway imports. */
-const NOT_OURS = ["libraries", "sdk", "broadcast", "dashboard", "release"];
 /** What is imported where, of a library's name. */
 const ENTRY = "entry:";
 
 const files = readdirSync(DIST, { recursive: true })
-  .filter((path) => path.endsWith(".js") && !NOT_OURS.includes(path.split("/")[0]))
-  .map((path) => join(DIST, path));
-const found = new Map(files.map((file) => [file, importsOf(readFileSync(file, "utf8"))]));
+  .filter((path) => path.endsWith(".js") && ![FOLDER, ...OTHER_FOLDERS].includes(path.split("/")[0]))
+  .map((path) => join(DIST, path))
+  .map((path) => ({ path, text: readFileSync(path, "utf8") }))
+  .map((file) => ({ ...file, imports: importsOf(file.text) }))
+  .filter(({ imports }) => imports.length > 0);
 const wanted = new Map();
-for (const { library, names } of [...found.values()].flat()) {
+for (const { library, names } of files.flatMap(({ imports }) => imports)) {
   wanted.set(library, new Set([...(wanted.get(library) ?? []), ...names]));
 }
 
-rmSync(BUILT, { recursive: true, force: true });
+if (files.length === 0) process.exit();
 const bundle = await rolldown({
   input: Object.fromEntries([...wanted.keys()].map((library) => [fileOf(library), `${ENTRY}${library}`])),
   cwd: root,
@@ -45,7 +46,7 @@ await bundle.write({
   minify,
 });
 await bundle.close();
-for (const [file, imports] of found) rewrite(file, imports);
+for (const file of files) writeFileSync(file.path, rewritten(file));
 
 /** The imports of libraries in a file: where their names stand, and what is taken of them. */
 function importsOf(text) {
@@ -76,12 +77,10 @@ function fileOf(library) {
   return library.replace(/^@|\.js$/g, "").replaceAll(/[/.]/g, "-");
 }
 
-function rewrite(file, imports) {
-  if (imports.length === 0) return;
-  let text = readFileSync(file, "utf8");
-  for (const { library, start, end } of imports.toReversed()) {
-    const path = relative(dirname(file), join(BUILT, `${fileOf(library)}.js`));
-    text = `${text.slice(0, start)}${JSON.stringify(path.startsWith(".") ? path : `./${path}`)}${text.slice(end)}`;
-  }
-  writeFileSync(file, text);
+/** The file, with libraries imported from where they are now. */
+function rewritten({ path, text, imports }) {
+  return imports.reduceRight((result, { library, start, end }) => {
+    const way = relative(dirname(path), join(BUILT, `${fileOf(library)}.js`));
+    return `${result.slice(0, start)}${JSON.stringify(way.startsWith(".") ? way : `./${way}`)}${result.slice(end)}`;
+  }, text);
 }

@@ -11,7 +11,7 @@ import { openStore } from "../ts/store/open.ts";
 import { start, until } from "./support/child.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { startPostgres } from "./support/postgres.ts";
-import { isWholeRun } from "./support/whole-run.ts";
+import { storesOfRun } from "./support/whole-run.ts";
 
 let folder: string;
 let env: Record<string, string>;
@@ -158,8 +158,7 @@ describe.concurrent("without a running service", () => {
 });
 
 // Both at the same time, each in the order of its tests: commands that name no organisation need it to be the only one.
-const kinds = ["the embedded store", ...(isWholeRun ? ["PostgreSQL"] : [])];
-describe.concurrent.each(kinds)("beside a running service on %s", (kind) => {
+describe.concurrent.each(storesOfRun)("beside a running service on %s", (kind) => {
   let service: Headgate;
   let closeServer: (() => Promise<void>) | null = null;
   let own: Record<string, string>;

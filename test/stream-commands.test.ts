@@ -8,7 +8,7 @@ import { start, until } from "./support/child.ts";
 import { broadcast } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { startPostgres } from "./support/postgres.ts";
-import { isWholeRun } from "./support/whole-run.ts";
+import { storesOfRun } from "./support/whole-run.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "headgate-streams-"));
 let server: Awaited<ReturnType<typeof startPostgres>>;
@@ -85,8 +85,7 @@ describe.concurrent("where there is no store", () => {
 });
 
 // Both at the same time, each in the order of its tests: they list what the others made.
-const kinds = ["the embedded store", ...(isWholeRun ? ["PostgreSQL"] : [])];
-describe.concurrent.each(kinds)("streams on %s", (kind) => {
+describe.concurrent.each(storesOfRun)("streams on %s", (kind) => {
   let service: Headgate;
   let env: Record<string, string>;
   let asked: Env;

@@ -1,12 +1,11 @@
 // The short form of R8, which the machine must have time for: it runs with nothing beside it. The long one prints its
 // figures: `npm run bench -- webhook faults 200`. It runs what is built in dist, in a process of its own as in production:
 // within the test runner the first timeout takes a tenth of a second and some 20 MB more.
-import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { DEADLINE_MS, type faults, GROWTH_GOAL_MB, SLACK_MS } from "../scripts/bench/_webhook-faults.mjs";
+import { run } from "./support/child.ts";
 
 const FAULTS = pathToFileURL(join(import.meta.dirname, "..", "scripts", "bench", "_webhook-faults.mjs")).href;
 const PROGRAM = `const { faults } = await import(process.argv[1]);
@@ -15,8 +14,8 @@ const PROGRAM = `const { faults } = await import(process.argv[1]);
 
 test("of thirteen kinds of endpoints only the good one admits, and every decision comes by the deadline and 100 ms", async () => {
   expect([SLACK_MS, GROWTH_GOAL_MB]).toEqual([100, 10]); // R8
-  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", PROGRAM, FAULTS]);
-  const lines = stdout.trim().split("\n");
+  const gateway = await run(process.execPath, ["--input-type=module", "-e", PROGRAM, FAULTS]);
+  const lines = gateway.stdout().trim().split("\n");
   const found = JSON.parse(lines.pop() ?? "") as Awaited<ReturnType<typeof faults>>;
   console.log(lines.join("\n"));
   expect(Object.keys(found)).toHaveLength(13);

@@ -29,8 +29,16 @@ export const CLIP_NAMES = Object.keys(CLIPS);
 /** Each clip is made once by a process, whoever asks for it first. */
 const made = new Map();
 
+/** What the load generator is told to publish a clip by RTMP under these names: they are pushed to `sinkPort` but for those
+ *  that it plays itself (`players`: "every-second", "nobody", or how many). `chunk`: bytes, its own choice without. */
+export async function honestLoad(server, names, { sinkPort, seconds, clip, players = "every-second", chunk }) {
+  const where = [`127.0.0.1:${sinkPort}`, server.target, names.join(",")];
+  const words = ["honest", ...where, String(seconds), await clipFile(clip), String(players)];
+  return chunk === undefined ? words : [...words, chunk];
+}
+
 /** The file of a clip. Without ffmpeg the generator has recorded sizes of the first. */
-export function clipFile(name = "x264") {
+function clipFile(name = "x264") {
   if (!made.has(name)) made.set(name, make(name));
   return made.get(name);
 }

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { cpus, release } from "node:os";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
-import { clipFile } from "./_clip.mjs";
+import { honestLoad } from "./_clip.mjs";
 import { residentKb, threadSeconds } from "./_process.mjs";
 import { freePort, generatorFault, LOAD_CORE, onCore, program, runLoad, startHeadgate } from "./_servers.mjs";
 
@@ -70,17 +70,9 @@ async function measure(kind, streams, seconds) {
   // The generator plays every second stream, beginning with the second; the others are pushed.
   for (const stream of honest.filter((_, at) => at % 2 === 0)) await server.pushTo(stream, sinkPort);
   await server.pushTo(server.streams[streams], attackerPort);
-  const names = honest.map(({ name }) => name).join(",");
+  const names = honest.map(({ name }) => name);
   const run = async (time, onReady) => {
-    const args = [
-      "honest",
-      `127.0.0.1:${sinkPort}`,
-      server.target,
-      names,
-      String(time),
-      await clipFile(),
-      "every-second",
-    ];
+    const args = await honestLoad(server, names, { sinkPort, seconds: time });
     const probe = () => threadSeconds(server.pid, "media-");
     const { balance, seen } = await runLoad(args, probe, {
       hear: (line) => line === "ready" && onReady(),

@@ -10,7 +10,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Pool } from "undici";
 import { root } from "../build.mjs";
-import { clipFile } from "./_clip.mjs";
+import { honestLoad } from "./_clip.mjs";
 import { threadSeconds } from "./_process.mjs";
 import { freePort, generatorFault, runLoad, startHeadgate } from "./_servers.mjs";
 import { percentile } from "./_webhook.mjs";
@@ -72,19 +72,11 @@ export async function measure({ seconds, streams, rate, load }) {
   try {
     const honest = server.streams.slice(0, streams);
     for (const stream of honest.filter((_, at) => at % 2 === 0)) await server.pushTo(stream, sinkPort);
-    const names = honest.map(({ name }) => name).join(",");
+    const names = honest.map(({ name }) => name);
     const others = server.streams.slice(streams).map(({ name }) => name);
     let crowd = null;
     const run = async (time, measuring) => {
-      const args = [
-        "honest",
-        `127.0.0.1:${sinkPort}`,
-        server.target,
-        names,
-        String(time),
-        await clipFile(),
-        "every-second",
-      ];
+      const args = await honestLoad(server, names, { sinkPort, seconds: time });
       const probe = () => threadSeconds(server.pid, "media-");
       return await runLoad(args, probe, { hear: (line) => line === "measuring" && measuring(), preempts: true });
     };

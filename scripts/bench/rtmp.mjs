@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { cpus, release } from "node:os";
 import { parseArgs } from "node:util";
 import { readAgainst, resultOf } from "./_against.mjs";
-import { CLIP_NAMES, clipFile } from "./_clip.mjs";
+import { CLIP_NAMES, honestLoad } from "./_clip.mjs";
 import { coreSeconds, cpuSeconds, idleCpuMs } from "./_process.mjs";
 import { freePort, generatorFault, runLoad, startHeadgate, startNginx, startRelay } from "./_servers.mjs";
 import { countSyscalls } from "./_syscalls.mjs";
@@ -58,10 +58,8 @@ export async function bench(words) {
   }
 }
 
-const argsOf = async (server, { sinkPort, streams, clip, chunk }, seconds) => [
-  ...["honest", `127.0.0.1:${sinkPort}`, server.target, server.names(streams).join(","), seconds],
-  ...[await clipFile(clip), "nobody", chunk],
-];
+const argsOf = (server, { sinkPort, streams, clip, chunk }, seconds) =>
+  honestLoad(server, server.names(streams), { sinkPort, seconds, clip, players: "nobody", chunk });
 
 /** The whole process less what it idles; beside another checkout the threads of the media core. */
 async function measure(server, load, seconds) {

@@ -3,7 +3,7 @@
 // publishers with pushes, and players that come and go. The service has one core, the load the other.
 import { cpus, release } from "node:os";
 import { parseArgs } from "node:util";
-import { clipFile } from "./_clip.mjs";
+import { honestLoad } from "./_clip.mjs";
 import { udpDrops } from "./_process.mjs";
 import { freePort, generatorFault, runLoad, startHeadgate } from "./_servers.mjs";
 import { watchWindows } from "./_windows.mjs";
@@ -59,10 +59,8 @@ const whipArgs = (sinkPort, server, seconds) => {
   return ["whip", ...where, server.names().join(","), String(seconds), "opus", "gcm"];
 };
 
-const rtmpArgs = (players) => async (sinkPort, server, seconds) => {
-  const where = [`127.0.0.1:${sinkPort}`, server.target];
-  return ["honest", ...where, server.names().join(","), String(seconds), await clipFile(), String(players)];
-};
+const rtmpArgs = (players) => (sinkPort, server, seconds) =>
+  honestLoad(server, server.names(), { sinkPort, seconds, players });
 
 /** The largest part of a load that the generator carries on its core. */
 async function largest(load) {

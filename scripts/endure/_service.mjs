@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { clipFile } from "../bench/_clip.mjs";
+import { honestLoad } from "../bench/_clip.mjs";
 import { startRecordingCustomer } from "../bench/_recording-customer.mjs";
 import { freePort, LOAD_CORE, onCore, program, runLoad, startHeadgate } from "../bench/_servers.mjs";
 import { certificate, wait } from "../bench/_webhook.mjs";
@@ -48,17 +48,9 @@ export async function load(...args) {
 export async function besideHonest(server, streams, seconds, beside) {
   const sinkPort = await freePort();
   for (const stream of streams.filter((_, at) => at % 2 === 0)) await server.pushTo(stream, sinkPort);
-  const names = streams.map(({ name }) => name).join(",");
+  const names = streams.map(({ name }) => name);
   let other = null;
-  const args = [
-    "honest",
-    `127.0.0.1:${sinkPort}`,
-    server.target,
-    names,
-    String(seconds),
-    await clipFile(),
-    "every-second",
-  ];
+  const args = await honestLoad(server, names, { sinkPort, seconds });
   const { balance } = await runLoad(args, () => ({}), {
     hear: (line) => {
       if (line === "ready") other = beside();

@@ -7,3 +7,6 @@ export const isWholeRun = process.env.TEST_WHOLE === "yes";
 
 /** A test that belongs to the whole run only; in the other it counts as skipped. */
 export const inWholeRun = test.runIf(isWholeRun);
+
+/** The stores of a test that is the same on both, by name: the embedded one, and PostgreSQL in the whole run. */
+export const storesOfRun = ["the embedded store", ...(isWholeRun ? ["PostgreSQL"] : [])];

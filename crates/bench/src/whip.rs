@@ -169,7 +169,7 @@ impl<'a> Bench<'a> {
     fn send_due(&mut self) {
         while let Some((publisher, waiting)) = self.spread.poll(Instant::now(), self.started) {
             if let Some(publisher) = self.publishers.get_mut(publisher) {
-                publisher.send_later(waiting.to, &waiting.datagram, &mut self.counts.asked);
+                publisher.transmit(waiting.to, &waiting.datagram, &mut self.counts.asked);
             }
         }
     }

@@ -136,8 +136,8 @@ impl WhipPublisher {
         std::iter::from_fn(|| self.peer.poll_transmit()).collect()
     }
 
-    /// Sends a datagram that was cut before.
-    pub(crate) fn send_later(&mut self, to: SocketAddr, datagram: &[u8], asked: &mut Asked) {
+    /// Sends a datagram of the peer's, or one that was cut before.
+    pub(crate) fn transmit(&mut self, to: SocketAddr, datagram: &[u8], asked: &mut Asked) {
         if self.socket.send_to(datagram, to).is_err() {
             asked.unsent += 1;
         }
@@ -190,11 +190,8 @@ impl WhipPublisher {
 
     fn flush(&mut self, asked: &mut Asked) {
         while let Some((server, datagram)) = self.peer.poll_transmit() {
-            if self.is_dark {
-                continue;
-            }
-            if self.socket.send_to(&datagram, server).is_err() {
-                asked.unsent += 1;
+            if !self.is_dark {
+                self.transmit(server, &datagram, asked);
             }
         }
     }
