@@ -63,6 +63,7 @@ impl Sink {
                     ServerEvent::PublishRequested(_) => session.allow(),
                     ServerEvent::Media(message) => hear(at, &message),
                     ServerEvent::PlayRequested(_)
+                    | ServerEvent::Boundary { .. }
                     | ServerEvent::PublishEnded
                     | ServerEvent::PlayEnded
                     | ServerEvent::AppRefused

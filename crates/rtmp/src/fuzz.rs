@@ -126,6 +126,7 @@ fn serve(
                     ServerEvent::PublishRequested(_) => session.allow(),
                     ServerEvent::PlayRequested(_) => session.accept_play(),
                     ServerEvent::Media(_)
+                    | ServerEvent::Boundary { .. }
                     | ServerEvent::PublishEnded
                     | ServerEvent::PlayEnded
                     | ServerEvent::AppRefused

@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use boundary::Boundary;
 use commands::publish_started;
 pub use event::{Refusal, ServerEvent};
 use redirect::Redirection;
@@ -88,7 +87,7 @@ pub struct ServerSession {
     /// allowance did not suffice for.
     unread: Unread,
     /// See [`ServerSession::find_boundary`].
-    boundary: Boundary,
+    seeks_boundary: bool,
     events: VecDeque<ServerEvent>,
 }
 
@@ -109,7 +108,7 @@ impl ServerSession {
             four_cc_list: Vec::new(),
             redirection: Redirection::default(),
             unread: Unread::default(),
-            boundary: Boundary::default(),
+            seeks_boundary: false,
             events: VecDeque::new(),
         }
     }
@@ -170,7 +169,7 @@ impl ServerSession {
 
     fn read(&mut self, input: &mut &[u8], now: Instant) -> Result<(), Error> {
         while !matches!(self.state, State::PublishAsked | State::Over) {
-            if self.boundary == Boundary::Sought {
+            if self.seeks_boundary {
                 self.note_boundary(input);
             }
             match self.wire.next(input, now)? {

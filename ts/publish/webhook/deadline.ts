@@ -5,12 +5,12 @@ export class Deadline {
   #over = false;
   readonly #told = new Set<() => void>();
   readonly #timer: NodeJS.Timeout;
+  #lastLook: NodeJS.Immediate | undefined;
 
   constructor(ms: number) {
+    // After a pause of the process timers come before sockets: what arrived meanwhile is not late.
     this.#timer = setTimeout(() => {
-      this.#over = true;
-      for (const told of this.#told) told();
-      this.#told.clear();
+      this.#lastLook = setImmediate(() => this.#end());
     }, ms);
   }
 
@@ -29,6 +29,13 @@ export class Deadline {
 
   clear(): void {
     clearTimeout(this.#timer);
+    clearImmediate(this.#lastLook);
+    this.#told.clear();
+  }
+
+  #end(): void {
+    this.#over = true;
+    for (const told of this.#told) told();
     this.#told.clear();
   }
 }

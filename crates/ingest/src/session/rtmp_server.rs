@@ -122,7 +122,6 @@ impl RtmpServer {
         }
         self.captured.input(input, now);
         let outcome = self.session.handle_input(input, now);
-        self.begin_capture(now);
         // Events first even when the input ends in an error: what came before it counts.
         self.handle_events(now, effects);
         if let Err(error) = outcome {
@@ -308,6 +307,7 @@ impl RtmpServer {
                     effects.push(Effect::AskToPlay(target));
                 }
                 ServerEvent::Media(message) => self.handle_media(message, now, effects),
+                ServerEvent::Boundary { state, rest } => self.begin_capture(&state, &rest, now),
                 ServerEvent::PublishEnded => {
                     self.role = Role::Over;
                     self.captured.end(EndReason::Unpublished, false, now);

@@ -2,38 +2,14 @@
 
 use std::time::Instant;
 
-use super::{ServerConfig, ServerSession, State};
+use super::{ServerConfig, ServerEvent, ServerSession, State};
 use crate::ReadingState;
 use crate::wire::Wire;
 
-/// A place between two messages.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) enum Boundary {
-    /// Nobody needs one.
-    #[default]
-    Unwanted,
-    /// The next one is.
-    Sought,
-    /// What was known there, and what of the input came behind it.
-    Found(ReadingState, Vec<u8>),
-}
-
 impl ServerSession {
-    /// The next place between two messages of the publish is wanted: [`ServerSession::take_boundary`].
-    pub fn find_boundary(&mut self) {
-        self.boundary = Boundary::Sought;
-    }
-
-    /// After [`ServerSession::handle_input`]: the state at the place that was wanted, and the bytes that were handed in
-    /// and stood behind it. Once.
-    pub fn take_boundary(&mut self) -> Option<(ReadingState, Vec<u8>)> {
-        match std::mem::take(&mut self.boundary) {
-            Boundary::Found(state, rest) => Some((state, rest)),
-            other => {
-                self.boundary = other;
-                None
-            }
-        }
+    /// The next place between two messages of the publish is wanted: [`ServerEvent::Boundary`].
+    pub const fn find_boundary(&mut self) {
+        self.seeks_boundary = true;
     }
 
     /// A session in a publish that was allowed long ago, which reads on from `state`.
@@ -48,7 +24,9 @@ impl ServerSession {
             return;
         }
         if let Some(state) = self.wire.reading_state() {
-            self.boundary = Boundary::Found(state, rest.to_vec());
+            self.seeks_boundary = false;
+            let (state, rest) = (Box::new(state), rest.to_vec());
+            self.events.push_back(ServerEvent::Boundary { state, rest });
         }
     }
 }

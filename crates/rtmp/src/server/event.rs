@@ -1,6 +1,6 @@
 //! What a server session reports, and how its driver refuses.
 
-use crate::{MediaMessage, Target};
+use crate::{MediaMessage, ReadingState, Target};
 
 /// Why a publish or a play is refused, as encoders and players know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,13 @@ pub enum ServerEvent {
     PlayRequested(Target),
     /// Media of an allowed publish.
     Media(MediaMessage),
+    /// The place that [`super::ServerSession::find_boundary`] asked for: everything before it was reported before.
+    Boundary {
+        /// What is known there.
+        state: Box<ReadingState>,
+        /// The bytes that were handed in and stand behind it.
+        rest: Vec<u8>,
+    },
     /// The broadcaster says that it is done.
     PublishEnded,
     /// The player says that it is done.

@@ -1,6 +1,8 @@
 //! What one turn of the driver reads of an encoder that sends all it can, and that nothing is lost or reordered by it.
 
-use headgate_rtmp::{Limits, ServerEvent};
+use std::time::Instant;
+
+use headgate_rtmp::{Limits, ServerConfig, ServerEvent, ServerSession};
 
 use crate::support::{AGGREGATE, Encoder, command, null, object, string};
 
@@ -150,6 +152,29 @@ fn what_waits_for_a_decision_is_unread_input_once_it_is_allowed() {
     encoder.turn(&[]).expect("what came before");
     assert!(matches!(encoder.events()[..], [ServerEvent::Media(_)]));
     assert!(encoder.session().takes_input() && !encoder.session().has_unread_input());
+}
+
+#[test]
+fn another_session_reads_on_from_a_boundary_wherever_the_input_was_cut() {
+    let bytes = [100, 300, 200].map(|length| video(length, 128)).concat();
+    for cut in 0..bytes.len() {
+        let mut encoder = Encoder::publishing();
+        encoder.chunks(&bytes[..cut]);
+        let early = encoder.media().len();
+        encoder.session().find_boundary();
+        encoder.chunks(&bytes[cut..]);
+        let events = encoder.events();
+        let is_boundary = |event: &ServerEvent| matches!(event, ServerEvent::Boundary { .. });
+        let at = events.iter().position(is_boundary).expect("a boundary");
+        let ServerEvent::Boundary { state, rest } = &events[at] else { unreachable!() };
+        let (before, behind) = (&events[..at], &events[at + 1..]);
+        assert_eq!(early + before.len() + behind.len(), 3, "cut at {cut}");
+        let now = Instant::now();
+        let mut other = ServerSession::resume(ServerConfig::default(), state, now);
+        other.handle_input(rest, now).expect("whole messages");
+        let read: Vec<_> = std::iter::from_fn(|| other.poll_event()).collect();
+        assert_eq!(read, behind, "cut at {cut}");
+    }
 }
 
 #[test]

@@ -24,13 +24,12 @@ impl RtmpServer {
         begins
     }
 
-    /// After each input: a capture that waits for it begins where a message ended.
-    pub(super) fn begin_capture(&mut self, now: Instant) {
-        let Some((state, input)) = self.session.take_boundary() else { return };
+    /// Here a message ended, and a capture that waits for it begins.
+    pub(super) fn begin_capture(&mut self, state: &ReadingState, rest: &[u8], now: Instant) {
         if let Role::Publishing(publishing) = &self.role {
             let mut bytes = publishing.clocks.to_bytes().to_vec();
             bytes.extend_from_slice(&state.to_bytes());
-            self.captured.begin(&bytes, &input, now);
+            self.captured.begin(&bytes, rest, now);
         }
     }
 
