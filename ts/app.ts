@@ -1,6 +1,5 @@
 // The HTTP application: routes, limits, the headers of every response, and the one error handler. It listens nowhere.
-import { OpenAPIHono } from "@hono/zod-openapi";
-import type { Context } from "hono";
+import { type Context, Hono } from "hono";
 import { methodNotAllowed } from "hono/method-not-allowed";
 import type { Kysely } from "kysely";
 import type { Logger } from "pino";
@@ -29,7 +28,7 @@ import { deploymentRoutes } from "./http/monitoring/deployment-routes.ts";
 import { eventRoutes } from "./http/monitoring/event-routes.ts";
 import type { Events } from "./http/monitoring/events.ts";
 import { timelineRoutes } from "./http/monitoring/timeline-routes.ts";
-import type { Env } from "./http/openapi.ts";
+import type { Describe, Env } from "./http/openapi.ts";
 import { type CheckWebhookUrl, organisationRoutes } from "./http/organisation.ts";
 import { broadcastRoutes } from "./http/pages/broadcast.ts";
 import { dashboardRoutes } from "./http/pages/dashboard.ts";
@@ -114,9 +113,10 @@ export interface AppDeps {
   readonly ingestPorts: () => IngestPorts;
 }
 
-export function createApp(deps: AppDeps): OpenAPIHono<Env> {
+/** `descriptions` is given what makes the OpenAPI document of it. */
+export function createApp(deps: AppDeps, descriptions: Describe[] = []): Hono<Env> {
   const { log, metrics } = deps;
-  const app = new OpenAPIHono<Env>();
+  const app = new Hono<Env>();
 
   const clientAddress = clientAddresses(deps.config.http.trustedProxies);
   app.use(envelope({ config: deps.config, log, metrics, clientAddress }));
@@ -133,7 +133,7 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   const apiKeys = createApiKeys(deps);
   const logins = createLogins({ ...deps, throttle: createLoginThrottle(deps.clock) });
   const authorise = createAuthorise({ ...deps, apiKeys, logins });
-  const access = { authorise, keptAnswers: createKeptAnswers(deps) };
+  const access = { authorise, keptAnswers: createKeptAnswers(deps), descriptions };
   app.route("/", organisationRoutes({ ...deps, ...access }));
   app.route("/", webhookRoutes({ ...deps, ...access }));
   app.route("/", streamRoutes({ ...deps, ...access }));
@@ -162,10 +162,12 @@ export function createApp(deps: AppDeps): OpenAPIHono<Env> {
   app.route("/", dashboardRoutes({ ...deps, ...access }));
   // Before the files of /docs, whose pattern its address matches too.
   app.route("/", guideRoutes({ ...deps, ...access }));
-  describeTheRest(app.openAPIRegistry);
-  describeWhip(app.openAPIRegistry);
+  descriptions.push(describeTheRest, describeWhip);
   let document: object | null = null;
-  app.route("/", docsRoutes({ ...deps, ...access, document: () => (document ??= documentOf(app, deps.version)) }));
+  app.route(
+    "/",
+    docsRoutes({ ...deps, ...access, document: () => (document ??= documentOf(descriptions, deps.version)) }),
+  );
 
   app.notFound((c) => answer(c, new UnknownAddress()));
   app.onError((error, c) => {
@@ -192,7 +194,9 @@ export function apiDocument(version: string): object {
     whip: {},
   };
   // No request ever reaches this application, so what serving stands on is left out.
-  return documentOf(createApp({ config, version } as unknown as AppDeps), version);
+  const descriptions: Describe[] = [];
+  createApp({ config, version } as unknown as AppDeps, descriptions);
+  return documentOf(descriptions, version);
 }
 
 function answer(c: Context, error: HttpError | WhipProblem): Response {

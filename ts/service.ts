@@ -1,6 +1,6 @@
 // The one wiring of the service: every part made and handed what it needs. It opens no port, starts no media core and
 // owns neither store nor clock: main.ts does for the service, the tests for theirs.
-import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { Hono } from "hono";
 import type { Logger } from "pino";
 import { type AppDeps, createApp } from "./app.ts";
 import type { Capacity, CapacityDeps } from "./capacity/capacity.ts";
@@ -69,7 +69,7 @@ export interface Service
   extends Pick<AppDeps, "tokens" | "secrets" | "sessions" | "streamUpstreams" | "events" | "measurements"> {
   /** What the application stands on. */
   readonly appDeps: AppDeps;
-  readonly app: OpenAPIHono<Env>;
+  readonly app: Hono<Env>;
   /** Takes the events of the media core. */
   readonly publishing: Publishing;
   readonly tokenKeys: TokenKeys;

@@ -1,10 +1,8 @@
 // The parts of the OpenAPI document that are no routes: its head, the security schemes, and the calls that the customer
 // receives (W1–W18). WHIP is in whip-document.ts.
-import type { OpenAPIHono, RouteConfig } from "@hono/zod-openapi";
+import { OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { API_KEY_HEADER } from "../api-key-headers.ts";
-import { API_KEY_SCHEME, type Env, SESSION_SCHEME, z } from "./openapi.ts";
-
-type Registry = OpenAPIHono<Env>["openAPIRegistry"];
+import { API_KEY_SCHEME, type Describe, type Registry, SESSION_SCHEME, z } from "./openapi.ts";
 
 const HEAD = {
   title: "Headgate",
@@ -17,9 +15,11 @@ const HEAD = {
 /** Who helps: we know no address. */
 const CONTACT = { name: "The operator of this Headgate" };
 
-/** The OpenAPI 3.1 document of everything that `app` serves, without `servers`. */
-export function documentOf(app: OpenAPIHono<Env>, version: string): object {
-  return app.getOpenAPI31Document({
+/** The OpenAPI 3.1 document of all that is described, without `servers`. */
+export function documentOf(descriptions: readonly Describe[], version: string): object {
+  const described = new OpenAPIHono();
+  for (const describe of descriptions) describe(described.openAPIRegistry);
+  return described.getOpenAPI31Document({
     openapi: "3.1.0",
     info: {
       ...HEAD,
@@ -42,7 +42,7 @@ export function documentOf(app: OpenAPIHono<Env>, version: string): object {
   });
 }
 
-/** Adds what no route of ours says. Call once. */
+/** Adds what no route of ours says. */
 export function describeTheRest(registry: Registry): void {
   registry.registerComponent("securitySchemes", API_KEY_SCHEME, {
     type: "apiKey",

@@ -1,7 +1,7 @@
 // How a route is written: served and described for OpenAPI 3.1 by the same declaration, its caller authorised by the
 // row of roles.ts, its query and body read by the schemas that describe them. Every http file may import this one.
-import { OpenAPIHono, type RouteConfig, z } from "@hono/zod-openapi";
-import type { Context } from "hono";
+import { type OpenAPIHono, type RouteConfig, z } from "@hono/zod-openapi";
+import { type Context, Hono } from "hono";
 import type { Owned } from "../cluster/owners.ts";
 import type { Actor } from "../organisation/audit.ts";
 import type { Authorise, Caller } from "../organisation/callers.ts";
@@ -73,7 +73,7 @@ export interface Request<Query extends z.ZodObject, Body extends z.ZodObject> {
 }
 
 export interface Routes {
-  readonly hono: OpenAPIHono<Env>;
+  readonly hono: Hono<Env>;
   /** A route that needs a caller; who it is comes with the request. */
   guarded<Name extends RouteName, Query extends z.ZodObject, Body extends z.ZodObject>(
     name: Name,
@@ -92,21 +92,29 @@ export interface Routes {
   ): void;
 }
 
+/** What the OpenAPI document is made of. */
+export type Registry = OpenAPIHono["openAPIRegistry"];
+
+/** Adds what it knows to the OpenAPI document. Called once somebody asks for that: serving needs none of it. */
+export type Describe = (registry: Registry) => void;
+
 /** What every set of routes stands on. */
 export interface RouteDeps {
   readonly authorise: Authorise;
   readonly keptAnswers: KeptAnswers;
+  /** Each route adds its own. */
+  readonly descriptions: Describe[];
 }
 
 /** An empty set of routes; hand its `hono` to the application. A guarded POST is repeatable (M17). */
-export function newRoutes({ authorise, keptAnswers }: RouteDeps): Routes {
-  const hono = new OpenAPIHono<Env>();
+export function newRoutes({ authorise, keptAnswers, descriptions }: RouteDeps): Routes {
+  const hono = new Hono<Env>();
   return {
     hono,
     guarded(name, text, serve) {
       const action = ROUTES[name] as Action | "anyone";
       if (action === "anyone") throw new TypeError(`${name} has no action in roles.ts`);
-      describe(hono, name, text, action);
+      descriptions.push((registry) => registry.registerPath(descriptionOf(name, text, action)));
       const read = readerOf(text);
       hono.on(...placeOf(name), async (c) => {
         const credentials = credentialsOf(c);
@@ -120,7 +128,7 @@ export function newRoutes({ authorise, keptAnswers }: RouteDeps): Routes {
     },
     open(name, text, serve) {
       if (ROUTES[name] !== "anyone") throw new TypeError(`${name} is not for anyone in roles.ts`);
-      describe(hono, name, text, null);
+      descriptions.push((registry) => registry.registerPath(descriptionOf(name, text, null)));
       const read = readerOf(text);
       hono.on(...placeOf(name), async (c) => await serve(c as never, await read(c)));
     },
@@ -165,7 +173,7 @@ function readerOf<Query extends z.ZodObject, Body extends z.ZodObject>({
   });
 }
 
-function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, action: Action | null): void {
+function descriptionOf(name: RouteName, text: RouteText, action: Action | null): RouteConfig {
   const [method, path] = name.split(" ") as [string, string];
   const {
     summary,
@@ -187,7 +195,7 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
   const isRepeatable = action !== null && method === "POST";
   if (isRepeatable) errors.add(409);
   const told = action === null ? "" : `Action \`${action}\`.`;
-  hono.openAPIRegistry.registerPath({
+  return {
     method: method.toLowerCase() as RouteConfig["method"],
     path,
     operationId: operationId(method, path),
@@ -217,7 +225,7 @@ function describe(hono: OpenAPIHono<Env>, name: RouteName, text: RouteText, acti
       ...(redirect === undefined ? {} : { 302: { description: redirect } }),
       ...Object.fromEntries([...errors].sort().map((status) => [status, errorResponse(status, path)])),
     },
-  });
+  };
 }
 
 /** Ids have one type wherever they stand. */

@@ -1,7 +1,7 @@
 // WHIP in the OpenAPI document (P1–P13): its routes speak SDP and problem documents, and are written in
 // whip-endpoint.ts and whip-session.ts.
-import type { OpenAPIHono, RouteConfig } from "@hono/zod-openapi";
-import { type Env, z } from "../openapi.ts";
+import type { RouteConfig } from "@hono/zod-openapi";
+import { type Registry, z } from "../openapi.ts";
 import { PROBLEM_CODES } from "./problem-page.ts";
 import { PROBLEM_PAGE, WHIP_PATH } from "./whip-problems.ts";
 
@@ -28,8 +28,8 @@ const ETAG = { ETag: text("The session's entity tag, for If-Match", '"3c1c9e"') 
 const SDP = text("An SDP description", "v=0\r\n…");
 const FRAGMENT = text("ICE candidates, or new credentials (RFC 8840)", "a=ice-ufrag:EsAw\r\n…");
 
-/** Adds WHIP to the document. Call once. */
-export function describeWhip(registry: OpenAPIHono<Env>["openAPIRegistry"]): void {
+/** Adds WHIP to the document. */
+export function describeWhip(registry: Registry): void {
   for (const call of calls()) registry.registerPath({ tags: ["WHIP"], security: [], ...call });
 }
 
