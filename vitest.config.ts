@@ -19,9 +19,8 @@ const common = {
 const stores = [
   "store-statements",
   "store-migrations",
-  "management",
-  "management-{audit,keys,people,streams}",
-  "publish-{lifecycle,sessions,withdrawn}",
+  "management-{keys,streams}",
+  "publish-{sessions,withdrawn}",
   "stream-lists",
   "events",
   "outbox-order",
@@ -29,7 +28,6 @@ const stores = [
   "token-revocation",
   "retention",
   "delivery-log",
-  "webhook-management",
 ];
 /** And in the whole run every suite that stands on a store, but those that are about the embedded one's files and those
  *  that only pass it by. */
@@ -70,23 +68,26 @@ const wholeRun = [
   "cluster-{script,costs}",
   "store-failover-live",
   "dashboard-{looks,organisation,webhook,load}",
+  "management-schemathesis",
   "survival-browser",
   "whip-clients-browser",
   "v5-load",
+].map((name) => `test/${name}.test.ts`);
+/** Browsers that broadcast: two files of them at a time are all that two cores bear. */
+const browsers = [
+  "webcaster-{live,docs}",
+  "broadcast-page",
+  "dashboard-live",
+  "v5-rtc-user",
+  "whip-end",
+  "survival-browser",
 ].map((name) => `test/${name}.test.ts`);
 /** A browser that encodes 720p shrinks its picture when others take its time, and a decision comes late. */
 const alone = [
   "whip-publish",
   "whip-clients-browser",
   "whip-switch",
-  "whip-end",
-  "survival-browser",
-  "webcaster-live",
-  "webcaster-docs",
-  "broadcast-page",
-  "dashboard-live",
   "dashboard-load",
-  "v5-rtc-user",
   "v5-load",
   "webhook-deadline",
 ].map((name) => `test/${name}.test.ts`);
@@ -100,7 +101,7 @@ export default defineConfig({
           ...common,
           name: "together",
           include: ["test/**/*.test.ts"],
-          exclude: [...alone, ...(isWholeRun ? [] : wholeRun)],
+          exclude: [...alone, ...browsers, ...(isWholeRun ? [] : wholeRun)],
           isolate: false,
           maxWorkers: WORKERS,
           sequence: { groupOrder: 0 },
@@ -114,8 +115,18 @@ export default defineConfig({
           env: { TEST_STORE: "postgres" },
           globalSetup: "test/support/postgres-of-run.ts",
           isolate: false,
-          maxWorkers: WORKERS,
+          maxWorkers: WORKERS / 2,
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          ...common,
+          name: "browsers",
+          include: browsers,
+          exclude: isWholeRun ? [] : wholeRun,
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
         },
       },
       {
@@ -125,7 +136,7 @@ export default defineConfig({
           include: alone,
           exclude: isWholeRun ? [] : wholeRun,
           maxWorkers: 1,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
         },
       },
     ],

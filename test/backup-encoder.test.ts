@@ -136,7 +136,7 @@ test("a main encoder that is killed is taken over from within a second, on the c
   other.remove();
 });
 
-test("a switch puts the backup on air and the main back, and both run on", { timeout: 240_000 }, async () => {
+inWholeRun("a switch puts the backup on air and the main back, and both run on", { timeout: 240_000 }, async () => {
   const { id, name } = await newStream();
   const main = await mainOf(name);
   const backup = await backupOf(name);

@@ -97,7 +97,7 @@ test("by a token link and the keyboard alone one is live, seen by players, and o
   expect(await broadcast.says("#target")).toBe(`Your link leads to ${name}.`);
 });
 
-test("by hand the stream's name is asked for, and custom arguments behind it reach the customer", async () => {
+inWholeRun("by hand the stream's name is asked for, and custom arguments behind it reach the customer", async () => {
   const name = await headgate.newStream();
   const { page, ...broadcast } = await open("/broadcast");
   await broadcast.press();
@@ -161,7 +161,7 @@ test("leaving the page while live is asked about, and ends the broadcast", async
   await until("publish_done", () => customer.calls("publish_done").find(({ body }) => body.includes(name)));
 });
 
-test("a link that was withdrawn or cut off says so before the camera is on", async () => {
+inWholeRun("a link that was withdrawn or cut off says so before the camera is on", async () => {
   const streamname = await headgate.newStream();
   const token = await newToken(streamname);
   await headgate.call("POST", "/webcaster/revoke", { streamname });

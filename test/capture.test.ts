@@ -10,7 +10,7 @@ import { type Customer, startCustomer } from "./support/customer.ts";
 import { broadcast, packetsOf } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { publishByWerift } from "./support/werift.ts";
-import { inWholeRun } from "./support/whole-run.ts";
+import { casesOfRun, inWholeRun } from "./support/whole-run.ts";
 
 const LIMIT_MS = 90_000;
 const SECRET = "s3cret-passcode";
@@ -141,7 +141,7 @@ describe("WHIP", () => {
   test(
     "a publish is captured from its first packet, without what opens a session, with and without media",
     async () => {
-      for (const flags of [[], ["--without-media"]]) {
+      for (const flags of casesOfRun([["--without-media"], []], 2)) {
         const { id, name } = await newStream();
         const { file, over } = await capture("--next", id, ...flags);
         await publishByWerift(headgate.whip(name), 4, "320x180");

@@ -11,7 +11,7 @@ import { openStore } from "../ts/store/open.ts";
 import { start, until } from "./support/child.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { startPostgres } from "./support/postgres.ts";
-import { storesOfRun } from "./support/whole-run.ts";
+import { casesOfRun, storesOfRun } from "./support/whole-run.ts";
 
 let folder: string;
 let env: Record<string, string>;
@@ -53,8 +53,7 @@ test("help lists every verb and the exit codes", async () => {
   expect((await headgate(["help", "keys"])).out).toContain("headgate keys ls | create");
 }, 60_000);
 
-// Each is a process that starts, and no more.
-test.concurrent.each([
+const MISTAKES: readonly (readonly [words: readonly string[], code: number, what: string])[] = [
   [["sever"], 2, "did you mean serve?"],
   [["foo"], 2, "foo is not a command. See headgate --help"],
   [["stream", "ls", "--data-dir", ""], 2, "--data-dir needs a value"],
@@ -86,7 +85,10 @@ test.concurrent.each([
   [["stream", "create", "--tag"], 2, "--tag needs a value"],
   [["webhook", "deliveries", "--quantity", "x"], 2, "--quantity must be a number"],
   [["webhook", "simulate", "--port", "99999"], 2, "--port must be a whole number"],
-] as const)(
+];
+
+// Each is a process that starts, and no more.
+test.concurrent.each(casesOfRun(MISTAKES, 4))(
   "%j exits with %d and says what helps",
   async (words, code, what) => {
     const said = await headgate(words);

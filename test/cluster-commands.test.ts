@@ -131,27 +131,31 @@ describe("through a node that does not have it", () => {
   });
 });
 
-test("a stream is played on the node that does not have it, frame for frame, and counts there", async () => {
-  const name = await a().newStream();
-  const encoder = broadcast(`${a().rtmp}/${name}`, { seconds: 8, gop: 1_000, size: "160x90" });
-  broadcasts.push(encoder);
-  await until("it has media", async () => {
-    const sessions = (await a().call("GET", "/session")) as unknown as { streamname: string; bytes_in: number }[];
-    return sessions.some((of) => of.streamname === name && of.bytes_in > 0);
-  });
-  const [here, there] = await Promise.all([a(), b()].map((node) => packetsOf(`${node.rtmp}/${name}`)));
-  const hashes = (packets: readonly Packet[] = []) => ofTrack(packets, "video").map(({ hash }) => hash);
-  expect(hashes(there).length).toBeGreaterThan(100);
-  expect(hashes(there)).toEqual(hashes(here));
-  const end = await until("its end", () => done(name)[0]);
-  const bytes = (packets: readonly Packet[] = []) => packets.reduce((sum, of) => sum + of.bytes, 0);
-  // One player here, one there; what the nodes hand to each other counts nowhere.
-  const out = Number(new URLSearchParams(end.body).get("bytes_out"));
-  expect(out).toBeGreaterThan(1.05 * bytes(here));
-  expect(out).toBeLessThan(2.1 * bytes(here));
-  // Nobody who is no node may say that it is one.
-  await expect(packetsOf(`${b().rtmp}/${name}?headgate-node=1.2.3`)).rejects.toThrow();
-}, 60_000);
+inWholeRun(
+  "a stream is played on the node that does not have it, frame for frame, and counts there",
+  async () => {
+    const name = await a().newStream();
+    const encoder = broadcast(`${a().rtmp}/${name}`, { seconds: 8, gop: 1_000, size: "160x90" });
+    broadcasts.push(encoder);
+    await until("it has media", async () => {
+      const sessions = (await a().call("GET", "/session")) as unknown as { streamname: string; bytes_in: number }[];
+      return sessions.some((of) => of.streamname === name && of.bytes_in > 0);
+    });
+    const [here, there] = await Promise.all([a(), b()].map((node) => packetsOf(`${node.rtmp}/${name}`)));
+    const hashes = (packets: readonly Packet[] = []) => ofTrack(packets, "video").map(({ hash }) => hash);
+    expect(hashes(there).length).toBeGreaterThan(100);
+    expect(hashes(there)).toEqual(hashes(here));
+    const end = await until("its end", () => done(name)[0]);
+    const bytes = (packets: readonly Packet[] = []) => packets.reduce((sum, of) => sum + of.bytes, 0);
+    // One player here, one there; what the nodes hand to each other counts nowhere.
+    const out = Number(new URLSearchParams(end.body).get("bytes_out"));
+    expect(out).toBeGreaterThan(1.05 * bytes(here));
+    expect(out).toBeLessThan(2.1 * bytes(here));
+    // Nobody who is no node may say that it is one.
+    await expect(packetsOf(`${b().rtmp}/${name}?headgate-node=1.2.3`)).rejects.toThrow();
+  },
+  60_000,
+);
 
 inWholeRun(
   "what would end a publish of a node that does not answer is a 503, and done when the node is back",

@@ -6,6 +6,7 @@ import { type Cluster, startCluster } from "./support/cluster.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Broadcast, broadcast } from "./support/ffmpeg.ts";
 import type { Headgate } from "./support/headgate.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const ROUNDS = Number(process.env.CLUSTER_ROUNDS ?? 1);
 const STREAMS = Number(process.env.CLUSTER_STREAMS ?? 3);
@@ -77,7 +78,7 @@ test(
   120_000 * ROUNDS,
 );
 
-test(
+inWholeRun(
   "a node that was away finds its streams ended by another, ends them itself, and says nothing of them any more",
   async () => {
     for (let round = 0; round < ROUNDS; round += 1) {

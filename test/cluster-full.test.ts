@@ -7,6 +7,7 @@ import { type Cluster, startCluster } from "./support/cluster.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
 import { type Broadcast, broadcast } from "./support/ffmpeg.ts";
 import type { Headgate } from "./support/headgate.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const OFFER = readFileSync(new URL("fixtures/offers/chromium-156.sdp", import.meta.url), "utf8");
 /** Three signs of life, and some for a busy machine. */
@@ -76,22 +77,26 @@ test("an encoder that cannot be sent on reads why it is refused", async () => {
   expect(refused.stderr()).toContain("This server is full; try again in a moment");
 }, 60_000);
 
-test("streams of an organisation are counted over all nodes", async () => {
-  const organisation = (await node(1).call("GET", "/organisation")) as { hash: string };
-  await node(1).command(["organisation", "limit", organisation.hash, "--streams", "2"]);
-  expect(await node(2).call("GET", "/organisation")).toMatchObject({ limits: { streams: 2, ingest_kbps: 0 } });
-  for (const place of [1, 2]) send(place, await node(1).newStream());
-  await until("two are live", async () => {
-    const live = await cluster.query("select 1 from publish where state = 'live'");
-    return live.length === 2;
-  });
-  for (const place of [1, 2]) {
-    const refused = send(place, await node(1).newStream());
-    expect(await refused.exit).not.toBe(0);
-    expect(refused.stderr()).toContain("As many streams are live as this organisation may have at a time");
-  }
-  await node(1).command(["organisation", "limit", organisation.hash, "--streams", "default"]);
-  const before = customer.calls("publish").length;
-  send(2, await node(1).newStream());
-  await until("the next one is let in", () => customer.calls("publish").length === before + 1);
-}, 120_000);
+inWholeRun(
+  "streams of an organisation are counted over all nodes",
+  async () => {
+    const organisation = (await node(1).call("GET", "/organisation")) as { hash: string };
+    await node(1).command(["organisation", "limit", organisation.hash, "--streams", "2"]);
+    expect(await node(2).call("GET", "/organisation")).toMatchObject({ limits: { streams: 2, ingest_kbps: 0 } });
+    for (const place of [1, 2]) send(place, await node(1).newStream());
+    await until("two are live", async () => {
+      const live = await cluster.query("select 1 from publish where state = 'live'");
+      return live.length === 2;
+    });
+    for (const place of [1, 2]) {
+      const refused = send(place, await node(1).newStream());
+      expect(await refused.exit).not.toBe(0);
+      expect(refused.stderr()).toContain("As many streams are live as this organisation may have at a time");
+    }
+    await node(1).command(["organisation", "limit", organisation.hash, "--streams", "default"]);
+    const before = customer.calls("publish").length;
+    send(2, await node(1).newStream());
+    await until("the next one is let in", () => customer.calls("publish").length === before + 1);
+  },
+  120_000,
+);

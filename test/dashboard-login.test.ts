@@ -2,6 +2,7 @@
 // often, where it cannot work, and when the session ends elsewhere.
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type Dashboard, type DashboardPage, PASSWORD, PEOPLE, startDashboard } from "./support/dashboard.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 let dashboard: Dashboard;
 const opened: DashboardPage[] = [];
@@ -67,7 +68,7 @@ test("a wrong password says so, and after ten of them when to try again", async 
   await page.getByText(/^Too many wrong passwords\. Try again in \d+ minutes\.$/).waitFor();
 });
 
-test("over plain HTTP from another machine the login says why it cannot work and what to do", async () => {
+inWholeRun("over plain HTTP from another machine the login says why it cannot work and what to do", async () => {
   const { page, ...dash } = await open("/dashboard/", null);
   expect(await dash.says("form")).not.toContain("not secure");
   await page.goto(dashboard.headgate.http.replace("127.0.0.1", "headgate.example"));
@@ -98,7 +99,7 @@ test("a session that ends elsewhere leads to the login, and from there back to t
   expect(new URL(page.url()).search).toBe("?from=2026-01-01&to=2026-01-31");
 });
 
-test("whoever changes the own password signs in with the new one", async () => {
+inWholeRun("whoever changes the own password signs in with the new one", async () => {
   const { page, ...dash } = await open("/dashboard/account", "user");
   await dash.shows("Your account");
   await dash.fill("Present password", "not mine at all");
@@ -132,7 +133,7 @@ test("a Headgate that does not answer is told in words, and asked again by a but
   await dash.shows("Streams");
 });
 
-test("a page that cannot be loaded after an update says so and can be reloaded", async () => {
+inWholeRun("a page that cannot be loaded after an update says so and can be reloaded", async () => {
   const { page, ...dash } = await open("/dashboard/streams", "readonly");
   await dash.shows("Streams");
   await page.route("**/dashboard/file/usage-*.js", (route) => route.fulfill({ status: 404 }));

@@ -127,7 +127,7 @@ test("an administrator locks, unlocks, stops and deletes a stream", async () => 
   expect(await dash.faults()).toEqual([]);
 });
 
-test("addresses are copied from the menu, by keyboard alone", async () => {
+inWholeRun("addresses are copied from the menu, by keyboard alone", async () => {
   const stream = await newStream();
   const dash = await open("/dashboard/streams", "readonly", { permissions: ["clipboard-read", "clipboard-write"] });
   const { page } = dash;
@@ -143,7 +143,7 @@ test("addresses are copied from the menu, by keyboard alone", async () => {
   expect(await page.evaluate("navigator.clipboard.readText()")).toBe(`${stream.ingest.rtmp.url}/${nameOf(stream)}`);
 });
 
-test("the reason of a denial is shown, with the way to its delivery", async () => {
+inWholeRun("the reason of a denial is shown, with the way to its delivery", async () => {
   const stream = await newStream();
   dashboard.customer.answer({ status: 403, body: REASON, headers: { "content-type": "text/plain" } });
   await broadcast(`${dashboard.headgate.rtmp}/${nameOf(stream)}`, { seconds: 5 }).exit;
@@ -241,7 +241,7 @@ test("ids of another organisation are unknown in every address and event stream"
   }
 });
 
-test("markup in every text that others write is text", async () => {
+inWholeRun("markup in every text that others write is text", async () => {
   const stream = await newStream([MARKUP]);
   await dashboard.headgate.call("POST", `/stream/${stream.id}/upstream`, {
     url: "rtmp://127.0.0.1:9/live/abcdefgh",

@@ -93,7 +93,7 @@ describe.concurrent("the store", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "the key of another store",
     async () => {
       const dataDir = await newStore();
@@ -205,7 +205,7 @@ describe.concurrent("the configuration", () => {
 });
 
 describe("addresses", () => {
-  test(
+  inWholeRun(
     "a public URL that leads here, elsewhere and nowhere",
     async () => {
       const port = await freePort();
@@ -231,7 +231,7 @@ describe("addresses", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "media addresses that only this network reaches, and that are not of this machine",
     async () => {
       const of = (address: string) => finding("addresses of media", { HEADGATE_PUBLIC_ADDRESSES: address });
@@ -302,7 +302,7 @@ describe("the webhook", () => {
 });
 
 describe("the machine", () => {
-  test(
+  inWholeRun(
     "a clock that was set back behind what the store holds",
     async () => {
       const dataDir = await newStore();

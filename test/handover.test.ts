@@ -119,18 +119,22 @@ test("a running publish stays, its players lose no frame, and what comes next co
   await isLive(service, second);
 }, 120_000);
 
-test("a WHIP session of the former process is ended by a request that comes to the new one", async () => {
-  const service = await serving();
-  const name = await service.newStream();
-  const published = publishByWerift(service.whip(name), 12, "160x90");
-  await isLive(service, name);
-  const { former_pid } = await upgraded(service);
-  await published; // its DELETE was answered 200
-  await customer.received("publish_done");
-  await hasLeft(former_pid);
-  expect(customer.calls("publish")).toHaveLength(1);
-  expect(customer.calls("publish_done")).toHaveLength(1);
-}, 120_000);
+inWholeRun(
+  "a WHIP session of the former process is ended by a request that comes to the new one",
+  async () => {
+    const service = await serving();
+    const name = await service.newStream();
+    const published = publishByWerift(service.whip(name), 12, "160x90");
+    await isLive(service, name);
+    const { former_pid } = await upgraded(service);
+    await published; // its DELETE was answered 200
+    await customer.received("publish_done");
+    await hasLeft(former_pid);
+    expect(customer.calls("publish")).toHaveLength(1);
+    expect(customer.calls("publish_done")).toHaveLength(1);
+  },
+  120_000,
+);
 
 test("a command about a publish of the former process reaches it, and its metrics are seen through the new one", async () => {
   const service = await serving({ HEADGATE_NODE_NAME: "studio" });
@@ -213,14 +217,18 @@ inWholeRun(
   180_000,
 );
 
-test("a former process whose successor has died ends at the first signal, and tells the ends of its publishes", async () => {
-  const service = await serving();
-  publish(service, await service.newStream());
-  await customer.received("publish");
-  const { pid } = await upgraded(service);
-  killed(pid);
-  await until("the new process is gone", () => !isThere(pid));
-  service.process.kill("SIGTERM");
-  expect(await service.process.exit).toBe(0);
-  expect(customer.calls("publish_done")).toHaveLength(1);
-}, 120_000);
+inWholeRun(
+  "a former process whose successor has died ends at the first signal, and tells the ends of its publishes",
+  async () => {
+    const service = await serving();
+    publish(service, await service.newStream());
+    await customer.received("publish");
+    const { pid } = await upgraded(service);
+    killed(pid);
+    await until("the new process is gone", () => !isThere(pid));
+    service.process.kill("SIGTERM");
+    expect(await service.process.exit).toBe(0);
+    expect(customer.calls("publish_done")).toHaveLength(1);
+  },
+  120_000,
+);

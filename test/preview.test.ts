@@ -146,7 +146,7 @@ describe("of a broadcast by RTMP", () => {
     LIMIT_MS,
   );
 
-  test(
+  inWholeRun(
     "a preview that is given up frees its place, and one of a signed-out person ends within ten seconds",
     async () => {
       const headers = await signIn();

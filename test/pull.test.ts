@@ -142,7 +142,7 @@ describe("a stream of H.264 and AAC that is published at one node", () => {
   });
 });
 
-test("Opus goes to those who list it as it is, and is made AAC for the others where they are", async () => {
+inWholeRun("Opus goes to those who list it as it is, and is made AAC for the others where they are", async () => {
   const clip = await source("plain", "opus", SECONDS);
   const name = await newStream();
   const url = `${here.rtmp}/${name}`;

@@ -10,6 +10,7 @@ import { testCertificates } from "./support/customer.ts";
 import { broadcast, packetsOf } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { content } from "./support/judge.ts";
+import { inWholeRun } from "./support/whole-run.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "headgate-rtmps-"));
 const file = (name: string) => join(folder, name);
@@ -63,7 +64,7 @@ test("an encoder publishes by RTMPS and a player plays by it, every frame", asyn
   expect(content(played)).toEqual(content(await encoder.sent()));
 });
 
-test("a push leaves by RTMPS to an upstream whose certificate holds", async () => {
+inWholeRun("a push leaves by RTMPS to an upstream whose certificate holds", async () => {
   const name = await trusting.newStream();
   const encoder = broadcast(`${trusting.rtmp}/${name}`, { seconds: 3 });
   await until("the upstream has it", () => /"msg":"upstream sending"/.test(trusting.process.stderr()));

@@ -192,7 +192,7 @@ describe("a copy is refused", () => {
     LONG_MS,
   );
 
-  test(
+  inWholeRun(
     "into a store, and from where there is none",
     async () => {
       const [one, other] = [await small(), await small()];

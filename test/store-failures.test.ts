@@ -12,7 +12,7 @@ import { type Customer, startCustomer } from "./support/customer.ts";
 import { broadcast } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { startPostgres } from "./support/postgres.ts";
-import { isWholeRun } from "./support/whole-run.ts";
+import { isWholeRun, storesOfRun } from "./support/whole-run.ts";
 
 /** Of the small disk, bytes. */
 const DISK_BYTES = 16 * 1024 * 1024;
@@ -128,7 +128,7 @@ test.concurrent("a PostgreSQL that goes away stops new work and no live stream, 
   await survives(headgate, customer, { begin: server.stop, end: server.start, says: /^not ready: / });
 }, 180_000);
 
-test.concurrent.for(["the embedded store", "PostgreSQL"])(
+test.concurrent.for(storesOfRun)(
   "kill -9 during many acknowledged writes loses none of them: %s",
   { timeout: 120_000 },
   async (store, context) => {

@@ -8,7 +8,7 @@ import { start, until } from "./support/child.ts";
 import { broadcast } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { startPostgres } from "./support/postgres.ts";
-import { storesOfRun } from "./support/whole-run.ts";
+import { casesOfRun, storesOfRun } from "./support/whole-run.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "headgate-streams-"));
 let server: Awaited<ReturnType<typeof startPostgres>>;
@@ -49,7 +49,7 @@ describe.concurrent("where there is no store", () => {
     "backup copy",
   ];
 
-  test.each(commands)(
+  test.each(casesOfRun(commands, 3))(
     "headgate %s says so, names the remedy, exits with 2 and makes none",
     async (command) => {
       const dataDir = join(folder, "nothing");

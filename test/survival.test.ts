@@ -57,40 +57,43 @@ const doneOf = (clientId: number) =>
     customer.calls("publish_done").filter(({ body }) => body.includes(`clientid=${clientId}`)),
   );
 
-test("an encoder that is killed leaves its upstreams and player to the next, which is a publish of its own", async () => {
-  const { id, name } = await newStream();
-  const other = await startFfmpegUpstream();
-  await headgate.call("POST", `/stream/${id}/upstream`, { url: other.url });
-  const first = await encoderOf(headgate, name);
-  const played = packetsOf(`${headgate.rtmp}/${name}`);
-  await pause(2_000);
-  const second = await dropOut(headgate, name, first, { kind: "killed", gapMs: 3_000 });
-  expect(await doneOf(first.session.client_id)).toHaveLength(1);
-  expect(second.session.continues).toBe(first.session.client_id);
-  expect(second.session.upstreams.map(({ state, reconnects }) => [state, reconnects])).toEqual([
-    ["sending", 0],
-    ["sending", 0],
-  ]);
-  await pause(2_000);
-  second.encoder.kill("SIGTERM");
-  await endAt(name);
-  await other.process.exit;
-  expect(publishesAt(upstream, name)).toBe(1);
-  for (const file of [await recordingOf(name), other.recording]) {
-    const judged = await judgeRecording(file);
-    expect(judged).toMatchObject({ isMonotonic: true, complaints: "" });
-    expect(judged.audioHoleMs).toBeLessThan(400);
-    expect(judged.videoHoleMs).toBeGreaterThan(2_900);
-  }
-  const seen = await played;
-  expect(isMonotonic(seen)).toBe(true);
-  // It played on: there is video from before the loss and from after it.
-  const times = ofTrack(seen, "video").map(({ dts }) => dts);
-  expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThan(5_000);
-  const history = (await headgate.call("GET", `/stream/${id}/publish`)) as unknown as { continues: number | null }[];
-  expect(history.map(({ continues }) => continues)).toEqual([first.session.client_id, null]);
-  other.remove();
-});
+inWholeRun(
+  "an encoder that is killed leaves its upstreams and player to the next, which is a publish of its own",
+  async () => {
+    const { id, name } = await newStream();
+    const other = await startFfmpegUpstream();
+    await headgate.call("POST", `/stream/${id}/upstream`, { url: other.url });
+    const first = await encoderOf(headgate, name);
+    const played = packetsOf(`${headgate.rtmp}/${name}`);
+    await pause(2_000);
+    const second = await dropOut(headgate, name, first, { kind: "killed", gapMs: 3_000 });
+    expect(await doneOf(first.session.client_id)).toHaveLength(1);
+    expect(second.session.continues).toBe(first.session.client_id);
+    expect(second.session.upstreams.map(({ state, reconnects }) => [state, reconnects])).toEqual([
+      ["sending", 0],
+      ["sending", 0],
+    ]);
+    await pause(2_000);
+    second.encoder.kill("SIGTERM");
+    await endAt(name);
+    await other.process.exit;
+    expect(publishesAt(upstream, name)).toBe(1);
+    for (const file of [await recordingOf(name), other.recording]) {
+      const judged = await judgeRecording(file);
+      expect(judged).toMatchObject({ isMonotonic: true, complaints: "" });
+      expect(judged.audioHoleMs).toBeLessThan(400);
+      expect(judged.videoHoleMs).toBeGreaterThan(2_900);
+    }
+    const seen = await played;
+    expect(isMonotonic(seen)).toBe(true);
+    // It played on: there is video from before the loss and from after it.
+    const times = ofTrack(seen, "video").map(({ dts }) => dts);
+    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThan(5_000);
+    const history = (await headgate.call("GET", `/stream/${id}/publish`)) as unknown as { continues: number | null }[];
+    expect(history.map(({ continues }) => continues)).toEqual([first.session.client_id, null]);
+    other.remove();
+  },
+);
 
 test("other custom arguments are another publish, and an encoder that ends by itself ends at once", async () => {
   const { name } = await newStream();

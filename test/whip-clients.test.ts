@@ -7,6 +7,7 @@ import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { type NginxRtmp, startNginxRtmp } from "./support/nginx-rtmp.ts";
 import { whipClients } from "./support/whip-clients.ts";
 import { expectGoodPublish } from "./support/whip-judge.ts";
+import { casesOfRun } from "./support/whole-run.ts";
 
 const SECONDS = Number(process.env.WHIP_CLIENT_SECONDS ?? 10);
 const SIZE = process.env.WHIP_CLIENT_SIZE ?? "320x180";
@@ -32,7 +33,7 @@ afterAll(async () => {
 });
 
 describe.concurrent("what is published by", () => {
-  test.each(whipClients)(
+  test.each(casesOfRun(whipClients, 2))(
     "$name decodes upstream, from a keyframe on, with sound and picture together",
     { timeout: (SECONDS + 60) * 1_000 },
     async ({ name, publish }) => {
