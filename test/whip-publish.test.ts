@@ -14,6 +14,8 @@ import { inWholeRun } from "./support/whole-run.ts";
 const IS_WHOLE = process.env.WHIP_IMPAIRMENT === "all";
 const BROADCAST_S = IS_WHOLE ? 20 : 10;
 const BROADCAST_MS = BROADCAST_S * 1_000;
+/** Until what was sent last has arrived, after losses too. */
+const SETTLED_MS = 1_000;
 /** At least, a second of a broadcast: 25 pictures are captured, and 47 frames of AAC last a second. */
 const LEAST_PICTURES = 15;
 const LEAST_SOUNDS = 35;
@@ -248,6 +250,9 @@ test.each(NETWORKS)(
     const page = await chromium.open(headgate.whip(name).replace(headgate.http, proxy.http));
     expect(await page.start()).toMatchObject({ status: 201 });
     await pause(BROADCAST_MS);
+    // What is on its way at the end gets there, by a repetition too.
+    await page.page.evaluate("for (const { track } of broadcast.running().connection.getSenders()) track.stop()");
+    await pause(SETTLED_MS);
     const video = await videoOf(page);
     await page.stop();
     await doneOf(name);
@@ -263,7 +268,7 @@ test.each(NETWORKS)(
     expect(await decodeComplaints(recording)).toBe("");
     expect(isMonotonic(packets)).toBe(true);
     const isAsDescribed = proxy.lateMs() < LATE_LIMIT_MS;
-    if (network.loss <= 5 && isAsDescribed) expect(arrived).toBeGreaterThanOrEqual(sent * 0.99 - 5);
+    if (network.loss <= 5 && isAsDescribed) expect(arrived).toBeGreaterThanOrEqual(sent * 0.99);
   },
 );
 
