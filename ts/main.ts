@@ -119,7 +119,7 @@ export async function serve(
     started.push(() => service.stop());
     const { publishing, metrics, app } = service;
     await publishing.takeOver("gateway_restarted");
-    const { openMedia } = await loadMediaCore();
+    const { openMedia, duplicate } = await loadMediaCore();
     const opening = {
       isSuccessor: former !== null,
       accepts: former === null,
@@ -176,7 +176,7 @@ export async function serve(
     const metricsAt = { ...config.metrics, name: "metrics.port" };
     const metricsPort = await listen(health.fetch, metricsAt, inheritedSocket("metrics"));
     started.push(() => metricsPort.stop());
-    const httpOptions = { certificate, takesWebSockets: true, ...inheritedSocket("http") };
+    const httpOptions = { certificate, takesWebSockets: true, ...inheritedSocket("http"), duplicate };
     const http = await listen(app.fetch, { ...config.http, name: "http.port" }, httpOptions);
     started.push(() => http.stop());
     // Before the port waits for its running requests: these end by themselves only with their readers.

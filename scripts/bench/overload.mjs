@@ -23,6 +23,8 @@ const REFUSAL_LIMIT_MS = 50;
 const RECOVERY_LIMIT_MS = 5_000;
 /** Streams for each offer a second: none is offered while its last session is still ending. */
 const NAMES_PER_RATE = 8;
+/** Of the crowd: enough that no offer waits for another's answer. */
+const CONNECTIONS = 2_048;
 const PROBE_EVERY_MS = 100;
 /** Nobody waits longer for an answer after the crowd, ms. */
 const PROBE_LIMIT_MS = 30_000;
@@ -68,7 +70,7 @@ export async function measure({ seconds, streams, rate, load }) {
     HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0",
   };
   const server = await startHeadgate(sinkPort, streams + rate * NAMES_PER_RATE, { push: false, env });
-  const pool = new Pool(`http://${server.http}`, { connections: 64 });
+  const pool = new Pool(`http://${server.http}`, { connections: CONNECTIONS });
   try {
     const honest = server.streams.slice(0, streams);
     for (const stream of honest.filter((_, at) => at % 2 === 0)) await server.pushTo(stream, sinkPort);

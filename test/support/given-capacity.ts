@@ -25,6 +25,7 @@ export class GivenCapacity implements Capacity {
     const refused = this.refusal();
     if (refused !== null) return refused;
     const place: Place = {
+      turn: Promise.resolve(),
       started: () => {
         this.settingUp.delete(place);
         this.running.add(place);

@@ -6,6 +6,7 @@ import type { WorkerMedia } from "../media/workers.ts";
 import { openFigures } from "./figures.ts";
 import { type Figures, Room, SHORTAGES, type Shortage } from "./room.ts";
 import type { CapacityConfig } from "./settings.ts";
+import { Turnstile } from "./turnstile.ts";
 
 /** Between two looks, ms. */
 const LOOK_EVERY_MS = 500;
@@ -13,12 +14,16 @@ const LOOK_EVERY_MS = 500;
 const WAITS_S = [2, 3, 4, 5, 6] as const;
 /** A crowd is over when nobody was refused because of it for so long, ms. */
 const CROWD_OVER_MS = 5_000;
+/** Set-ups that may wait for their turn: a few seconds' worth. */
+const WAITING_LIMIT = 500;
 
 /** What may be asked of the media core. */
 type MeasuredMedia = WorkerMedia & { kernelDrops(): number | null };
 
 /** A publish that was let in and is not measured yet. */
 export interface Place {
+  /** Resolves when it is its turn to be set up: not all of a crowd at once. */
+  readonly turn: Promise<void>;
   /** It runs. */
   started(): void;
   /** It never ran, or has ended. */
@@ -26,7 +31,7 @@ export interface Place {
 }
 
 /** Where nobody measures. */
-export const NO_PLACE: Place = { started() {}, release() {} };
+export const NO_PLACE: Place = { turn: Promise.resolve(), started() {}, release() {} };
 
 /** Nobody is let in now. */
 export interface Refused {
@@ -81,6 +86,7 @@ export function createCapacity(deps: CapacityDeps): Capacity {
   /** Refused since then. */
   let refused = 0;
   let crowdedAt = Number.NEGATIVE_INFINITY;
+  const turnstile = new Turnstile();
   let timer: NodeJS.Timeout | undefined;
 
   function look(): void {
@@ -139,8 +145,11 @@ export function createCapacity(deps: CapacityDeps): Capacity {
     },
     problem: () => (room.shortage === null ? null : `full: ${room.shortage.words}`),
     take() {
+      const { waiting } = turnstile;
+      if (waiting >= WAITING_LIMIT) return refuse({ cause: "setups", words: `${waiting} publishes wait to be set up` });
       const place = room.take(now());
-      return "cause" in place ? refuse(place) : { started: () => place.started(now()), release: place.release };
+      if ("cause" in place) return refuse(place);
+      return { turn: turnstile.pass(), started: () => place.started(now()), release: place.release };
     },
     refusal: () => (room.shortage === null ? null : refuse(room.shortage)),
     stop() {

@@ -7,6 +7,7 @@ import { ownDescriptorLimit } from "../capacity/figures.ts";
 import type { Certificate } from "../certificate.ts";
 import { ConfigInvalid, PortTaken } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
+import { openAcceptors } from "./acceptors.ts";
 import { createWebSocketServer, serveOtherUpgrades, type WebSockets } from "./web-sockets.ts";
 
 /** How long a peer may take for its headers, and for the whole request, ms. */
@@ -50,6 +51,8 @@ export interface ListenOptions {
   readonly takesWebSockets?: boolean;
   /** Descriptor of a socket that listens already, instead of at the address; it is this port's from now on. */
   readonly socket?: number | undefined;
+  /** Makes another descriptor of a socket: then a crowd of connections is taken at once. */
+  readonly duplicate?: (descriptor: number) => number;
 }
 
 /** Listens on `host`:`port`, by TLS when there is a certificate. Rejects with `PortTaken` or `ConfigInvalid`; `name` is
@@ -57,7 +60,7 @@ export interface ListenOptions {
 export async function listen(
   fetch: (request: Request) => Response | Promise<Response>,
   address: { readonly name: string; readonly host: string; readonly port: number },
-  { certificate = null, takesWebSockets = false, socket }: ListenOptions = {},
+  { certificate = null, takesWebSockets = false, socket, duplicate }: ListenOptions = {},
 ): Promise<Listening> {
   const { name, host, port } = address;
   const webSockets = takesWebSockets ? createWebSocketServer() : null;
@@ -74,7 +77,12 @@ export async function listen(
     if (socket === undefined) server.listen(port, host, resolve);
     else server.listen({ fd: socket }, resolve);
   });
+  const descriptor = descriptorOf(server);
+  const acceptors =
+    duplicate === undefined || descriptor === null ? null : await openAcceptors(server, descriptor, duplicate);
   const closed = new Promise<void>((resolve) => server.once("close", resolve));
+  let acceptorsClosed: Promise<void> | undefined;
+  const closeAcceptors = () => (acceptorsClosed ??= acceptors?.close());
   return {
     port: (server.address() as AddressInfo).port,
     drain() {
@@ -89,6 +97,7 @@ export async function listen(
     socket: () => descriptorOf(server),
     stopListening() {
       draining = true;
+      void closeAcceptors();
       // Not its own `close`, which would cut connections off that wait for their next request.
       if (server.listening) NetServer.prototype.close.call(server);
     },
@@ -100,9 +109,10 @@ export async function listen(
         webSockets?.terminateAll();
       }, STOP_LIMIT_MS);
       webSockets?.closeAll();
+      const allClosed = Promise.all([closed, closeAcceptors()]);
       if (server.listening) server.close();
       server.closeIdleConnections();
-      await closed;
+      await allClosed;
       clearInterval(closing);
       clearTimeout(limit);
     },

@@ -8,6 +8,8 @@ import { type Media, MediaStartError, startMedia } from "../media.ts";
 import { publicAddressesOf } from "../own-addresses.ts";
 import type { AcceptingOptions } from "./accepting.ts";
 
+export { duplicate } from "./descriptors.ts";
+
 /** Media ports from the configured one on that are tried for a process beside another, for each media worker. */
 const MEDIA_PORTS_TRIED = 8;
 

@@ -179,6 +179,9 @@ export interface ConnectionCount {
   limit?: number
 }
 
+/** Another descriptor of a socket that this process has open, whoever closes it: each is watched by itself. */
+export declare function duplicateDescriptor(descriptor: number): number
+
 /** What a trickled fragment led to: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted. */
 export interface FragmentAnswer {
   code?: string

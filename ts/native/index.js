@@ -25,4 +25,4 @@ function load() {
   );
 }
 
-export const { MediaCore, notifyManager, ownOffer, parseOffer, refuseFragment, replayCapture, startMedia, WhipOffer } = load();
+export const { duplicateDescriptor, MediaCore, notifyManager, ownOffer, parseOffer, refuseFragment, replayCapture, startMedia, WhipOffer } = load();

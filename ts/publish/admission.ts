@@ -125,6 +125,7 @@ export function createAdmission(deps: AdmissionDeps): {
       const place = isDraining() ? NO_PLACE : (deps.room?.take() ?? NO_PLACE);
       if ("retryAfterS" in place) return { ...fullOf(place), about };
       try {
+        await place.turn;
         const admission = await decide({ ...request, trace }, about, place);
         if (admission.outcome === "allowed") return admission;
         place.release();

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram};
 use std::sync::Arc;
@@ -57,16 +57,25 @@ impl MediaCore {
 
 /// A listening socket that this process was started with; its descriptor stays open beside what is returned.
 pub(crate) fn inherited(descriptor: RawFd) -> Result<Arc<TcpListener>> {
+    Ok(Arc::new(TcpListener::from(duplicate(descriptor)?)))
+}
+
+/// Another descriptor of a socket that this process has open, whoever closes it: each is watched by itself.
+#[napi(catch_unwind)]
+pub fn duplicate_descriptor(descriptor: i32) -> Result<i32> {
+    Ok(duplicate(descriptor)?.into_raw_fd())
+}
+
+fn duplicate(descriptor: RawFd) -> Result<OwnedFd> {
     if descriptor < 0 {
         return Err(Error::new(Status::InvalidArg, "not a file descriptor"));
     }
     // SAFETY: it is only borrowed, for the call that duplicates it, which fails for one that is not open.
     #[expect(unsafe_code, reason = "a descriptor is known by its number alone")]
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    let owned = borrowed.try_clone_to_owned().map_err(|error| {
-        Error::new(Status::InvalidArg, format!("the inherited socket cannot be used: {error}"))
-    })?;
-    Ok(Arc::new(TcpListener::from(owned)))
+    borrowed.try_clone_to_owned().map_err(|error| {
+        Error::new(Status::InvalidArg, format!("the socket cannot be used: {error}"))
+    })
 }
 
 /// Tells the service manager (sd_notify(3)) `state`, at the socket that it named: a path, or `@` and an abstract name.

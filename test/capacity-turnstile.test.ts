@@ -1,0 +1,31 @@
+// A crowd that comes at once goes through in its order, and what else happens comes between.
+import { expect, test } from "vitest";
+import { Turnstile } from "../ts/capacity/turnstile.ts";
+
+const turnOfTheLoop = () => new Promise((resolve) => setImmediate(resolve));
+
+test("whoever comes alone goes through at once", async () => {
+  const turnstile = new Turnstile();
+  for (let at = 0; at < 3; at += 1) {
+    await turnstile.pass();
+    expect(turnstile.waiting).toBe(0);
+    await turnOfTheLoop();
+    await turnOfTheLoop();
+  }
+});
+
+test("of a crowd one goes through in each turn of the event loop, in the order they came", async () => {
+  const turnstile = new Turnstile();
+  const through: number[] = [];
+  const passes = Array.from({ length: 101 }, (_, at) => turnstile.pass().then(() => through.push(at)));
+  let turns = 0;
+  for (let before = 0; through.length < 101; turns += 1) {
+    await turnOfTheLoop();
+    expect(through.length - before).toBeLessThanOrEqual(2);
+    before = through.length;
+  }
+  await Promise.all(passes);
+  expect(turns).toBeGreaterThan(50);
+  expect(through).toEqual(Array.from({ length: 101 }, (_, at) => at));
+  expect(turnstile.waiting).toBe(0);
+});

@@ -1,0 +1,87 @@
+// A crowd of connections that comes while the event loop is busy is taken many at a time, within the limit of the port, and a
+// port that stops waits for those as for any.
+import { createServer, type Server } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { afterEach, expect, test } from "vitest";
+import { openAcceptors } from "../ts/listen/acceptors.ts";
+import { listen } from "../ts/listen/http-port.ts";
+import { duplicate } from "../ts/media/descriptors.ts";
+import { until } from "./support/child.ts";
+
+const CROWD = 160;
+const TURN_MS = 5;
+
+const open: { close(): unknown }[] = [];
+afterEach(async () => {
+  for (const each of open.splice(0).reverse()) await each.close();
+});
+
+async function serverOf(maxConnections: number): Promise<{ server: Server; port: number }> {
+  const server = createServer((_, response) => response.end());
+  server.maxConnections = maxConnections;
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const { _handle: handle } = server as unknown as { readonly _handle: { readonly fd: number } };
+  const acceptors = await openAcceptors(server, handle.fd, duplicate);
+  open.push({ close: () => server.closeAllConnections() }, acceptors, { close: () => server.close() });
+  return { server, port: (server.address() as AddressInfo).port };
+}
+
+function connected(port: number): Socket {
+  const socket = connect(port, "127.0.0.1").on("error", () => {});
+  open.push({ close: () => socket.destroy() });
+  return socket;
+}
+
+test("of a crowd more than ten are taken in a turn of the event loop", async () => {
+  const { server, port } = await serverOf(1_000);
+  let taken = 0;
+  server.on("connection", () => (taken += 1));
+  for (let at = 0; at < CROWD; at += 1) connected(port);
+  const inTurns: number[] = [];
+  while (taken < CROWD) {
+    const before = taken;
+    await new Promise((turn) => setImmediate(turn));
+    for (const end = performance.now() + TURN_MS; performance.now() < end; );
+    if (taken > before) inTurns.push(taken - before);
+    expect(inTurns.length).toBeLessThan(CROWD);
+  }
+  // Without them it is one in each.
+  expect(Math.max(...inTurns)).toBeGreaterThan(10);
+});
+
+test("however they come, no more are open than the port may hold", async () => {
+  const { server, port } = await serverOf(20);
+  const sockets = Array.from({ length: 3 * 20 }, () => connected(port));
+  const count = () => new Promise<number>((counted) => server.getConnections((_, own) => counted(own)));
+  await until("the others are closed", () => sockets.filter(({ destroyed }) => destroyed).length >= 40);
+  expect(sockets.filter(({ destroyed }) => !destroyed)).toHaveLength(20);
+  expect(await count()).toBeLessThanOrEqual(20);
+  for (const socket of sockets) socket.destroy();
+  // The places are free again.
+  await until("another is served", async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => null);
+    return answer?.status === 200;
+  });
+});
+
+test("a port that stops takes nobody any more, and lets every running request finish", async () => {
+  let answer: () => void = () => {};
+  let asked = 0;
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  const serve = async () => {
+    asked += 1;
+    await answered;
+    return new Response("done");
+  };
+  const port = await listen(serve, { name: "http.port", host: "127.0.0.1", port: 0 }, { duplicate });
+  const url = `http://127.0.0.1:${port.port}/`;
+  const running = Array.from({ length: 40 }, async () => (await fetch(url)).status);
+  await until("all are asked", () => asked === 40);
+  const stopped = port.stop();
+  await expect(fetch(url)).rejects.toThrow();
+  answer();
+  expect(new Set(await Promise.all(running))).toEqual(new Set([200]));
+  await stopped;
+});
