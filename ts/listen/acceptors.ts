@@ -4,9 +4,11 @@
 import type { Server as HttpServer } from "node:http";
 import { Server as HttpsServer } from "node:https";
 import { createServer, type Server, type Socket } from "node:net";
+import { ownDescriptorLimit } from "../capacity/figures.ts";
 
-/** Handles besides the server's own. */
+/** Handles besides the server's own; fewer where descriptors are few. */
 const ACCEPTORS = 15;
+const DESCRIPTORS_FOR_EACH = 64;
 
 export interface Acceptors {
   /** Takes no more; resolves when the connections that came by them have ended, too. */
@@ -47,8 +49,10 @@ export async function openAcceptors(
   // As the server's own connections are, by Node's defaults.
   const options = { allowHalfOpen: !(server instanceof HttpsServer), noDelay: true };
   const acceptors: Server[] = [];
+  const descriptors = ownDescriptorLimit() ?? Number.POSITIVE_INFINITY;
+  const count = Math.min(ACCEPTORS, Math.floor(descriptors / DESCRIPTORS_FOR_EACH) - 1);
   try {
-    for (let at = 0; at < ACCEPTORS; at += 1) {
+    for (let at = 0; at < count; at += 1) {
       const acceptor = createServer(options, take);
       await new Promise<void>((listening, refused) => {
         acceptor.once("error", refused).listen({ fd: duplicate(descriptor) }, listening);
@@ -56,7 +60,7 @@ export async function openAcceptors(
       acceptors.push(acceptor);
     }
   } catch {
-    // Of few descriptors none are left: those that are open do.
+    // No descriptor is left: those that are open do.
   }
   return {
     async close() {
