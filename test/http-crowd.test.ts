@@ -1,12 +1,14 @@
 // A crowd of connections that comes while the event loop is busy is taken many at a time, within the limit of the port, and a
 // port that stops waits for those as for any.
 import { createServer, type Server } from "node:http";
+import { get } from "node:https";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { openAcceptors } from "../ts/listen/acceptors.ts";
 import { listen } from "../ts/listen/http-port.ts";
 import { duplicate } from "../ts/media/descriptors.ts";
 import { until } from "./support/child.ts";
+import { testCertificates } from "./support/customer.ts";
 
 const CROWD = 160;
 const TURN_MS = 5;
@@ -84,4 +86,20 @@ test("a port that stops takes nobody any more, and lets every running request fi
   answer();
   expect(new Set(await Promise.all(running))).toEqual(new Set([200]));
   await stopped;
+});
+
+test("by TLS a crowd is answered as well", async () => {
+  const { ca, key, cert } = testCertificates();
+  const serve = () => new Response("here");
+  const address = { name: "http.port", host: "127.0.0.1", port: 0 };
+  const port = await listen(serve, address, { certificate: { key, cert }, duplicate });
+  open.push({ close: () => port.stop() });
+  const ask = () =>
+    new Promise<number | undefined>((answered, failed) => {
+      const request = get({ host: "127.0.0.1", port: port.port, ca, agent: false }, (answer) => {
+        answer.resume().once("end", () => answered(answer.statusCode));
+      });
+      request.once("error", failed);
+    });
+  expect(new Set(await Promise.all(Array.from({ length: 60 }, ask)))).toEqual(new Set([200]));
 });

@@ -1,4 +1,4 @@
-// Rows whose whole volume is in tests: they are run, and counted.
+// Rows whose whole volume is in tests: they are run, those of the whole run too, and counted.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -13,13 +13,13 @@ export async function countTests(files, env = {}) {
   const report = join(folder, "report.json");
   const words = ["run", ...files.map((file) => `test/${file}.test.ts`), "--reporter=json", `--outputFile=${report}`];
   const child = spawn(join(root, "node_modules", ".bin", "vitest"), words, {
-    ...{ cwd: root, env: { ...process.env, ...env }, stdio: ["ignore", "ignore", "inherit"] },
+    ...{ cwd: root, env: { ...process.env, TEST_WHOLE: "yes", ...env }, stdio: ["ignore", "ignore", "inherit"] },
   });
   await once(child, "close");
-  const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(report, "utf8"));
+  const { numPassedTests, numFailedTests, numPendingTests, testResults } = JSON.parse(readFileSync(report, "utf8"));
   rmSync(folder, { recursive: true });
   const failed = testResults.flatMap(({ assertionResults }) =>
     assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName),
   );
-  return { figures: { passed: numPassedTests, failed: numFailedTests }, faults: failed };
+  return { figures: { passed: numPassedTests, failed: numFailedTests, skipped: numPendingTests }, faults: failed };
 }
