@@ -119,7 +119,10 @@ test(
     expect(cpuSeconds(stage.headgate.process.pid) - before).toBeLessThan(1);
     for (const socket of sockets) socket.destroy();
     await isWell(stage);
-    expect(stage.headgate.process.stderr().match(/"msg":"full: /g)).toHaveLength(1);
+    // Idle connections are closed after ten seconds, and others come in their place.
+    const told = stage.headgate.process.stderr().match(/"msg":"full: /g) ?? [];
+    expect(told.length).toBeGreaterThan(0);
+    expect(told.length).toBeLessThanOrEqual(1 + EXHAUSTED_MS / 10_000);
   },
   180_000 + EXHAUSTED_MS,
 );
