@@ -92,6 +92,14 @@ const alone = [
   "webhook-deadline",
 ].map((name) => `test/${name}.test.ts`);
 
+/** Of a run that is not the whole one. */
+const leftOut = isWholeRun ? [] : wholeRun;
+
+/** Files in processes of their own, so many at a time. */
+const apart = (name: string, include: string[], maxWorkers: number, groupOrder: number) => ({
+  test: { ...common, name, include, exclude: leftOut, maxWorkers, sequence: { groupOrder } },
+});
+
 export default defineConfig({
   test: {
     globalSetup: ["test/support/temporary-folders.ts", "test/support/store-of-run.ts"],
@@ -101,7 +109,7 @@ export default defineConfig({
           ...common,
           name: "together",
           include: ["test/**/*.test.ts"],
-          exclude: [...alone, ...browsers, ...(isWholeRun ? [] : wholeRun)],
+          exclude: [...alone, ...browsers, ...leftOut],
           isolate: false,
           maxWorkers: WORKERS,
           sequence: { groupOrder: 0 },
@@ -119,26 +127,8 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
-      {
-        test: {
-          ...common,
-          name: "browsers",
-          include: browsers,
-          exclude: isWholeRun ? [] : wholeRun,
-          maxWorkers: 2,
-          sequence: { groupOrder: 2 },
-        },
-      },
-      {
-        test: {
-          ...common,
-          name: "alone",
-          include: alone,
-          exclude: isWholeRun ? [] : wholeRun,
-          maxWorkers: 1,
-          sequence: { groupOrder: 3 },
-        },
-      },
+      apart("browsers", browsers, 2, 2),
+      apart("alone", alone, 1, 3),
     ],
   },
 });

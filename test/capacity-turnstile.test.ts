@@ -2,12 +2,14 @@
 import { expect, test } from "vitest";
 import { Turnstile } from "../ts/capacity/turnstile.ts";
 
+/** Resolves when it is the turn of one more. */
+const pass = (turnstile: Turnstile) => new Promise<void>((begin) => turnstile.pass(begin));
 const turnOfTheLoop = () => new Promise((resolve) => setImmediate(resolve));
 
 test("whoever comes alone goes through at once", async () => {
-  const turnstile = new Turnstile();
+  const turnstile = new Turnstile(1);
   for (let at = 0; at < 3; at += 1) {
-    await turnstile.pass();
+    await pass(turnstile);
     expect(turnstile.waiting).toBe(0);
     await turnOfTheLoop();
     await turnOfTheLoop();
@@ -15,9 +17,9 @@ test("whoever comes alone goes through at once", async () => {
 });
 
 test("of a crowd one goes through in each turn of the event loop, in the order they came", async () => {
-  const turnstile = new Turnstile();
+  const turnstile = new Turnstile(1);
   const through: number[] = [];
-  const passes = Array.from({ length: 101 }, (_, at) => turnstile.pass().then(() => through.push(at)));
+  const passes = Array.from({ length: 101 }, (_, at) => pass(turnstile).then(() => through.push(at)));
   let turns = 0;
   for (let before = 0; through.length < 101; turns += 1) {
     await turnOfTheLoop();

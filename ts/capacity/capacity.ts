@@ -16,6 +16,8 @@ const WAITS_S = [2, 3, 4, 5, 6] as const;
 const CROWD_OVER_MS = 5_000;
 /** Set-ups that may wait for their turn: a few seconds' worth. */
 const WAITING_LIMIT = 500;
+/** Begun in one turn of the event loop: a set-up takes several milliseconds of it in all. */
+const SETUPS_IN_A_TURN = 1;
 
 /** What may be asked of the media core. */
 type MeasuredMedia = WorkerMedia & { kernelDrops(): number | null };
@@ -86,7 +88,7 @@ export function createCapacity(deps: CapacityDeps): Capacity {
   /** Refused since then. */
   let refused = 0;
   let crowdedAt = Number.NEGATIVE_INFINITY;
-  const turnstile = new Turnstile();
+  const turnstile = new Turnstile(SETUPS_IN_A_TURN);
   let timer: NodeJS.Timeout | undefined;
 
   function look(): void {
@@ -149,7 +151,8 @@ export function createCapacity(deps: CapacityDeps): Capacity {
       if (waiting >= WAITING_LIMIT) return refuse({ cause: "setups", words: `${waiting} publishes wait to be set up` });
       const place = room.take(now());
       if ("cause" in place) return refuse(place);
-      return { turn: turnstile.pass(), started: () => place.started(now()), release: place.release };
+      const turn = new Promise<void>((begin) => turnstile.pass(begin));
+      return { turn, started: () => place.started(now()), release: place.release };
     },
     refusal: () => (room.shortage === null ? null : refuse(room.shortage)),
     stop() {

@@ -1,30 +1,33 @@
-// Set-ups of publishes, one in each turn of the event loop: a crowd that comes at once goes through in its order, and whoever is
-// refused, and everybody else, is answered between them. A set-up takes several milliseconds of the loop in all.
+// Work of a crowd, a little in each turn of the event loop: everybody else comes between.
 
 export class Turnstile {
+  readonly #perTurn: number;
   readonly #waiting: (() => void)[] = [];
-  #isTurning = false;
+  #isScheduled = false;
 
-  /** Set-ups that have not begun. */
+  /** `perTurn`: how many are begun in one turn. */
+  constructor(perTurn: number) {
+    this.#perTurn = perTurn;
+  }
+
+  /** What has not begun. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** Resolves when it is the turn of one more. */
-  pass(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#waiting.push(resolve);
-      if (this.#isTurning) return;
-      this.#isTurning = true;
-      this.#turn();
-    });
+  /** Calls `begin` in its turn, in the order of asking. It must not throw. */
+  pass(begin: () => void): void {
+    this.#waiting.push(begin);
+    this.#schedule();
   }
 
-  readonly #turn = (): void => {
-    const begin = this.#waiting.shift();
-    this.#isTurning = begin !== undefined;
-    if (begin === undefined) return;
-    begin();
-    setImmediate(this.#turn);
-  };
+  #schedule(): void {
+    if (this.#isScheduled || this.#waiting.length === 0) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      for (const begin of this.#waiting.splice(0, this.#perTurn)) begin();
+      this.#schedule();
+    });
+  }
 }

@@ -2,6 +2,7 @@
 // address passed by the guard.
 import { createSecureContext, rootCertificates } from "node:tls";
 import { Agent, buildConnector } from "undici/index.js";
+import { Turnstile } from "../../capacity/turnstile.ts";
 import { guardConnector, guardedLookup } from "../addresses/address-guard.ts";
 import type { Resolve } from "../addresses/resolver.ts";
 import { handingOutSockets, watchedPool } from "./connection-steps.ts";
@@ -10,7 +11,8 @@ import { handingOutSockets, watchedPool } from "./connection-steps.ts";
 const KEEP_ALIVE_MS = 30_000;
 /** Bounds connection attempts whose call has already given up, ms. */
 const CONNECT_LIMIT_MS = 10_000;
-/** Connections begun in one turn of the event loop. */
+/** Connections begun in one turn of the event loop: a handshake costs a millisecond or two, and a customer that needs a hundred
+ *  at a time must not stop everybody else for that long. */
 const BEGUN_IN_A_TURN = 2;
 /** Largest header block of an answer, bytes. */
 const HEADERS_LIMIT_BYTES = 16 * 1024;
@@ -38,11 +40,11 @@ export function createConnections(options: {
     buildConnector({ timeout: CONNECT_LIMIT_MS, secureContext, lookup: guardedLookup(options) }),
   );
   const connect = options.dev ? plain : guardConnector(plain);
-  const inTurn = startPacing();
+  const turnstile = new Turnstile(BEGUN_IN_A_TURN);
   return new Agent({
     factory: watchedPool,
     connect: (target, callback) =>
-      inTurn(() => {
+      turnstile.pass(() => {
         try {
           connect(target, (...[error, socket]: buildConnector.CallbackArgs) => {
             if (error === null) callback(null, socket);
@@ -57,25 +59,4 @@ export function createConnections(options: {
     headersTimeout: 0,
     bodyTimeout: 0,
   });
-}
-
-/** Begins what it is given in order, a few in each turn of the event loop: a handshake costs a millisecond or two, and a
- *  customer that needs a hundred at a time must not stop everybody else for that long. */
-function startPacing(): (begin: () => void) => void {
-  const waiting: (() => void)[] = [];
-  let scheduled = false;
-  const turn = () => {
-    scheduled = false;
-    for (const begin of waiting.splice(0, BEGUN_IN_A_TURN)) begin();
-    schedule();
-  };
-  const schedule = () => {
-    if (scheduled || waiting.length === 0) return;
-    scheduled = true;
-    setImmediate(turn);
-  };
-  return (begin) => {
-    waiting.push(begin);
-    schedule();
-  };
 }
