@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Worker } from "node:worker_threads";
 import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { exitCodeOf } from "../ts/cli/exit-code.ts";
@@ -116,6 +117,26 @@ describe("opening", () => {
     await expect(opened(join(folder, "file", "data"))).rejects.toThrow(/cannot create the data directory/);
   });
 
+  test("a thread that waits for another store opens it, and holds the one before no longer", async () => {
+    const idleThreads: Worker[] = [];
+    const at = (name: string) => openStore({ dataDir: join(folder, name), databaseUrl: null, idleThreads });
+    const first = await at("first");
+    await sql`insert into sequence (name, next) values ('here', 1)`.execute(first.db);
+    await first.close();
+    await expect(sql`select 1`.execute(first.db)).rejects.toThrow("destroyed");
+    expect(idleThreads).toHaveLength(1);
+    const [thread] = idleThreads;
+
+    const second = await at("second");
+    expect(idleThreads).toHaveLength(0);
+    const { rows } = await sql`select * from sequence where name = 'here'`.execute(second.db);
+    expect(rows).toEqual([]);
+    await (await openStore({ dataDir: join(folder, "first"), databaseUrl: null })).close();
+    await second.close();
+    expect(idleThreads).toEqual([thread]);
+    await thread?.terminate();
+  });
+
   test("refuses a store of a newer headgate", async () => {
     const { db, close } = await opened();
     await sql`insert into migration (position, name) values (99, '0100-later')`.execute(db);
@@ -132,8 +153,8 @@ function startWriter(dataDir: string) {
     script,
     `import { MessageChannel, Worker } from "node:worker_threads";
     const { port1, port2 } = new MessageChannel();
-    const workerData = { dataDir: ${JSON.stringify(dataDir)}, port: port2 };
-    new Worker(new URL(${JSON.stringify(thread.href)}), { workerData, transferList: [port2] });
+    const opening = { dataDir: ${JSON.stringify(dataDir)}, access: "service", port: port2 };
+    new Worker(new URL(${JSON.stringify(thread.href)})).postMessage(opening, [port2]);
     const sql = "insert into sequence (name, next) values (?, 0)";
     let id = 0;
     port1.on("message", (reply) => {

@@ -2,11 +2,14 @@
 // (vitest.config.ts). The server belongs to the run (postgres-of-run.ts), the databases to the file that asks for them.
 import { cpSync, existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Worker } from "node:worker_threads";
 import { openStore, type Store } from "../../ts/store/open.ts";
 import { databasesAt } from "./postgres.ts";
 
 export const ON_POSTGRES = process.env.TEST_STORE === "postgres";
 
+/** To start one costs 70 ms of CPU time, about as much as all else that the test of a route does. */
+const idleThreads: Worker[] = [];
 /** Data directory → its database. */
 const databases = new Map<string, Promise<string>>();
 let newDatabase: ((from?: string) => Promise<string>) | null = null;
@@ -23,7 +26,7 @@ export async function openTestStore(dataDir: string): Promise<Store> {
   else if (template !== undefined && !existsSync(join(dataDir, "headgate.db"))) {
     cpSync(template, dataDir, { recursive: true });
   }
-  return await openStore({ dataDir, databaseUrl: await databaseUrlOf(dataDir) });
+  return await openStore({ dataDir, databaseUrl: await databaseUrlOf(dataDir), idleThreads });
 }
 
 function databaseOf(dataDir: string, from?: string): Promise<string> {

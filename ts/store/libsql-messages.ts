@@ -1,5 +1,14 @@
 // What crosses between the driver and the thread of the embedded store.
+import type { MessagePort } from "node:worker_threads";
 import type { Parameter } from "./parameters.ts";
+
+/** The first message to a thread; all others of its store cross `port`. */
+export interface Opening {
+  readonly dataDir: string;
+  /** Beside a service a `command` may come, and its `successor`, but no second service. */
+  readonly access: "service" | "successor" | "command";
+  readonly port: MessagePort;
+}
 
 export interface StatementRequest {
   readonly kind: "statement";
@@ -23,7 +32,9 @@ export interface BatchRequest {
 export type Request =
   | StatementRequest
   | BatchRequest
-  | { readonly kind: "begin" | "commit" | "rollback" | "close"; readonly id: number };
+  | { readonly kind: "begin" | "commit" | "rollback"; readonly id: number }
+  /** `stays`: the thread waits for another store instead of ending. */
+  | { readonly kind: "close"; readonly stays: boolean; readonly id: number };
 
 /** Result of a statement: `rows` when it returns any, `changes` how many rows it changed otherwise. Of a batch: `rows`
  *  are numbers, how many rows each of its statements changed. */

@@ -1,10 +1,12 @@
 // The thread of the embedded store: owns the libsql handle and its fsyncs, so that no other thread waits for a disk.
 // Plain JavaScript because Node runs it as a thread from the sources as well as from dist. It knows SQL text, no schema.
+// One store at a time; after it another if that was asked for, else the thread ends.
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { receiveMessageOnPort, workerData } from "node:worker_threads";
+import { parentPort, receiveMessageOnPort } from "node:worker_threads";
 import Database from "libsql";
 
+/** @typedef {import("./libsql-messages.ts").Opening} Opening */
 /** @typedef {import("./libsql-messages.ts").Request} Request */
 /** @typedef {import("./libsql-messages.ts").Outcome} Outcome */
 /** @typedef {import("./libsql-messages.ts").StatementRequest} StatementRequest */
@@ -22,16 +24,27 @@ const LOCK_TIMEOUT_MS = 1_000;
 /** How often a successor tries to take the data directory over, ms. */
 const TAKE_OVER_EVERY_MS = 200;
 
-/** @type {{ readonly dataDir: string, readonly access: "service" | "successor" | "command",
- *           readonly port: import("node:worker_threads").MessagePort }} */
-const { dataDir, access, port } = workerData;
-
 /** @type {Map<string, import("libsql").Statement>} */
 const statements = new Map();
-const lock = openLock();
-const db = lock === "refused" ? null : openDatabase();
+/** Of the store that is open. */
+let dataDir = "";
+/** @type {Opening["access"]} */
+let access = "service";
+/** @type {Opening["port"]} */
+let port;
+/** @type {ReturnType<typeof openLock>} */
+let lock;
+/** @type {ReturnType<typeof openDatabase>} */
+let db = null;
 
-if (db !== null) {
+parentPort?.once("message", open);
+
+/** @param {Opening} opening */
+function open(opening) {
+  ({ dataDir, access, port } = opening);
+  lock = openLock();
+  db = lock === "refused" ? null : openDatabase();
+  if (db === null) return;
   port.on("message", (/** @type {Request} */ first) => {
     const requests = [first];
     while (requests.length < GROUP_LIMIT) {
@@ -157,10 +170,18 @@ function answerAlone(request) {
     case "close":
       statements.clear();
       db?.close();
-      if (typeof lock === "object") for (const handle of lock) handle.close();
+      if (typeof lock === "object") for (const handle of lock) letGo(handle);
+      if (request.stays) parentPort?.once("message", open);
       reply(request.id, { rows: [], changes: 0 });
       port.close();
   }
+}
+
+/** What was prepared keeps a closed handle's file open until it is collected, but no lock.
+ *  @param {import("libsql").Database} handle */
+function letGo(handle) {
+  if (handle.inTransaction) handle.exec("ROLLBACK");
+  handle.close();
 }
 
 /** Reads go first: they need no commit, and nobody who waits for his write can have sent one after it.

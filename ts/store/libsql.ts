@@ -14,7 +14,7 @@ import {
   SqliteQueryCompiler,
 } from "kysely";
 import { StoreFailed, StoreUnavailable } from "../errors.ts";
-import type { Outcome, Reply, Request } from "./libsql-messages.ts";
+import type { Opening, Outcome, Reply, Request } from "./libsql-messages.ts";
 import { bindable } from "./parameters.ts";
 import type { Together } from "./together.ts";
 import { Turns } from "./turns.ts";
@@ -37,19 +37,19 @@ export interface LibsqlThread {
   readonly failed: Promise<StoreFailed>;
 }
 
-/** Starts the thread on the files of `dataDir`, which must exist. Beside a service a `command` may come, and its
- *  `successor`, but no second service. Rejects with `StoreUnavailable`. */
+/** Starts the thread on the files of `dataDir`, which must exist. Rejects with `StoreUnavailable`.
+ *  @param idle Threads that closed their store and wait for another: one of them is taken, and comes back. Who opens
+ *  thousands of stores one after the other saves the start of as many threads. null: the thread ends with its store. */
 export async function startLibsqlThread(
   dataDir: string,
-  access: "service" | "successor" | "command",
+  access: Opening["access"],
+  idle: Worker[] | null = null,
 ): Promise<LibsqlThread> {
   const { port1: port, port2 } = new MessageChannel();
-  const worker = new Worker(new URL("./libsql-thread.mjs", import.meta.url), {
-    name: "headgate-store",
-    workerData: { dataDir, access, port: port2 },
-    transferList: [port2],
-    execArgv: [], // the test runner's loaders are not for this thread
-  });
+  const worker = idle?.pop() ?? newThread();
+  worker.ref();
+  const opening: Opening = { dataDir, access, port: port2 };
+  worker.postMessage(opening, [port2]);
   const alone = await opened(worker, port);
 
   let lastId = 0;
@@ -65,8 +65,9 @@ export async function startLibsqlThread(
     if (reply.outcome.error === undefined) waiting?.resolve(reply.outcome);
     else waiting?.reject(new StoreFailed(reply.outcome.error.message));
   });
-  worker.on("error", (cause) => die(new StoreFailed(`the store's thread failed: ${cause.message}`, { cause })));
-  worker.on("exit", () => die(new StoreFailed(closing ? "the store is closed" : "the store's thread ended")));
+  const onError = (cause: Error) => die(new StoreFailed(`the store's thread failed: ${cause.message}`, { cause }));
+  const onExit = () => die(new StoreFailed(closing ? "the store is closed" : "the store's thread ended"));
+  worker.on("error", onError).on("exit", onExit);
 
   function die(error: StoreFailed): void {
     dead ??= error;
@@ -91,11 +92,18 @@ export async function startLibsqlThread(
     async close() {
       if (closing || dead !== null) return;
       const exited = new Promise((resolve) => worker.once("exit", resolve));
-      const asked = send({ kind: "close" });
+      const asked = send({ kind: "close", stays: idle !== null });
       closing = true;
       const timer = setTimeout(() => void worker.terminate(), CLOSE_LIMIT_MS);
       await asked.catch(() => undefined); // a thread that died meanwhile is closed too
-      await exited;
+      if (idle === null || dead !== null) {
+        await exited;
+      } else {
+        die(new StoreFailed("the store is closed"));
+        worker.removeAllListeners();
+        worker.unref();
+        idle.push(worker);
+      }
       clearTimeout(timer);
       port.close();
     },
@@ -225,6 +233,11 @@ class LibsqlConnection implements DatabaseConnection {
 /** What `act` resolves with, begun when no transaction is open. */
 function passed<T>(turns: Turns, act: () => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => turns.pass(() => act().then(resolve, reject), reject));
+}
+
+function newThread(): Worker {
+  // The test runner's loaders are not for this thread.
+  return new Worker(new URL("./libsql-thread.mjs", import.meta.url), { name: "headgate-store", execArgv: [] });
 }
 
 function opened(worker: Worker, port: MessagePort): Promise<boolean> {

@@ -1,10 +1,12 @@
 // Opens the store: the embedded one in the data directory, or a PostgreSQL database. The tables are the same.
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import type { Worker } from "node:worker_threads";
 import { type Kysely, sql } from "kysely";
 import { type StoreFailed, StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "./libsql.ts";
+import type { Opening } from "./libsql-messages.ts";
 import { migrate } from "./migrations.ts";
 import { parseDatabaseUrl } from "./postgres/database-url.ts";
 import { openPool, postgresDialect } from "./postgres.ts";
@@ -33,9 +35,11 @@ export interface StoreOptions {
   readonly databaseUrl: string | null;
   /** `service`: one at a time. `successor`: beside the service that it follows. `command`: beside a running service too;
    *  it may change rows, but no tables then. */
-  readonly access?: "service" | "successor" | "command";
+  readonly access?: Opening["access"];
   /** Of a service among those on one database. */
   readonly node?: { readonly name: string };
+  /** Threads for embedded stores that are opened one after the other (`startLibsqlThread`). */
+  readonly idleThreads?: Worker[];
 }
 
 /** Opens the store and brings its tables up to date; the data directory (created 0700) is needed for keys in any case.
@@ -45,6 +49,7 @@ export async function openStore({
   databaseUrl,
   access = "service",
   node = { name: "headgate" },
+  idleThreads,
 }: StoreOptions): Promise<Store> {
   try {
     makeFolder(resolve(dataDir));
@@ -52,7 +57,7 @@ export async function openStore({
     throw new StoreUnavailable(`cannot create the data directory ${dataDir}: ${reasonOf(cause)}`, { cause });
   }
   return databaseUrl === null
-    ? await openEmbedded(dataDir, access)
+    ? await openEmbedded(dataDir, access, idleThreads)
     : await openPostgres(databaseUrl, access === "command" ? null : node.name);
 }
 
@@ -63,8 +68,8 @@ export function makeFolder(path: string): void {
   mkdirSync(path, { mode: 0o700 });
 }
 
-async function openEmbedded(dataDir: string, access: "service" | "successor" | "command"): Promise<Store> {
-  const thread = await startLibsqlThread(dataDir, access);
+async function openEmbedded(dataDir: string, access: Opening["access"], idleThreads?: Worker[]): Promise<Store> {
+  const thread = await startLibsqlThread(dataDir, access, idleThreads);
   const db = new LibsqlKysely<Schema>(thread);
   const close = async () => {
     await db.destroy();
