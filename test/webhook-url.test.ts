@@ -127,7 +127,7 @@ describe("while publishes run", () => {
   });
 
   test("ends leave for the new webhook while those for the former one wait behind its breaker", async () => {
-    await open(2_000); // The given clock stands still: what is late on a busy machine would not be tried again.
+    await open(2_000);
     const moved = `${customer.url}&moved=1`;
     customer.answer(({ path }) => (path.includes("moved") ? { status: 200 } : "hang"));
     await move(moved);
@@ -147,7 +147,10 @@ describe("while publishes run", () => {
     await deliver(...Array.from({ length: 40 }, (_, at) => event(900_000 + at, customer.url)));
     await until(() => stage.log().includes("webhook only times out"));
     await deliver(event(950_000, moved));
-    await until(() => customer.calls("publish_done").some(({ body }) => body.endsWith("clientid=950000")));
+    await until(() => {
+      stage.clock.ms += 100; // what is late on a busy machine is tried again
+      return customer.calls("publish_done").some(({ body }) => body.endsWith("clientid=950000"));
+    });
     expect(await isOpen()).toBe(false);
   });
 });

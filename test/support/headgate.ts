@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { provideRuntime } from "../../scripts/runtimes.mjs";
 import { type Child, run, start, until } from "./child.ts";
 import type { Customer } from "./customer.ts";
-import { databaseUrlOf } from "./stores.ts";
+import { beginStore, databaseUrlOf } from "./stores.ts";
 
 const READY_LIMIT_MS = 60_000;
 
@@ -50,6 +50,7 @@ export async function startHeadgate(options: HeadgateOptions = {}): Promise<Head
   const apiKey = options.env?.HEADGATE_BOOTSTRAP_API_KEY ?? `test-${randomBytes(24).toString("hex")}`;
   const { customer } = options;
   const databaseUrl = await databaseUrlOf(dataDir);
+  if (databaseUrl === null) beginStore(dataDir);
   if (customer) writeFileSync(join(dataDir, "ca.pem"), customer.ca);
   const env = {
     PATH: process.env.PATH,

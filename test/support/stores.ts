@@ -19,13 +19,18 @@ export async function databaseUrlOf(dataDir: string): Promise<string | null> {
   return ON_POSTGRES ? await databaseOf(dataDir) : null;
 }
 
-/** A new directory or database starts with all tables and no row (store-of-run.ts, postgres-of-run.ts). */
-export async function openTestStore(dataDir: string): Promise<Store> {
+/** Puts an embedded store with all tables and no row where none is. */
+export function beginStore(dataDir: string): void {
   const template = process.env.TEST_STORE_TEMPLATE;
-  if (ON_POSTGRES) await databaseOf(dataDir, process.env.TEST_POSTGRES_TEMPLATE);
-  else if (template !== undefined && !existsSync(join(dataDir, "headgate.db"))) {
+  if (template !== undefined && !existsSync(join(dataDir, "headgate.db"))) {
     cpSync(template, dataDir, { recursive: true });
   }
+}
+
+/** A new directory or database starts with all tables and no row (store-of-run.ts, postgres-of-run.ts). */
+export async function openTestStore(dataDir: string): Promise<Store> {
+  if (ON_POSTGRES) await databaseOf(dataDir, process.env.TEST_POSTGRES_TEMPLATE);
+  else beginStore(dataDir);
   return await openStore({ dataDir, databaseUrl: await databaseUrlOf(dataDir), idleThreads });
 }
 

@@ -1,6 +1,6 @@
 // The connections to customers' webhooks: kept alive, TLS verified against the public authorities and the operator's, every
 // address passed by the guard.
-import { createSecureContext, rootCertificates } from "node:tls";
+import { createSecureContext, rootCertificates, type SecureContext } from "node:tls";
 import { Agent, buildConnector } from "undici/index.js";
 import { Turnstile } from "../../capacity/turnstile.ts";
 import { guardConnector, guardedLookup } from "../addresses/address-guard.ts";
@@ -26,6 +26,18 @@ export class NotConnected extends Error {
   }
 }
 
+/** The context made last, and for which certificates. To parse the public roots takes 40 ms. */
+let latest: { readonly webhookCa: string | null; readonly context: SecureContext } | null = null;
+
+/** One context for all connections. */
+function trusting(webhookCa: string | null): SecureContext {
+  if (latest === null || latest.webhookCa !== webhookCa) {
+    const context = createSecureContext(webhookCa === null ? {} : { ca: [...rootCertificates, webhookCa] });
+    latest = { webhookCa, context };
+  }
+  return latest.context;
+}
+
 /** `webhookCa`: PEM certificates trusted beside the public ones, or null. `dev` allows private addresses.
  *  How many connections there are is the gates' business; every call's time is bounded by its own deadline. */
 export function createConnections(options: {
@@ -33,9 +45,7 @@ export function createConnections(options: {
   readonly dev: boolean;
   readonly resolve?: Resolve;
 }): Agent {
-  // One context for all connections: parsing the public roots anew costs milliseconds each time.
-  const { webhookCa } = options;
-  const secureContext = createSecureContext(webhookCa === null ? {} : { ca: [...rootCertificates, webhookCa] });
+  const secureContext = trusting(options.webhookCa);
   const plain = handingOutSockets(
     buildConnector({ timeout: CONNECT_LIMIT_MS, secureContext, lookup: guardedLookup(options) }),
   );
