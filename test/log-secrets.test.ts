@@ -129,7 +129,7 @@ test("at debug the log tells calls, steps and offers of whole publishes, and no 
   expect(found.map(([what]) => what)).toEqual([]);
 }, 120_000);
 
-test("of an error the log has the words and the place, and not what it was about", () => {
+test("of an error the log has the words and the place, and not what it was about", async () => {
   let text = "";
   const to = new Writable({
     write(chunk, _, done) {
@@ -137,7 +137,7 @@ test("of an error the log has the words and the place, and not what it was about
       done();
     },
   });
-  const log = createLog({ level: "info", format: "json" }, false, to);
+  const log = await createLog({ level: "info", format: "json" }, false, to);
   const cause = Object.assign(new Error("no such row"), { code: "23505", detail: "Key (name)=(s3cret) exists" });
   log.error({ err: new Error("the store said no", { cause }) }, "failed");
   try {

@@ -1,7 +1,6 @@
 // The log: pino to standard error, readable on a terminal, JSON elsewhere. Nothing secret is handed to it: stream names
 // go in without what follows `?`, keys and tokens never.
 import { type DestinationStream, destination, type Logger, pino, stdSerializers, stdTimeFunctions } from "pino";
-import { PinoPretty } from "pino-pretty";
 import type { Config } from "./config.ts";
 
 const STANDARD_ERROR = 2;
@@ -17,12 +16,13 @@ function errorForLog(error: unknown): unknown {
 }
 
 /** Synchronous, so that the last line before an exit is written too. `to`: where to, when not to standard error. */
-export function createLog(config: Config["log"], isTerminal: boolean, to?: DestinationStream): Logger {
+export async function createLog(config: Config["log"], isTerminal: boolean, to?: DestinationStream): Promise<Logger> {
   const pretty = config.format === "pretty" || (config.format === "auto" && isTerminal);
   const { level } = config;
   const options = { level, base: null, timestamp: stdTimeFunctions.isoTime, serializers: { err: errorForLog } };
   if (to !== undefined) return pino(options, to);
   if (!pretty) return pino(options, standardError());
+  const { PinoPretty } = await import("pino-pretty"); // seldom wanted
   const look = { colorize: isTerminal, translateTime: "SYS:HH:MM:ss.l" };
   return pino(options, PinoPretty({ ...look, destination: standardError(), sync: true }));
 }

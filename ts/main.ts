@@ -77,7 +77,7 @@ export async function serve(
   /** Program and arguments of this process. */
   command: readonly string[],
 ): Promise<RunningService> {
-  const log = createLog(config.log, terminal.isTerminal);
+  const log = await createLog(config.log, terminal.isTerminal);
   forbidCoreDumps(log);
   /** What has been started, to be stopped in the reverse order. */
   const started: (() => Promise<void>)[] = [];

@@ -146,7 +146,7 @@ async function tokensOf({ db, config, now }: AtStore): Promise<Tokens> {
   const { alg, issuer } = config.token;
   const clock = { now: () => now };
   const keys = await loadTokenKeys(db, openSecretBox(config.dataDir), { alg, now, algorithm: "active" });
-  const revocations = await openRevocations({ db, clock, log: createLog(config.log, false) });
+  const revocations = await openRevocations({ db, clock, log: await createLog(config.log, false) });
   revocations.stop(); // what is known now is enough for one command
   return createTokens({ keys, issuer, clock, revocations });
 }

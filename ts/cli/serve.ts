@@ -31,7 +31,7 @@ async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
   // Before anything is made or bound.
   const warnings = usableCertificates(config, clock.now());
   if (warnings.length > 0) {
-    const log = createLog(config.log, isTerminal);
+    const log = await createLog(config.log, isTerminal);
     for (const warning of warnings) log.warn(warning);
   }
   // A signal while the service starts is obeyed once it has started.

@@ -1,8 +1,10 @@
 // How the tables of schema.ts came to be, oldest first. Forward only: a migration that has been released never changes.
 import { type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
 import { deliverySize } from "./delivery-size.ts";
 import { retentionIndexes } from "./retention.ts";
+import type { Schema } from "./schema.ts";
 import { keptAnswerTable } from "./tables/kept-answer-table.ts";
 import { managementTables } from "./tables/management-tables.ts";
 import { nodesByStart, nodeTables } from "./tables/node-tables.ts";
@@ -81,6 +83,22 @@ export async function migrate(
       await up(trx);
       await (trx as Kysely<Bookkeeping>).insertInto("migration").values({ position, name }).execute();
     });
+  }
+}
+
+/** `migrate` of a store that was just opened and is called `place`; when it fails, the store is closed. */
+export async function upToDate(
+  db: Kysely<Schema>,
+  alone: boolean,
+  place: string,
+  close: () => Promise<void>,
+): Promise<void> {
+  try {
+    await migrate(db as Kysely<unknown>, { alone });
+  } catch (cause) {
+    await close();
+    if (cause instanceof StoreUnavailable) throw cause;
+    throw new StoreUnavailable(`cannot update the tables in ${place}: ${reasonOf(cause)}`, { cause });
   }
 }
 

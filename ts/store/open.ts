@@ -2,20 +2,13 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Worker } from "node:worker_threads";
-import { type Kysely, sql } from "kysely";
+import type { Kysely } from "kysely";
 import { type StoreFailed, StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "./libsql.ts";
 import type { Opening } from "./libsql-messages.ts";
-import { migrate } from "./migrations.ts";
-import { parseDatabaseUrl } from "./postgres/database-url.ts";
-import { openPool, postgresDialect } from "./postgres.ts";
-import { takeServiceLock, withMigrationLock } from "./postgres-lock.ts";
-import { RetryingKysely } from "./retrying.ts";
+import { upToDate } from "./migrations.ts";
 import type { Schema } from "./schema.ts";
-
-/** The oldest PostgreSQL whose SQL is all that we use, as the server numbers itself. */
-const VERSION_AT_LEAST = 130_000;
 
 /** The open store. */
 export interface Store {
@@ -56,9 +49,10 @@ export async function openStore({
   } catch (cause) {
     throw new StoreUnavailable(`cannot create the data directory ${dataDir}: ${reasonOf(cause)}`, { cause });
   }
-  return databaseUrl === null
-    ? await openEmbedded(dataDir, access, idleThreads)
-    : await openPostgres(databaseUrl, access === "command" ? null : node.name);
+  if (databaseUrl === null) return await openEmbedded(dataDir, access, idleThreads);
+  // Its driver is not loaded for nothing.
+  const { openPostgres } = await import("./open-postgres.ts");
+  return await openPostgres(databaseUrl, access === "command" ? null : node.name);
 }
 
 /** Level by level: Node's own `recursive` never ends where a file system denies the folder with ENOENT. */
@@ -77,70 +71,4 @@ async function openEmbedded(dataDir: string, access: Opening["access"], idleThre
   };
   await upToDate(db, thread.alone, dataDir, close);
   return { db, close, failed: thread.failed, rename: async () => {} };
-}
-
-/** `node`: the name of a service; null for a command. */
-async function openPostgres(databaseUrl: string, node: string | null): Promise<Store> {
-  const place = placeOf(databaseUrl);
-  const lock = await takeServiceLock(databaseUrl, node).catch((cause: unknown) => {
-    throw new StoreUnavailable(`cannot use ${place}: ${reasonOf(cause)}`, { cause });
-  });
-  if (!lock.held && node !== null) {
-    throw new StoreUnavailable(
-      `${place} is in use by another headgate process as node ${node}; give each its node.name`,
-    );
-  }
-  const pool = openPool(databaseUrl);
-  const db = new RetryingKysely<Schema>({ dialect: postgresDialect(pool) });
-  const close = async () => {
-    await db.destroy();
-    if (!pool.ended) await pool.end(); // Kysely forgets drivers it never used
-    await lock.release();
-  };
-  const update = async () => {
-    await requireVersion(db);
-    if (lock.held) await addFunctions(db);
-    await upToDate(db, lock.held, place, async () => {});
-  };
-  try {
-    await (lock.held ? withMigrationLock(databaseUrl, update) : update());
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return { db, close, failed: lock.lost, rename: lock.rename };
-}
-
-async function upToDate(db: Kysely<Schema>, alone: boolean, place: string, close: () => Promise<void>): Promise<void> {
-  try {
-    await migrate(db as Kysely<unknown>, { alone });
-  } catch (cause) {
-    await close();
-    if (cause instanceof StoreUnavailable) throw cause;
-    throw new StoreUnavailable(`cannot update the tables in ${place}: ${reasonOf(cause)}`, { cause });
-  }
-}
-
-/** Throws `StoreUnavailable` for a PostgreSQL that is too old. */
-export async function requireVersion(db: Kysely<Schema>): Promise<void> {
-  const { rows } = await sql<{ version: string }>`select current_setting('server_version_num') as version`.execute(db);
-  if (Number(rows[0]?.version) < VERSION_AT_LEAST) {
-    throw new StoreUnavailable(`PostgreSQL ${VERSION_AT_LEAST / 10_000} or newer is needed`);
-  }
-}
-
-/** Lists by tag ask `json_each` of a text, which PostgreSQL has only for json. */
-async function addFunctions(db: Kysely<Schema>): Promise<void> {
-  await sql`create or replace function json_each(list text) returns table (value text) language sql immutable
-    as 'select json_array_elements_text(list::json)'`.execute(db);
-}
-
-/** The database by name, for people: never the password. Throws `StoreUnavailable` for a URL that cannot be used. */
-export function placeOf(databaseUrl: string): string {
-  try {
-    const { database, servers } = parseDatabaseUrl(databaseUrl);
-    return `database ${database} at ${servers.map(({ place }) => place).join(", ")}`;
-  } catch (cause) {
-    throw new StoreUnavailable(`the database's URL ${reasonOf(cause)}`, { cause });
-  }
 }

@@ -2,6 +2,7 @@
 // pages, and nothing in a text is taken for markup but Markdown.
 import { posix } from "node:path";
 import { Marked, type Tokens } from "marked";
+import { escapeHtml } from "./html-text.ts";
 
 export interface Rendered {
   readonly html: string;
@@ -90,8 +91,4 @@ function plain(words: string): string {
     .replace(/`([^`]*)`/g, "$1")
     .replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
     .replace(/\*+/g, "");
-}
-
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }

@@ -2,8 +2,9 @@
 // in it, named by its hash in the policy.
 import { createHash } from "node:crypto";
 import type { Guide, GuideFile } from "./guide-files.ts";
-import { escapeHtml, type Rendered } from "./guide-markdown.ts";
+import type { Rendered } from "./guide-markdown.ts";
 import { GUIDE_STYLE } from "./guide-style.ts";
+import { escapeHtml } from "./html-text.ts";
 
 /** Nothing comes from elsewhere, nothing runs. */
 export const GUIDE_POLICY =

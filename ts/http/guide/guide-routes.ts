@@ -4,7 +4,6 @@ import type { Context } from "hono";
 import { etag, RETAINED_304_HEADERS } from "hono/etag";
 import { newRoutes, type RouteDeps, type Routes } from "../openapi.ts";
 import { type Guide, readGuide } from "./guide-files.ts";
-import { renderMarkdown } from "./guide-markdown.ts";
 import { addressOf, GUIDE_POLICY, guidePage } from "./guide-page.ts";
 
 /** Files that operators take from docs/monitoring. */
@@ -73,7 +72,9 @@ export function guideRoutes(deps: RouteDeps): Routes["hono"] {
 }
 
 /** Every page as HTML, by name. */
-function pagesOf(guide: Guide): ReadonlyMap<string, string> {
+async function pagesOf(guide: Guide): Promise<ReadonlyMap<string, string>> {
+  // A start does not wait for what only readers need.
+  const { renderMarkdown } = await import("./guide-markdown.ts");
   const all = [guide.first, ...guide.groups.flatMap(({ files }) => files)];
   const pages = new Map(all.map((file) => [file.path, { href: addressOf(file), title: file.title }]));
   const shownAt = (path: string) => {

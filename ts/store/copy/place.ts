@@ -4,7 +4,7 @@ import { StoreUnavailable } from "../../errors.ts";
 import { reasonOf } from "../../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "../libsql.ts";
 import { MIGRATIONS, UNFINISHED_COPY } from "../migrations.ts";
-import { placeOf, requireVersion } from "../open.ts";
+import { placeOf, requireVersion } from "../open-postgres.ts";
 import { openPool, postgresDialect } from "../postgres.ts";
 import { takeServiceLock } from "../postgres-lock.ts";
 import type { Schema } from "../schema.ts";

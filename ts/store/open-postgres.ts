@@ -1,0 +1,70 @@
+// The store in a PostgreSQL database: one service under each name, tables up to date, functions that lists need.
+import { type Kysely, sql } from "kysely";
+import { StoreUnavailable } from "../errors.ts";
+import { reasonOf } from "../reason.ts";
+import { upToDate } from "./migrations.ts";
+import type { Store } from "./open.ts";
+import { parseDatabaseUrl } from "./postgres/database-url.ts";
+import { openPool, postgresDialect } from "./postgres.ts";
+import { takeServiceLock, withMigrationLock } from "./postgres-lock.ts";
+import { RetryingKysely } from "./retrying.ts";
+import type { Schema } from "./schema.ts";
+
+/** The oldest PostgreSQL whose SQL is all that we use, as the server numbers itself. */
+const VERSION_AT_LEAST = 130_000;
+
+/** `node`: the name of a service; null for a command. Rejects with `StoreUnavailable`. */
+export async function openPostgres(databaseUrl: string, node: string | null): Promise<Store> {
+  const place = placeOf(databaseUrl);
+  const lock = await takeServiceLock(databaseUrl, node).catch((cause: unknown) => {
+    throw new StoreUnavailable(`cannot use ${place}: ${reasonOf(cause)}`, { cause });
+  });
+  if (!lock.held && node !== null) {
+    throw new StoreUnavailable(
+      `${place} is in use by another headgate process as node ${node}; give each its node.name`,
+    );
+  }
+  const pool = openPool(databaseUrl);
+  const db = new RetryingKysely<Schema>({ dialect: postgresDialect(pool) });
+  const close = async () => {
+    await db.destroy();
+    if (!pool.ended) await pool.end(); // Kysely forgets drivers it never used
+    await lock.release();
+  };
+  const update = async () => {
+    await requireVersion(db);
+    if (lock.held) await addFunctions(db);
+    await upToDate(db, lock.held, place, async () => {});
+  };
+  try {
+    await (lock.held ? withMigrationLock(databaseUrl, update) : update());
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { db, close, failed: lock.lost, rename: lock.rename };
+}
+
+/** Throws `StoreUnavailable` for a PostgreSQL that is too old. */
+export async function requireVersion(db: Kysely<Schema>): Promise<void> {
+  const { rows } = await sql<{ version: string }>`select current_setting('server_version_num') as version`.execute(db);
+  if (Number(rows[0]?.version) < VERSION_AT_LEAST) {
+    throw new StoreUnavailable(`PostgreSQL ${VERSION_AT_LEAST / 10_000} or newer is needed`);
+  }
+}
+
+/** Lists by tag ask `json_each` of a text, which PostgreSQL has only for json. */
+async function addFunctions(db: Kysely<Schema>): Promise<void> {
+  await sql`create or replace function json_each(list text) returns table (value text) language sql immutable
+    as 'select json_array_elements_text(list::json)'`.execute(db);
+}
+
+/** The database by name, for people: never the password. Throws `StoreUnavailable` for a URL that cannot be used. */
+export function placeOf(databaseUrl: string): string {
+  try {
+    const { database, servers } = parseDatabaseUrl(databaseUrl);
+    return `database ${database} at ${servers.map(({ place }) => place).join(", ")}`;
+  } catch (cause) {
+    throw new StoreUnavailable(`the database's URL ${reasonOf(cause)}`, { cause });
+  }
+}
