@@ -1,6 +1,5 @@
 // `headgate keys …` and `headgate token …`: what customers' servers work with.
 import { ConfigInvalid } from "../errors.ts";
-import { createLog } from "../log.ts";
 import { addApiKey, checkRoomForKey, listApiKeys, revokeApiKey, rotateApiKey } from "../organisation/api-keys.ts";
 import { type Change, changed } from "../organisation/audit.ts";
 import type { ApiKeyTable } from "../store/schema.ts";
@@ -145,6 +144,7 @@ async function rotate({ db, config, now }: AtStore, flags: GivenFlags): Promise<
 async function tokensOf({ db, config, now }: AtStore): Promise<Tokens> {
   const { alg, issuer } = config.token;
   const clock = { now: () => now };
+  const { createLog } = await import("../log.ts");
   const keys = await loadTokenKeys(db, openSecretBox(config.dataDir), { alg, now, algorithm: "active" });
   const revocations = await openRevocations({ db, clock, log: await createLog(config.log, false) });
   revocations.stop(); // what is known now is enough for one command

@@ -1,7 +1,6 @@
 // Whether there is a store at all: asked by commands that work with one and are not to make an empty one.
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { connectedClient } from "./postgres/connecting.ts";
 
 /** True also when it cannot be known: then opening the store says what is wrong. Never rejects. */
 export async function isStorePresent(place: {
@@ -21,6 +20,7 @@ function hasFile(dataDir: string): boolean {
 }
 
 async function hasTables(databaseUrl: string): Promise<boolean> {
+  const { connectedClient } = await import("./postgres/connecting.ts");
   try {
     const client = await connectedClient(databaseUrl);
     try {
