@@ -1,14 +1,15 @@
 // `headgate capture` and `headgate replay` with real broadcasts: what is captured is played again with the same outcome,
 // holds no secret, and is the operators' alone; a capture that cannot be written costs the stream nothing.
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ReplayOutcome } from "../ts/media/replays.ts";
 import { run, start, until } from "./support/child.ts";
-import { type Customer, startCustomer } from "./support/customer.ts";
+import { type Customer, startCustomer, testCertificates } from "./support/customer.ts";
 import { broadcast, packetsOf } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
+import { broadcastByV5 } from "./support/v5-werift.ts";
 import { publishByWerift } from "./support/werift.ts";
 import { casesOfRun, inWholeRun } from "./support/whole-run.ts";
 
@@ -22,7 +23,17 @@ let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "headgate-capture-"));
   customer = await startCustomer();
-  headgate = await startHeadgate({ customer, env: { HEADGATE_CAPTURE_DIRECTORY: join(folder, "service") } });
+  const { cert, key } = testCertificates();
+  writeFileSync(join(folder, "cert.pem"), cert);
+  writeFileSync(join(folder, "key.pem"), key);
+  const env = {
+    HEADGATE_CAPTURE_DIRECTORY: join(folder, "service"),
+    HEADGATE_RTMP_TLS_CERT: join(folder, "cert.pem"),
+    HEADGATE_RTMP_TLS_KEY: join(folder, "key.pem"),
+    HEADGATE_RTMP_TLS_PORT: "0",
+    HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", // tests ask until something is so
+  };
+  headgate = await startHeadgate({ customer, env });
 }, LIMIT_MS);
 afterAll(async () => {
   await headgate?.stop();
@@ -38,13 +49,15 @@ async function newStream(): Promise<{ id: string; name: string }> {
 const environment = () => ({ PATH: process.env.PATH, HEADGATE_API_KEY: headgate.apiKey });
 
 /** A capture that begins: `over` once it has ended by itself. */
-async function capture(...words: string[]): Promise<{ file: string; over: () => Promise<void> }> {
+async function capture(
+  ...words: string[]
+): Promise<{ file: string; said: () => string; stop: () => void; over: () => Promise<void> }> {
   const file = join(folder, `${words.join("")}-${Math.random()}.capture`);
   const args = ["scripts/headgate.mjs", "capture", ...words, file, "--url", headgate.http];
   const child = start(process.execPath, args, { env: environment() });
   await until(`the capture begins: ${child.stderr()}`, () => child.stdout().includes("Captured until"));
   const over = async () => expect(await child.exit, child.stderr()).toBe(0);
-  return { file, over };
+  return { file, said: child.stdout, stop: () => child.kill("SIGINT"), over };
 }
 
 async function replay(file: string, ...flags: string[]): Promise<ReplayOutcome> {
@@ -105,6 +118,27 @@ describe("RTMP", () => {
       await replay(file, "--flv", flv);
       const hashes = (packets: typeof sent) => packets.map(({ track, hash }) => track + hash).sort();
       expect(hashes(await packetsOf(flv))).toEqual(hashes(sent));
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "over TLS the bytes inside it are captured, from the first one and of a publish that runs",
+    async () => {
+      const { id, name } = await newStream();
+      const first = await capture("--next", id, "--seconds", "2");
+      const encoder = broadcast(`${headgate.rtmps}/${name}?passcode=${SECRET}`, { seconds: 5 });
+      const clientId = await clientIdOf(name);
+      await first.over();
+      const running = await capture(clientId);
+      expect(await encoder.exit, encoder.stderr()).toBe(0);
+      await running.over();
+      for (const { file } of [first, running]) {
+        const bytes = readFileSync(file);
+        for (const secret of [SECRET, name, "127.0.0.1"]) expect(bytes.includes(secret), secret).toBe(false);
+        const { whip, tracks } = await replaysAsLive(file);
+        expect([whip, tracks.map(({ codec }) => codec)]).toEqual([false, ["h264", "aac"]]);
+      }
     },
     LIMIT_MS,
   );
@@ -180,7 +214,52 @@ describe("WHIP", () => {
   );
 });
 
+describe("v5 signalling", () => {
+  test(
+    "a publish whose offer is ours is captured from the answer on, and one that runs",
+    async () => {
+      const { id, name } = await newStream();
+      const asked = { streamname: name, ingesturl: headgate.rtmp };
+      const { token } = (await headgate.call("POST", "/webcaster", asked)).data as { token: string };
+      const first = await capture("--next", id);
+      const live = await broadcastByV5(headgate.http, { jwt: token, streamname: name });
+      const clientId = await clientIdOf(name);
+      await until("media", async () => (await framesOf(clientId)) > 300);
+      first.stop();
+      await first.over();
+      const running = await capture(clientId, "--seconds", "2");
+      await running.over();
+      await live.close();
+      for (const { file } of [first, running]) {
+        const { whip, compared, tracks } = await replaysAsLive(file);
+        expect([whip, tracks.map(({ codec }) => codec)]).toEqual([true, ["opus"]]);
+        expect(compared).toBeGreaterThan(20);
+        const text = readFileSync(file).toString("latin1");
+        expect(text.match(/a=ice-pwd:(?!x+\r)/g)).toBeNull();
+        expect(text).toContain("a=setup:actpass");
+        for (const secret of [name, "127.0.0.1"]) expect(text.includes(secret), secret).toBe(false);
+      }
+    },
+    LIMIT_MS,
+  );
+});
+
 describe("refusals", () => {
+  test(
+    "a publish that is denied is told while its capture waits, and the next one is captured",
+    async () => {
+      const { id, name } = await newStream();
+      const { said, over } = await capture("--next", id);
+      customer.answer({ status: 403 });
+      await broadcast(`${headgate.rtmp}/${name}`, { seconds: 3 }).exit;
+      customer.answer({ status: 200 });
+      await until("it is told", () => said().includes("A publish was denied (rejected_by_customer): headgate explain"));
+      await broadcast(`${headgate.rtmp}/${name}`, { seconds: 1 }).exit;
+      await over();
+    },
+    LIMIT_MS,
+  );
+
   test(
     "another organisation's administrator is refused, and off is said in a sentence",
     async () => {

@@ -1,4 +1,7 @@
 // Any node answers for any publish: every command through a node that does not have it.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Cluster, startCluster } from "./support/cluster.ts";
@@ -11,9 +14,11 @@ import { inWholeRun } from "./support/whole-run.ts";
 let customer: Customer;
 let cluster: Cluster;
 let broadcasts: Broadcast[] = [];
+let captures: string;
 beforeAll(async () => {
   customer = await startCustomer();
-  cluster = await startCluster({ nodes: 2, customer });
+  captures = mkdtempSync(join(tmpdir(), "headgate-captures-"));
+  cluster = await startCluster({ nodes: 2, customer, env: { HEADGATE_CAPTURE_DIRECTORY: captures } });
 }, 180_000);
 afterEach(() => {
   for (const each of broadcasts) each.kill("SIGKILL");
@@ -22,6 +27,7 @@ afterEach(() => {
 afterAll(async () => {
   await cluster?.close();
   await customer?.close();
+  rmSync(captures, { recursive: true, force: true });
 });
 
 interface Session {
@@ -96,6 +102,24 @@ describe("through a node that does not have it", () => {
     expect(await asked(method, path(session))).toMatchObject({ status: 200 });
     await until("its end", () => done(session.streamname).length === 1);
     expect(await asked("GET", `/session/${session.client_id}`)).toMatchObject({ status: 404 });
+  });
+
+  test("a publish is captured where it runs, and the file fetched", async () => {
+    const { client_id } = await live();
+    const begun = await b().call("POST", "/capture", { client_id });
+    expect(begun).toMatchObject({ client_id, state: "running" });
+    const path = `/capture/${begun.id}`;
+    await until("something is captured", async () => Number((await b().call("GET", path)).frames) > 25);
+    await b().call("DELETE", path);
+    const ended = await until("its end", async () => {
+      const one = await b().call("GET", path);
+      return one.state === "ended" && one;
+    });
+    expect(ended).toEqual(await a().call("GET", path));
+    const file = await fetch(`${b().http}${path}/file`, { headers: { "x-service-apikey": b().apiKey } });
+    const bytes = Buffer.from(await file.arrayBuffer());
+    expect([bytes.subarray(0, 6).toString(), bytes.length]).toEqual(["HGCAPT", ended.bytes]);
+    expect(await asked("POST", "/capture", { client_id: client_id + 1_000_000 })).toMatchObject({ status: 404 });
   });
 
   test("its numbers come as events, on the list and on its own page, and its preview as FLV", async () => {

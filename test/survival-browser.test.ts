@@ -1,7 +1,8 @@
-// A browser tab that is closed in the middle of a broadcast, and who goes on: Chromium by WHIP, ffmpeg by RTMP, and back.
-// nginx-rtmp is the upstream and records.
+// A browser tab that is closed in the middle of a broadcast, or whose network goes off, and who goes on: Chromium by WHIP,
+// ffmpeg by RTMP, and back. nginx-rtmp is the upstream and records.
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { type BroadcasterNetwork, openBroadcasterNetwork } from "./support/broadcaster-network.ts";
 import { until } from "./support/child.ts";
 import { type Broadcaster, type Chromium, startChromium } from "./support/chromium.ts";
 import { encoderOf, judgeRecording, publishesAt, type Session, sessionOf } from "./support/drop-outs.ts";
@@ -14,10 +15,18 @@ import { openWebcasterStage, SMALL } from "./support/webcaster-stage.ts";
 let upstream: NginxRtmp;
 let headgate: Headgate;
 let chromium: Chromium;
+let network: BroadcasterNetwork;
 
 beforeAll(async () => {
   upstream = await startNginxRtmp();
-  const env = { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" };
+  network = await openBroadcasterNetwork();
+  const env = {
+    HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}`,
+    HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0",
+    HEADGATE_HTTP_HOST: network.host,
+    HEADGATE_RTMP_HOST: network.host,
+    HEADGATE_MEDIA_HOST: network.host,
+  };
   headgate = await startHeadgate({ env });
   // As an organisation has it: the service of the tests holds nothing.
   await headgate.call("PUT", "/organisation/settings", { hold_s: 60 });
@@ -27,14 +36,16 @@ afterAll(async () => {
   await chromium?.close();
   await headgate?.stop();
   await upstream?.stop();
+  await network?.close();
 });
 
 /** A tab that broadcasts; its publish is another one than `before`. */
 async function openTab(
   name: string,
   before?: number,
+  browser = chromium,
 ): Promise<{ readonly tab: Broadcaster; readonly session: Session }> {
-  const tab = await chromium.open(headgate.whip(name));
+  const tab = await browser.open(headgate.whip(name));
   await until("the offer is answered", async () => (await tab.start()).status === 201, 30_000);
   const session = await until(
     "it brings media",
@@ -77,6 +88,42 @@ test("a closed tab is taken over by an encoder and that by a tab, on one connect
   expect(judged.audioHoleMs).toBeLessThan(20_000);
   const video = ofTrack(await packetsOf(recording), "video");
   expect(video.filter(({ isKey }) => isKey).length).toBeGreaterThanOrEqual(3);
+});
+
+test("a tab whose network comes back in time goes on, and a new one after that when it was lost", {
+  timeout: 180_000,
+}, async ({ skip }) => {
+  if (!network.hasUdp) skip("no network namespace here");
+  const inside = await startChromium([], network);
+  try {
+    const name = await headgate.newStream();
+    const first = await openTab(name, undefined, inside);
+    for (const how of ["link", "path"] as const) {
+      await pause(2_000);
+      const before = (await sessionOf(headgate, name))?.timestamp_ms ?? 0;
+      network.cut(how);
+      await pause(4_000);
+      expect((await sessionOf(headgate, name))?.timestamp_ms, "nothing passes").toBeLessThan(before + 2_000);
+      network.restore();
+      const goesOn = async () => ((await sessionOf(headgate, name))?.timestamp_ms ?? 0) > before + 5_000;
+      await until("it goes on", goesOn);
+      expect((await sessionOf(headgate, name))?.client_id).toBe(first.session.client_id);
+    }
+    network.cut("link");
+    await until("it is lost", async () => (await sessionOf(headgate, name)) === undefined, 45_000);
+    network.restore();
+    const second = await openTab(name, first.session.client_id, inside);
+    expect(second.session.continues).toBe(first.session.client_id);
+    await pause(2_000);
+    await headgate.call("POST", `/session/${second.session.client_id}/kick`);
+    await until("the upstream is left", () => upstream.hasEnded(name), 30_000);
+    expect(publishesAt(upstream, name)).toBe(1);
+    const judged = await judgeRecording(upstream.recording(name) ?? "");
+    console.log(`tab without network ${JSON.stringify(judged)}`);
+    expect(judged).toMatchObject({ isMonotonic: true, complaints: "" });
+  } finally {
+    await inside.close();
+  }
 });
 
 test("a page of the browser client that is closed is over at once, and the next one goes on", {

@@ -109,7 +109,10 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     publishes: () => publishing.running().length,
   });
   const full = () => capacity?.problem() ?? null;
-  const captures = createCaptures({ config: config.capture, media, version, clock, log });
+  const captures = createCaptures({
+    ...{ config: config.capture, media, version, clock, log },
+    ...(elsewhere && { captureId: elsewhere.owners.sessionId }),
+  });
   const decided = withAdmissionSteps(createPublishing, {
     db,
     member,
@@ -132,6 +135,7 @@ export async function createService(config: Config, deps: ServiceDeps): Promise<
     metrics,
     figuresOf: recorder.figuresOf,
     publishStarts: captures.publishStarts,
+    publishDenied: captures.publishDenied,
     settings: {
       deadlineMs: config.webhook.deadlineMs,
       updateSeconds: config.webhook.updateS,

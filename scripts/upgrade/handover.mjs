@@ -56,6 +56,8 @@ export async function rehearseHandover({
     HEADGATE_LIMITS_WHIP_HALF_OPEN_PER_ADDRESS: "0",
     HEADGATE_PUBLIC_ADDRESSES: "127.0.0.1",
     HEADGATE_DRAIN_S: "86400",
+    // Whoever is refused because the machine is busy says nothing of upgrades.
+    HEADGATE_LIMITS_LOAD_PERCENT: "0",
     HEADGATE_LOG_FORMAT: "json",
   };
   const shared = { folder, databaseUrl: postgres?.url, apiKey, password: "upgrade-password", settings };

@@ -1,11 +1,12 @@
 // Headless Chromium as a WebRTC broadcaster: fake devices, a moving noise clip as camera, the plain page as its site.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BrowserContext, chromium, type Page } from "playwright-core";
+import type { BroadcasterNetwork } from "./broadcaster-network.ts";
 
 const PROGRAM = "/usr/bin/chromium";
 /** Noise makes the encoder need its bits; the clip is played in a loop. */
@@ -43,18 +44,22 @@ export interface Chromium {
   close(): Promise<void>;
 }
 
-/** `switches` are added to the command line. */
-export async function startChromium(switches: readonly string[] = []): Promise<Chromium> {
+/** `switches` are added to the command line; a `network` has the browser in it. */
+export async function startChromium(
+  switches: readonly string[] = [],
+  network?: Pick<BroadcasterNetwork, "host" | "within">,
+): Promise<Chromium> {
   const folder = mkdtempSync(join(tmpdir(), "headgate-chromium-"));
+  const { host = "127.0.0.1", within = [] } = network ?? {};
   const clip = makeClip();
   const site = createServer((_, response) => {
     response.setHeader("content-type", "text/html; charset=utf-8");
     response.end(readFileSync("test/fixtures/broadcast.html"));
   });
-  await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
-  const origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+  await new Promise<void>((resolve) => site.listen(0, host, resolve));
+  const origin = `http://${host}:${(site.address() as AddressInfo).port}`;
   const context: BrowserContext = await chromium.launchPersistentContext(folder, {
-    executablePath: PROGRAM,
+    executablePath: within.length === 0 ? PROGRAM : scriptFor([...within, PROGRAM], folder),
     headless: true,
     args: [
       "--no-sandbox",
@@ -67,6 +72,8 @@ export async function startChromium(switches: readonly string[] = []): Promise<C
       "--disable-component-update",
       "--disable-sync",
       "--no-first-run",
+      // Cameras are for pages of this machine or by TLS alone.
+      `--unsafely-treat-insecure-origin-as-secure=${origin}`,
       ...switches,
     ],
   });
@@ -105,6 +112,13 @@ export async function startChromium(switches: readonly string[] = []): Promise<C
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** A program that is called with more words than its own. */
+function scriptFor(words: readonly string[], folder: string): string {
+  const script = join(folder, "chromium.sh");
+  writeFileSync(script, `#!/bin/sh\nexec ${words.join(" ")} "$@"\n`, { mode: 0o755 });
+  return script;
 }
 
 /** Of the browser whose command line names the folder. */

@@ -27,13 +27,15 @@ export async function sessionOf(headgate: Headgate, name: string): Promise<Sessi
   return sessions.find(({ streamname }) => streamname === name);
 }
 
-/** An encoder whose publish is another one than `before` and has sent media; it asks again while the name is taken. */
+/** An encoder whose publish is another one than `before` and has sent media; it asks again while the name is taken.
+ *  `publish` starts another program than ffmpeg here. */
 export async function encoderOf(
   headgate: Headgate,
   name: string,
-  options: { readonly before?: number; readonly size?: string } = {},
+  options: { readonly before?: number; readonly size?: string; readonly publish?: () => Child } = {},
 ): Promise<{ readonly encoder: Child; readonly session: Session }> {
-  const encode = () => broadcast(`${headgate.rtmp}/${name}`, { seconds: 600, gop: 25, ...options });
+  const { publish, ...encoding } = options;
+  const encode = publish ?? (() => broadcast(`${headgate.rtmp}/${name}`, { seconds: 600, gop: 25, ...encoding }));
   let encoder = encode();
   let isOver = false;
   const watch = (child: Child) => void child.exit.then(() => (isOver = encoder === child));

@@ -32,15 +32,19 @@ export function broadcast(
     readonly hasSound?: boolean;
     /** Filled up to this, whatever the picture needs. */
     readonly videoKbps?: number;
+    /** Words in front of its command. */
+    readonly within?: readonly string[];
   },
 ): Broadcast {
   const folder = mkdtempSync(join(tmpdir(), "headgate-ffmpeg-"));
   const copy = join(folder, "sent.flv");
-  const { seconds, gop = 50, size = "320x180", keepsCopy = false, hasSound = true, videoKbps } = options;
+  const { seconds, gop = 50, size = "320x180", keepsCopy = false, hasSound = true, videoKbps, within = [] } = options;
   const rate = `${videoKbps}k`;
   const constant = ["-b:v", rate, "-minrate", rate, "-maxrate", rate, "-bufsize", rate, "-x264-params", "nal-hrd=cbr"];
   const escaped = url.replace(/[\\'|[\]]/g, "\\$&");
-  const child = start("ffmpeg", [
+  const [program = "", ...words] = [...within, "ffmpeg"];
+  const child = start(program, [
+    ...words,
     ...["-nostdin", "-loglevel", "warning", "-re"],
     ...["-f", "lavfi", "-i", `testsrc=size=${size}:rate=25`, "-f", "lavfi", "-i", "sine=sample_rate=48000"],
     ...["-t", String(seconds), "-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency"],

@@ -75,8 +75,14 @@ export async function openGateway(env: Readonly<Record<string, string>> = {}): P
 /** One that has ended, whatever is asked. */
 const oneCapture: AppDeps["captures"] = (() => {
   const done = { clientId: 1, streamId: "captured", media: true, path: "package.json", frames: 1, bytes: 1 };
-  const one = { id: "0d5c1f6e-4f0c-4b1e-9a57-2f3a3b6f2c11", ...done, state: "ended", reason: "stopped" } as const;
-  return { begin: () => one, find: () => one, stop: () => one, publishStarts: () => {} };
+  const one = {
+    id: "0d5c1f6e-4f0c-4b1e-9a57-2f3a3b6f2c11",
+    ...done,
+    state: "ended",
+    reason: "stopped",
+    denied: null,
+  } as const;
+  return { begin: () => one, find: () => one, stop: () => one, publishStarts: () => {}, publishDenied: () => {} };
 })();
 
 async function open(folder: string, env: Readonly<Record<string, string>>, present: Member | null): Promise<Gateway> {

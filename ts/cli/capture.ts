@@ -20,6 +20,7 @@ interface ShownCapture {
   readonly reason: string | null;
   readonly bytes: number;
   readonly frames: number;
+  readonly denied: { readonly times: number; readonly cause: string; readonly client_id: number | null } | null;
 }
 
 export async function runCapture(words: readonly string[], flags: GivenFlags): Promise<void> {
@@ -40,7 +41,9 @@ export async function runCapture(words: readonly string[], flags: GivenFlags): P
   try {
     while (one.state !== "ended") {
       await pause(LOOK_MS);
+      const before = one.denied?.times ?? 0;
       one = (await ask(flags, "GET", path)) as ShownCapture;
+      if (!flags.json && one.denied !== null && one.denied.times > before) console.log(deniedLine(one.denied));
     }
   } finally {
     process.off("SIGINT", stop);
@@ -48,6 +51,11 @@ export async function runCapture(words: readonly string[], flags: GivenFlags): P
   if (one.bytes > 0) await fetchTo(flags, `${path}/file`, target);
   const said = one.bytes > 0 ? `${target}: ${one.bytes} bytes, ${one.frames} frames` : "Nothing was captured";
   print(flags, one, [`${said}; it ended by ${one.reason}.`]);
+}
+
+function deniedLine({ cause, client_id: clientId }: NonNullable<ShownCapture["denied"]>): string {
+  const why = clientId === null ? "" : `: headgate explain ${clientId}`;
+  return `A publish was denied (${cause})${why}. The next one is waited for.`;
 }
 
 export async function runReplay([file]: readonly string[], flags: GivenFlags): Promise<void> {

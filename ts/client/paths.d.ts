@@ -331,6 +331,12 @@ export interface components {
       bytes: number;
       /** That the publish handed on meanwhile */
       frames: number;
+      /** Publishes that were denied while it waited: how many, and the last one */
+      denied: ({
+        times: number;
+        cause: string;
+        client_id: (number | null);
+      } | null);
       /** Of the file, on the node that has the publish */
       path: string;
     };

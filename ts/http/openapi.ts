@@ -241,7 +241,7 @@ function pathParameter(name: string, path: string): z.ZodType {
 }
 
 /** Routes whose ids are UUIDs, as their records say; anything else is an id that nobody has. */
-const UUID_NAMED = /^\/(stream|organisation\/user|capture)\/\{id\}/;
+const UUID_NAMED = /^\/(stream|organisation\/user)\/\{id\}/;
 
 /** `GET /stream/{id}` → getStreamById. */
 function operationId(method: string, path: string): string {

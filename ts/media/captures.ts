@@ -23,8 +23,8 @@ export interface CaptureSource {
 
 /** What may be asked of the media core about captures. */
 export interface CaptureMedia {
-  /** Captures a publish that runs, from now on; null when it does not run here, or came by the signalling socket. Throws
-   *  when the file cannot be made. */
+  /** Captures a publish that runs, from now on; null when it does not run here, or our offer (v5) is not answered yet.
+   *  Throws when the file cannot be made. */
   capture(clientId: number, options: CaptureOptions): CaptureSource | null;
   /** Captures the publish that is allowed under this client id right after, from its first byte on; null when the core has
    *  stopped. */

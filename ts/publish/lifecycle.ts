@@ -16,7 +16,7 @@ import type { Resolve } from "./addresses/resolver.ts";
 import { type AdmissionDeps, createAdmission, type PublishRequest } from "./admission.ts";
 import { createOnAir, type OnAir } from "./backup/on-air.ts";
 import { createClientIds } from "./client-ids.ts";
-import { type Denied, denied } from "./denials.ts";
+import { type DenialCause, type Denied, denied } from "./denials.ts";
 import { createEnds } from "./ends.ts";
 import { createOrganisationLimiter } from "./limits/organisation-limiter.ts";
 import { createPlayers, type OtherNodes } from "./players.ts";
@@ -78,6 +78,8 @@ export interface PublishingDeps
   readonly metrics: PublishingMetrics;
   /** Right before the core is told that a publish may begin. */
   readonly publishStarts?: (clientId: number, streamId: string) => void;
+  /** A publish request of a stream that is known was denied. */
+  readonly publishDenied?: (streamId: string, denial: { cause: DenialCause; clientId: number | null }) => void;
   /** What else the log tells of a publish that has ended. */
   readonly figuresOf?: (clientId: number) => object;
   readonly settings: PublishingSettings;
@@ -348,6 +350,7 @@ export function createPublishing(deps: PublishingDeps): Publishing {
     // A crowd that is refused leaves no line for each: that the node is full is logged once.
     if (cause !== "full") log.info({ cause, ...about, protocol, address }, "publish denied");
     metrics.countDenial(cause);
+    if (about?.stream !== undefined) deps.publishDenied?.(about.stream, { cause, clientId: about.clientId ?? null });
   }
 
   function startUpdatesOf({ intent, acceptedAt }: AllowedPublish): void {

@@ -74,7 +74,7 @@ impl MediaCore {
         let Some(ingest) = &self.ingest else { return Ok(None) };
         match ingest.capture(client_id, &settings) {
             Ok(handle) => Ok(Some(MediaCapture(handle))),
-            Err(CaptureError::NotRunning | CaptureError::OwnOffer) => Ok(None),
+            Err(CaptureError::NotRunning | CaptureError::Unanswered) => Ok(None),
             Err(error) => Err(Error::new(Status::GenericFailure, error.to_string())),
         }
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use headgate_capture::{Ended, FileError, FrameDigest, Head, Kind, Reader, Record};
 use headgate_media::{Frame, flv};
 use headgate_whip::WhipSession;
-use headgate_whip::sdp::read_offer;
+use headgate_whip::sdp::{Offer, OwnOffer, read_offer};
 
 use crate::publish::record::{PublishRecord, StreamId};
 use crate::session::effect::Effect;
@@ -52,6 +52,8 @@ struct Replay {
     start: Instant,
     head: Head,
     record: Arc<PublishRecord>,
+    /// Of WHIP: the offer, or the answer to ours.
+    client_sdp: String,
     session: Option<Session>,
     effects: Vec<Effect>,
     tally: Tally,
@@ -75,6 +77,7 @@ pub fn replay(
         start,
         head,
         record: Arc::new(PublishRecord::new(0, StreamId(0), 0, None, start)),
+        client_sdp: String::new(),
         session: None,
         effects: Vec::new(),
         tally: Tally::default(),
@@ -117,8 +120,8 @@ impl Replay {
             Kind::Finished => {
                 self.finished = Some(String::from_utf8_lossy(record.body).into_owned());
             }
-            Kind::Offer => self.open_whip(record.body, now)?,
-            Kind::Answer => {}
+            Kind::Offer => self.take_client_sdp(record.body, now)?,
+            Kind::Answer => self.take_our_sdp(record.body, now)?,
             Kind::State => {
                 let session = RtmpServer::resume(record.body, self.record.clone(), now);
                 let session = session.ok_or(ReplayError::State)?;
@@ -138,10 +141,28 @@ impl Replay {
         self.live_end = Some(ended);
     }
 
-    fn open_whip(&mut self, offer: &[u8], now: Instant) -> Result<(), ReplayError> {
-        let text = std::str::from_utf8(offer).map_err(|_| ReplayError::Offer)?;
+    fn take_client_sdp(&mut self, sdp: &[u8], now: Instant) -> Result<(), ReplayError> {
+        let text = std::str::from_utf8(sdp).map_err(|_| ReplayError::Offer)?;
         let offer = read_offer(text).map_err(|_| ReplayError::Offer)?;
-        let session = WhipSession::replay(&offer, now).map_err(|_| ReplayError::Randomness)?;
+        self.client_sdp = text.to_owned();
+        self.open_whip(&offer, now)
+    }
+
+    /// Ours lets the client choose its DTLS role if it was the offer (RFC 8842 5.2), as with v5: then the client's was
+    /// the answer.
+    fn take_our_sdp(&mut self, sdp: &[u8], now: Instant) -> Result<(), ReplayError> {
+        let is_offer = String::from_utf8_lossy(sdp).contains("a=setup:actpass");
+        if !is_offer {
+            return Ok(());
+        }
+        let answer = read_offer(&self.client_sdp).map_err(|_| ReplayError::Offer)?;
+        let ours = OwnOffer::new(answer.audio.is_some(), answer.video.is_some());
+        let answer = ours.and_then(|ours| ours.read_answer(&self.client_sdp).ok());
+        self.open_whip(&answer.ok_or(ReplayError::Offer)?, now)
+    }
+
+    fn open_whip(&mut self, offer: &Offer, now: Instant) -> Result<(), ReplayError> {
+        let session = WhipSession::replay(offer, now).map_err(|_| ReplayError::Randomness)?;
         let publish = PublishSession::new(self.record.clone(), now);
         let publisher = WhipPublisher::new(Box::new(session), false, publish, now);
         self.session = Some(Session::Whip(Box::new(publisher)));

@@ -34,6 +34,7 @@ const ABOUT: readonly (readonly [method: RegExp, path: RegExp, what: "session" |
   [/./, /^\/stream\/([^/]+)\/(?:upstream|stop|lock|switch)(?:\/|$)/, "stream"],
   [/^DELETE$/, /^\/stream\/([^/]+)$/, "stream"],
   [/./, /^\/live\/([^/]+)\.flv$/, "stream"],
+  [/./, /^\/capture\/([^/]+)/, "session"],
 ];
 /** What ends a publish: kept for a node that does not answer, and done where the store is concerned. */
 const ENDING = /^(?:PUT \/stream\/[^/]+\/(?:stop|lock)|DELETE \/stream\/[^/]+|POST \/session\/\d+\/kick)$/;
@@ -67,6 +68,10 @@ export function forwarding({ owners, channel, keepEnd }: Elsewhere, clientAddres
     if (path === "/organisation/events") {
       const stream = c.req.query("stream");
       return stream === undefined ? null : await owned(owners.ofStream(stream));
+    }
+    if (method === "POST" && path === "/capture") {
+      const clientId = await captured(c);
+      return clientId === null ? null : await owned(owners.ofClient(clientId));
     }
     for (const [methods, paths, what] of ABOUT) {
       const [, id = ""] = (methods.test(method) && paths.exec(path)) || [];
@@ -146,6 +151,13 @@ function gone(c: Context): AbortSignal {
   const controller = new AbortController();
   outgoingOf(c)?.once("close", () => controller.abort());
   return controller.signal;
+}
+
+/** Which running publish is to be captured: the one request whose body says what it is about. A body that its route
+ *  refuses names none. */
+async function captured(c: Context): Promise<number | null> {
+  const [, clientId] = /"client_id"\s*:\s*(\d{1,15})\b/.exec(await c.req.text()) ?? [];
+  return clientId === undefined ? null : Number(clientId);
 }
 
 function decoded(id: string): string {

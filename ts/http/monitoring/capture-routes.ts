@@ -1,5 +1,5 @@
 // /capture: a publish to a file, for bug reports (docs/capture.md). For the operators of the deployment alone, of any
-// organisation's publishes, and of those that run on this node.
+// organisation's publishes. Requests about those of another node are passed on (http/cluster/forwarding.ts).
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
 import type { Kysely } from "kysely";
@@ -12,7 +12,7 @@ import { newRoutes, type RouteDeps, type Routes, z } from "../openapi.ts";
 
 const CaptureRecord = z
   .object({
-    id: z.uuid(),
+    id: z.string().openapi({ example: "b8a5f1f0-8d2c-4b6e-9d53-0a4d5f3f7a11" }),
     client_id: z.int().nullable().openapi({ description: "null while it waits for its publish", example: 100_482 }),
     stream: z.string().openapi({ description: "Id of the stream" }),
     media: z.boolean().openapi({ description: "false: audio and video are overwritten by zeros" }),
@@ -20,6 +20,10 @@ const CaptureRecord = z
     reason: z.string().nullable().openapi({ description: "Why it ended", example: "time_limit" }),
     bytes: z.int(),
     frames: z.int().openapi({ description: "That the publish handed on meanwhile" }),
+    denied: z
+      .object({ times: z.int(), cause: z.string(), client_id: z.int().nullable() })
+      .nullable()
+      .openapi({ description: "Publishes that were denied while it waited: how many, and the last one" }),
     path: z.string().openapi({ description: "Of the file, on the node that has the publish" }),
   })
   .openapi("Capture");
@@ -41,7 +45,7 @@ export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
       tag: "Deployment",
       summary: "Capture a publish to a file",
       description:
-        "One that runs on this node (`client_id`), from now on, or the next one of a stream (`stream`), from its first byte. " +
+        "One that runs (`client_id`), from now on, or the next one of a stream on this node (`stream`), from its first byte. " +
         "Keys, tokens and stream names are wiped. It ends after `seconds`, at the limits of `capture.max_s` and " +
         "`capture.max_mb`, with the publish, or by DELETE. Refused while `capture.directory` is not set.",
       body: z.object({
@@ -128,5 +132,6 @@ export function captureRoutes(deps: CaptureDeps): Routes["hono"] {
 
 function recordOf(one: Capture): z.infer<typeof CaptureRecord> {
   const { id, clientId, streamId, media, state, reason, bytes, frames, path } = one;
-  return { id, client_id: clientId, stream: streamId, media, state, reason, bytes, frames, path };
+  const denied = one.denied && { ...one.denied, client_id: one.denied.clientId };
+  return { id, client_id: clientId, stream: streamId, media, state, reason, bytes, frames, denied, path };
 }

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import { CaptureRefused } from "../../errors/capture-refused.ts";
 import type { CaptureMedia, CaptureOptions, CaptureSource } from "../../media/captures.ts";
+import type { DenialCause } from "../denials.ts";
 import type { CaptureConfig } from "./settings.ts";
 
 /** Captures at once, those that wait for their publish among them: each costs a thread and a share of the disk. */
@@ -27,6 +28,17 @@ export interface Capture {
   readonly reason: string | null;
   readonly bytes: number;
   readonly frames: number;
+  /** Publish requests of the stream that were denied while the capture waited; null when there were none. */
+  readonly denied: Denials | null;
+}
+
+/** What keeps a capture waiting although somebody tries to publish. */
+export interface Denials {
+  readonly times: number;
+  /** Of the last one. */
+  readonly cause: DenialCause;
+  /** null when it was denied before it had one. */
+  readonly clientId: number | null;
 }
 
 export interface CaptureRequest {
@@ -46,6 +58,8 @@ export interface Captures {
   stop(id: string): Capture | null;
   /** A publish of the stream is allowed and starts now. */
   publishStarts(clientId: number, streamId: string): void;
+  /** A publish request of the stream is denied: there is nothing to capture, and whoever waits for it hears why. */
+  publishDenied(streamId: string, denial: Omit<Denials, "times">): void;
 }
 
 interface Kept extends CaptureRequest {
@@ -55,6 +69,7 @@ interface Kept extends CaptureRequest {
   source: CaptureSource | null;
   /** Of one that ended before its publish came. */
   reason: string | null;
+  denied: Denials | null;
 }
 
 export function createCaptures(deps: {
@@ -63,8 +78,10 @@ export function createCaptures(deps: {
   readonly version: string;
   readonly clock: { now(): number };
   readonly log: Pick<Logger, "info" | "warn">;
+  /** What other nodes find the owner of a capture by; without other nodes, the id as it is. */
+  readonly captureId?: (id: string) => string;
 }): Captures {
-  const { config, media, version, clock, log } = deps;
+  const { config, media, version, clock, log, captureId = (id) => id } = deps;
   const kept = new Map<string, Kept>();
   /** Streams whose next publish is captured. */
   const waiting = new Map<string, Kept>();
@@ -106,6 +123,10 @@ export function createCaptures(deps: {
       if (one.source === null) one.reason = "not_begun";
       log.info({ capture: one.id, clientId, path: one.options.path }, "capture started");
     },
+    publishDenied(streamId, denial) {
+      const one = waiting.get(streamId);
+      if (one !== undefined) one.denied = { ...denial, times: (one.denied?.times ?? 0) + 1 };
+    },
   };
 
   function newCapture(request: CaptureRequest): Kept {
@@ -116,7 +137,7 @@ export function createCaptures(deps: {
     if (running.length >= RUNNING_LIMIT) throw new CaptureRefused(`${RUNNING_LIMIT} captures run already`);
     const { directory, maxS, maxMb } = config;
     inCore(() => mkdirSync(directory, { recursive: true, mode: 0o700 }));
-    const id = randomUUID();
+    const id = captureId(randomUUID());
     const began = new Date(clock.now()).toISOString();
     const options = {
       path: join(directory, `${began.replaceAll(/[:.]/g, "-")}-${id}.capture`),
@@ -125,7 +146,7 @@ export function createCaptures(deps: {
       bytesLimit: maxMb * MB,
       timeLimitMs: Math.min(request.seconds ?? maxS, maxS) * 1_000,
     };
-    return { ...request, id, options, source: null, reason: null };
+    return { ...request, id, options, source: null, reason: null, denied: null };
   }
 
   /** The oldest that has ended makes room; its file stays. */
@@ -147,9 +168,9 @@ export function createCaptures(deps: {
   }
 }
 
-function shown({ id, clientId, streamId, media, options, source, reason }: Kept): Capture {
+function shown({ id, clientId, streamId, media, options, source, reason, denied }: Kept): Capture {
   const { bytes, frames, ended } = source?.status() ?? { bytes: 0, frames: 0 };
   const why = ended ?? reason;
   const state = why !== null && why !== undefined ? "ended" : source === null ? "waiting" : "running";
-  return { id, clientId, streamId, media, path: options.path, state, reason: why ?? null, bytes, frames };
+  return { id, clientId, streamId, media, path: options.path, state, reason: why ?? null, bytes, frames, denied };
 }

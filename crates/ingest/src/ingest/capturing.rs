@@ -20,9 +20,9 @@ pub enum CaptureError {
     /// No such publish runs here.
     #[error("the publish does not run here")]
     NotRunning,
-    /// It came by an offer of ours (v5), whose answer is not kept.
-    #[error("a publish by the signalling socket cannot be captured")]
-    OwnOffer,
+    /// It came by an offer of ours (v5) that the client has not answered yet.
+    #[error("the offer of the publish is not answered yet")]
+    Unanswered,
     /// The file cannot be made.
     #[error("the file cannot be made: {0}")]
     File(#[from] io::Error),
@@ -103,10 +103,16 @@ impl Ingest {
         from_middle: bool,
     ) -> Result<Cleaning, CaptureError> {
         let Some(whip) = &record.whip else { return Ok(Cleaning::Rtmp) };
-        let (offer, answer) = whip.texts().ok_or(CaptureError::OwnOffer)?;
+        let texts = whip.texts();
+        if from_middle && texts.is_none() {
+            return Err(CaptureError::Unanswered);
+        }
         let now = Instant::now();
-        tap.put(Kind::Offer, now, || scrub_sdp(offer).into_bytes());
-        tap.put(Kind::Answer, now, || scrub_sdp(answer).into_bytes());
+        // To an offer of ours the client answers later, and the session notes both.
+        if let Some((client, ours)) = texts {
+            tap.put(Kind::Offer, now, || scrub_sdp(client).into_bytes());
+            tap.put(Kind::Answer, now, || scrub_sdp(ours).into_bytes());
+        }
         if from_middle {
             tap.put(Kind::Connected, now, Vec::new);
         }

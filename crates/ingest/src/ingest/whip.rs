@@ -160,10 +160,12 @@ impl Ingest {
             Offered::ByUs(offer) => offer.write(&settings),
         };
         if self.captures.is_on
-            && matches!(offered, Offered::ByClient(_))
             && let Some(whip) = &guard.record().whip
         {
-            whip.keep_texts(&text, &description);
+            whip.keep_our_text(&description);
+            if matches!(offered, Offered::ByClient(_)) {
+                whip.keep_client_text(&text);
+            }
             self.begin_armed(guard.record());
         }
         let expected = offered.client_sends();
@@ -204,6 +206,9 @@ impl Ingest {
         let record = self.whip_record(client_id).ok_or(AnswerError::NotAwaited)?;
         let whip = record.whip.as_ref().ok_or(AnswerError::NotAwaited)?;
         let (answer, Unanswered { credentials, max_bitrate_kbps, .. }) = whip.take_answer(text)?;
+        if self.captures.is_on {
+            whip.keep_client_text(text);
+        }
         let now = Instant::now();
         let session =
             WhipSession::new(&self.identity, &answer, &credentials, max_bitrate_kbps, now);

@@ -63,8 +63,9 @@ pub(crate) struct WhipRecord {
     unanswered: Mutex<Option<Unanswered>>,
     is_connected: AtomicBool,
     reported: Mutex<Reported>,
-    /// Offer and answer, where captures are on.
-    texts: OnceLock<(String, String)>,
+    /// SDP of the client, and ours, where captures are on.
+    client_text: OnceLock<String>,
+    our_text: OnceLock<String>,
 }
 
 /// What the session tells once a second.
@@ -121,14 +122,19 @@ struct ClientIce {
 }
 
 impl WhipRecord {
-    /// Offer and answer, for captures.
-    pub(crate) fn keep_texts(&self, offer: &str, answer: &str) {
-        let _ = self.texts.set((offer.to_owned(), answer.to_owned()));
+    /// The client's offer or answer, for captures.
+    pub(crate) fn keep_client_text(&self, text: &str) {
+        let _ = self.client_text.set(text.to_owned());
     }
 
-    /// The same, if they were kept.
+    /// Our answer or offer, for captures.
+    pub(crate) fn keep_our_text(&self, text: &str) {
+        let _ = self.our_text.set(text.to_owned());
+    }
+
+    /// The client's and ours, if both were kept.
     pub(crate) fn texts(&self) -> Option<(&str, &str)> {
-        self.texts.get().map(|(offer, answer)| (&**offer, &**answer))
+        self.client_text.get().zip(self.our_text.get()).map(|(client, ours)| (&**client, &**ours))
     }
 
     /// What the client sends.
@@ -142,8 +148,17 @@ impl WhipRecord {
         let client = Mutex::new(ClientIce { ufrag, password, restarted_at: None });
         let (is_connected, reported) = (AtomicBool::new(false), Mutex::default());
         let unanswered = Mutex::default();
-        let texts = OnceLock::new();
-        Self { offer, candidates, client, unanswered, is_connected, reported, texts }
+        let (client_text, our_text) = (OnceLock::new(), OnceLock::new());
+        Self {
+            offer,
+            candidates,
+            client,
+            unanswered,
+            is_connected,
+            reported,
+            client_text,
+            our_text,
+        }
     }
 
     /// The same for an offer of ours: see [`WhipRecord::take_answer`].

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use headgate_capture::Kind;
 use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 use headgate_rtmp::{encode_metadata_with, read_metadata};
-use headgate_whip::{Path, WhipCounters, WhipEnd, WhipEvent, WhipSession};
+use headgate_whip::{Path, WhipCounters, WhipEnd, WhipEvent, WhipSession, scrub_sdp};
 
 use super::effect::Effect;
 use super::publish_session::PublishSession;
@@ -74,7 +74,8 @@ impl WhipPublisher {
         publish: PublishSession,
         now: Instant,
     ) -> Self {
-        let tap = publish.record().take_capture();
+        // Before its answer there is nothing to play again.
+        let tap = if awaits_answer { Tap::default() } else { publish.record().take_capture() };
         Self {
             session,
             awaits_answer,
@@ -200,7 +201,12 @@ impl WhipPublisher {
     }
 
     /// Does what the gateway ordered.
-    pub(crate) fn handle_order(&mut self, order: WhipOrder, effects: &mut Vec<Effect>) {
+    pub(crate) fn handle_order(
+        &mut self,
+        order: WhipOrder,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
         match order {
             WhipOrder::RestartIce { ufrag, password } => self.session.restart_ice(ufrag, password),
             WhipOrder::SendData(data) => effects.push(Effect::Publish(self.data_frame(data))),
@@ -215,8 +221,19 @@ impl WhipPublisher {
                         self.session.limit_bitrate(kbps);
                     }
                     self.awaits_answer = false;
+                    self.begin_capture(now);
                 }
             }
+        }
+    }
+
+    /// A capture of an offer of ours begins with the client's answer, which says what comes.
+    fn begin_capture(&mut self, now: Instant) {
+        self.tap = self.publish.record().take_capture();
+        let texts = self.publish.record().whip.as_ref().and_then(|whip| whip.texts());
+        if let Some((client, ours)) = texts {
+            self.tap.put(Kind::Offer, now, || scrub_sdp(client).into_bytes());
+            self.tap.put(Kind::Answer, now, || scrub_sdp(ours).into_bytes());
         }
     }
 

@@ -145,9 +145,9 @@ impl Switchboard {
         let publisher = live.and_then(|live| live.source.live()).and_then(|of| of.publisher.here());
         let Some(key) = publisher else { return };
         let mut ufrags = None;
-        self.turn(key, |session, _, effects| {
+        self.turn(key, |session, now, effects| {
             if let Session::Whip(whip) = session {
-                whip.handle_order(order, effects);
+                whip.handle_order(order, now, effects);
                 ufrags = Some(whip.ufrags());
             }
         });
