@@ -5,6 +5,7 @@ import { failToFollow } from "../handover/predecessor.ts";
 import { createLog } from "../log.ts";
 import type { RunningService } from "../main.ts";
 import { reasonOf } from "../reason.ts";
+import { keepCompiledCode } from "./compiled-code.ts";
 import { usableCertificates } from "./config.ts";
 import { exitCodeOf } from "./exit-code.ts";
 import { firstStart } from "./first-start.ts";
@@ -40,6 +41,7 @@ async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
   };
   let signalled = false;
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop());
+  keepCompiledCode(config.dataDir);
   const { serve } = await import("../main.ts");
   const command = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   const service = await serve(config, { isTerminal, ...firstStart(config) }, command);
