@@ -63,6 +63,7 @@ const wholeRun = [
   "container-image",
   "debian-package",
   "runtimes",
+  "runtimes-postgres",
   "client-package",
   "terminal-signals",
   "cluster-{script,costs}",

@@ -28,7 +28,7 @@ const FOLDERS = {
   ],
   http: [["", "whip", "v5", "pages", "monitoring", "records", "cluster", "guide"], ["request"]],
   store: [["copy"], [""], ["tables", "postgres"]],
-  cli: [["", "store", "doctor", "webhook"]],
+  cli: [["", "serve", "store", "doctor", "webhook"]],
   webcaster: [["v5"], [""], ["pure"]],
   dashboard: [
     [""],

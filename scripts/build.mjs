@@ -77,6 +77,7 @@ const addon = {
 export const OTHER_FOLDERS = ["sdk", "broadcast", "dashboard", "release"];
 
 const GATEWAY_LIBRARIES = "scripts/gateway-libraries.mjs";
+const INSTALLED_LIBRARIES = "scripts/installed-libraries.mjs";
 
 /** The TypeScript of the gateway, as JavaScript in dist, and the libraries it imports. */
 const gateway = {
@@ -84,7 +85,10 @@ const gateway = {
   made: join(root, "dist", "main.js"),
   stamp: join(root, ".build", "gateway-stamp"),
   inputs: () =>
-    hashOf(["tsconfig.json", "tsconfig.build.json", "package-lock.json", GATEWAY_LIBRARIES, "ts"], isGatewayInput),
+    hashOf(
+      ["tsconfig.json", "tsconfig.build.json", "package-lock.json", GATEWAY_LIBRARIES, INSTALLED_LIBRARIES, "ts"],
+      isGatewayInput,
+    ),
   make() {
     const dist = join(root, "dist");
     const old = existsSync(dist) ? readdirSync(dist).filter((name) => !OTHER_FOLDERS.includes(name)) : [];

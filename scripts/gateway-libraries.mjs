@@ -7,12 +7,11 @@ import { dirname, join, relative } from "node:path";
 import { rolldown } from "rolldown";
 import { parseAst } from "rolldown/parseAst";
 import { OTHER_FOLDERS, root } from "./build.mjs";
+import { INSTALLED_LIBRARIES } from "./installed-libraries.mjs";
 
 const DIST = join(root, "dist");
 const FOLDER = "libraries";
 const BUILT = join(DIST, FOLDER);
-/** They look for files beside their own: native code, and the programs of threads. */
-const LEFT_ALONE = ["libsql", "@node-rs/argon2", "pino", "pino-pretty"];
 /** What is imported where, of a library's name. */
 const ENTRY = "entry:";
 
@@ -33,7 +32,7 @@ const bundle = await rolldown({
   cwd: root,
   platform: "node",
   // pg asks for them where they are installed.
-  external: [...LEFT_ALONE, "pg-native", "pg-cloudflare"],
+  external: [...INSTALLED_LIBRARIES, "pg-native", "pg-cloudflare"],
   plugins: [{ name: "entries", resolveId, load }],
   logLevel: "warn",
 });
@@ -50,7 +49,7 @@ for (const file of files) writeFileSync(file.path, rewritten(file));
 
 /** The imports of libraries in a file: where their names stand, and what is taken of them. */
 function importsOf(text) {
-  const isLibrary = (name) => !/^([./#]|node:)/.test(name) && !LEFT_ALONE.includes(name);
+  const isLibrary = (name) => !/^([./#]|node:)/.test(name) && !INSTALLED_LIBRARIES.includes(name);
   const imports = parseAst(text).body.filter(({ source }) => source && isLibrary(source.value));
   return imports.map(({ type, specifiers, source: { value, start, end } }) => {
     const names = (specifiers ?? []).map(({ type: kind, imported }) => {

@@ -6,16 +6,20 @@ import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { INSTALLED_LIBRARIES } from "../scripts/installed-libraries.mjs";
 import { faultsOfAddon } from "../scripts/release/addon.mjs";
 import { faultsOfContents } from "../scripts/release/contents.mjs";
 import { installRelease } from "../scripts/release/install.mjs";
 import { asNobody, NOBODY } from "../scripts/release/nobody.mjs";
 import { ownTarget, packageOf, TARGETS } from "../scripts/release/targets.mjs";
 import { release } from "../scripts/release.mjs";
+import { verbs } from "../ts/cli/verbs.ts";
 import { start, until } from "./support/child.ts";
+import { commandsOf } from "./support/every-command.ts";
 import { broadcast, packetsOf } from "./support/ffmpeg.ts";
 
 const LIMIT_MS = 600_000;
+const API_KEY = "test-of-the-packages-0123456789";
 const VERSION = (JSON.parse(readFileSync("package.json", "utf8")) as { version: string }).version;
 
 let folder: string;
@@ -45,7 +49,8 @@ function headgate(words: readonly string[], dataDir = newDataDir()) {
       HEADGATE_DATA_DIR: dataDir,
       HEADGATE_DRAIN_S: "0",
       HEADGATE_HTTP_HOST: "127.0.0.1",
-      HEADGATE_BOOTSTRAP_API_KEY: "test-of-the-packages-0123456789",
+      HEADGATE_BOOTSTRAP_API_KEY: API_KEY,
+      HEADGATE_API_KEY: API_KEY,
       ...Object.fromEntries(ports),
     },
   });
@@ -75,6 +80,19 @@ describe("a release", () => {
     expect(faultsOfAddon(join(core, "headgate.node"), ownTarget(), true)).toEqual([]);
     const { optionalDependencies } = JSON.parse(readFileSync(join(installed("headgate"), "package.json"), "utf8"));
     expect(optionalDependencies).toEqual(Object.fromEntries(TARGETS.map((each) => [packageOf(each), VERSION])));
+  });
+
+  test("depends on the libraries that it imports from there, and on none that it brings", () => {
+    const { dependencies } = JSON.parse(readFileSync(join(installed("headgate"), "package.json"), "utf8"));
+    const { dependencies: ours } = JSON.parse(readFileSync("package.json", "utf8"));
+    expect(dependencies).toEqual(Object.fromEntries(INSTALLED_LIBRARIES.map((name) => [name, ours[name]])));
+    const brought = Object.keys(ours).filter((name) => !INSTALLED_LIBRARIES.includes(name));
+    expect(brought.filter((name) => existsSync(installed(name)))).toEqual([]);
+    const [licences, bill] = ["licences.txt", "sbom.cdx.json"].map((name) => readFileSync(join(packed, name), "utf8"));
+    for (const name of brought) {
+      expect(licences).toContain(`\n${name} ${ours[name]} (`);
+      expect(bill).toContain(`"pkg:npm/${name.replace("@", "%40")}@${ours[name]}"`);
+    }
   });
 
   test("is looked through: paths of this machine, sources and secrets are found", () => {
@@ -113,7 +131,7 @@ describe("an installed release, run by nobody", () => {
     const line = await until("ready", () => /^\{"ready":true.*\}$/m.exec(service.stdout())?.[0]);
     const { http, rtmp, metrics } = JSON.parse(line) as Record<"http" | "rtmp" | "metrics", string>;
     expect((await fetch(`${metrics}/readyz`)).status).toBe(200);
-    const headers = { "x-service-apikey": "test-of-the-packages-0123456789" };
+    const headers = { "x-service-apikey": API_KEY };
     const made = (await (await fetch(`${http}/stream`, { method: "POST", headers })).json()) as {
       ingest: { rtmp: { streamname: string } };
     };
@@ -131,6 +149,21 @@ describe("an installed release, run by nobody", () => {
     service.kill("SIGTERM");
     expect(await service.exit).toBe(0);
     expect(existsSync(join(dataDir, "headgate.db"))).toBe(true);
+  }, 120_000);
+
+  test("has every command", async () => {
+    const dataDir = newDataDir();
+    const service = headgate(["serve"], dataDir);
+    const line = await until("ready", () => /^\{"ready":true.*\}$/m.exec(service.stdout())?.[0]);
+    const commands = commandsOf(dataDir, (JSON.parse(line) as { http: string }).http);
+    expect(Object.keys(commands).sort()).toEqual(Object.keys(verbs()).sort());
+    for (const [verb, [words, code, said]] of Object.entries(commands)) {
+      const child = headgate([verb, ...words], dataDir);
+      expect([verb, await child.exit, child.stderr()]).toEqual([verb, code, expect.any(String)]);
+      expect(child.stdout() + child.stderr(), verb).toContain(said);
+    }
+    service.kill("SIGTERM");
+    expect(await service.exit).toBe(0);
   }, 120_000);
 
   test("has a doctor that works without the media core, and says which package is missing", async () => {

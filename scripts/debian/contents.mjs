@@ -3,10 +3,14 @@
 import { closeSync, cpSync, existsSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { BuildError } from "../build.mjs";
+import { INSTALLED_LIBRARIES } from "../installed-libraries.mjs";
+import { withDependencies } from "../supply/components.mjs";
 
 /** Without one of these nothing runs. */
 const NEEDED = ["package.json", "deploy/headgate.mjs", "dist/cli/main.js", "node_modules"];
 const SHIPPED = ["package.json", "LICENSE", "deploy/headgate.mjs", "dist", "docs", "ts/native"];
+/** Not imported: the page /docs sends its files. */
+const PAGE_FILES = "swagger-ui-dist";
 /** e_machine of ELF (its chapter 1, ELF header): Debian's name of the architecture. */
 const ARCHITECTURES = { 62: "amd64", 183: "arm64" };
 const MACHINE_AT = 18;
@@ -31,12 +35,12 @@ function isForOthers(path) {
   return inPackages !== undefined && (/(^|\/)\./.test(inPackages) || /-musl(\/|$)/.test(inPackages));
 }
 
-/** The packages that run in production: of a checkout those that the lock file says, else all there are. */
+/** The packages that run in production: of a checkout those that no bundle holds and what they need, else all there are. */
 function packagesOf(folder) {
   const lock = join(folder, "package-lock.json");
   if (!existsSync(lock)) return ["node_modules"];
   const { packages } = JSON.parse(readFileSync(lock, "utf8"));
-  return Object.keys(packages).filter((path) => path !== "" && !packages[path].dev);
+  return [...withDependencies(packages, [...INSTALLED_LIBRARIES, PAGE_FILES])];
 }
 
 /** The glibc that the addons in a folder need at least, like `2.28`: each names the versions of the symbols that it takes. */

@@ -1,4 +1,4 @@
-// The short suite with the service under each runtime: test/runtimes.test.ts, and suites that start a service of their own
+// The short suite with the service under each runtime: test/runtimes*.test.ts, and suites that start a service of their own
 // (TEST_RUNTIME says under what). What a runtime cannot do is named here, and must fail: else this list is out of date.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -7,7 +7,7 @@ import { basename, join } from "node:path";
 import { root } from "../build.mjs";
 import { provideRuntime, RUNTIME_NAMES } from "../runtimes.mjs";
 
-const OWN = "runtimes";
+const OWN = ["runtimes", "runtimes-postgres"];
 /** Each starts the service as its operator does, and takes seconds to a minute. */
 const SUITES = [
   ...["rtmp-publish", "rtmps", "upstreams", "preview", "live-metrics"],
@@ -36,11 +36,11 @@ function runOn(runtime) {
   const [program, ...before] = provideRuntime(runtime);
   const version = spawnSync(program, ["--version"], { encoding: "utf8" }).stdout.split("\n")[0];
   console.log(`\n${runtime} (${version}${before.length > 0 ? `; ${before.join(" ")}` : ""})`);
-  const tests = [...testsOf([OWN], { RUNTIMES: runtime }), ...testsOf(SUITES, { TEST_RUNTIME: runtime })];
+  const tests = [...testsOf(OWN, { RUNTIMES: runtime }), ...testsOf(SUITES, { TEST_RUNTIME: runtime })];
   const excepted = CANNOT[runtime] ?? [];
   const mayFail = (test) => excepted.some((each) => each === test.suite || test.name.startsWith(each));
   let isRight = true;
-  for (const suite of [OWN, ...SUITES]) {
+  for (const suite of [...OWN, ...SUITES]) {
     const own = tests.filter((test) => test.suite === suite);
     const failed = own.filter(({ passed }) => !passed);
     const wrong = failed.filter((test) => !mayFail(test));

@@ -2,6 +2,7 @@
 import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { root } from "../build.mjs";
+import { INSTALLED_LIBRARIES } from "../installed-libraries.mjs";
 import { packageOf, TARGETS } from "./targets.mjs";
 
 /** What every package says of its licences. */
@@ -39,7 +40,7 @@ export function makeService(folder, commit) {
   for (const name of SWAGGER_FILES) copyFileSync(join(root, "node_modules", SWAGGER, name), join(swagger, name));
   chmodSync(join(folder, "deploy", "headgate.mjs"), 0o755);
   const { name, version, description, license, type, engines, imports, dependencies: all } = ownManifest();
-  const { [SWAGGER]: _, ...dependencies } = all;
+  const dependencies = Object.fromEntries(INSTALLED_LIBRARIES.map((library) => [library, all[library]]));
   write(folder, {
     ...{ name, version, description, license, type },
     bin: { headgate: "deploy/headgate.mjs" },

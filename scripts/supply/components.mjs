@@ -101,8 +101,11 @@ function bundledNames() {
   return new Set(names.filter((name) => name !== "rolldown" && !name.startsWith("node:")));
 }
 
-/** Paths in the lock file of these packages and of what they need. */
-function withDependencies(all, names) {
+/** Paths in the lock file of these packages and of what they need.
+ *  @param {Record<string, { dependencies?: object, optionalDependencies?: object }>} all of the lock file
+ *  @param {Iterable<string>} names
+ *  @returns {Set<string>} */
+export function withDependencies(all, names) {
   const found = new Set();
   const add = (name, from) => {
     for (let folder = from; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf("node_modules/") - 1))) {
@@ -110,7 +113,8 @@ function withDependencies(all, names) {
       if (path in all) {
         if (found.has(path)) return;
         found.add(path);
-        for (const next of Object.keys(all[path].dependencies ?? {})) add(next, path);
+        const { dependencies, optionalDependencies } = all[path];
+        for (const next of Object.keys({ ...dependencies, ...optionalDependencies })) add(next, path);
         return;
       }
       if (folder === "") return; // a built-in, or a peer that is not installed

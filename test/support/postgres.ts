@@ -44,7 +44,9 @@ export async function startPostgres(
     });
   if (primary === null) make("initdb", ["-A", "trust", "-E", "UTF8"]);
   else make("pg_basebackup", ["-h", primary.folder, "-R", "-c", "fast"]);
-  const urlOf = (database: string) => `postgres:///${database}?user=postgres&host=${encodeURIComponent(folder)}`;
+  // The socket's name has the port in it.
+  const place = `host=${encodeURIComponent(folder)}${settings.port === undefined ? "" : `&port=${settings.port}`}`;
+  const urlOf = (database: string) => `postgres:///${database}?user=postgres&${place}`;
   let server: Child | null = null;
 
   async function startServer(): Promise<void> {

@@ -38,7 +38,7 @@ export function verbs(): Readonly<Record<string, Verb>> {
       words: "",
       flags: settings,
       help: "Run the service (the default)",
-      run: async (_, flags) => await (await import("./serve.ts")).runService(flags),
+      run: async (_, flags) => await (await import("./serve/serve.ts")).runService(flags),
     },
     init: {
       words: "",

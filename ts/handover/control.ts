@@ -89,11 +89,17 @@ export async function askToUpgrade(dataDir: string, say: (line: string) => void)
   const broken = new Promise<Error | null>((resolve) => {
     socket.once("error", resolve).once("close", () => resolve(null));
   });
-  for await (const text of createInterface({ input: socket })) {
-    const line = JSON.parse(text) as Line;
-    if ("say" in line) say(line.say);
-    else if ("failed" in line) throw new UpgradeFailed(line.failed);
-    else return line.done;
+  try {
+    for await (const text of createInterface({ input: socket })) {
+      const line = JSON.parse(text) as Line;
+      if ("say" in line) say(line.say);
+      else if ("failed" in line) throw new UpgradeFailed(line.failed);
+      else return line.done;
+    }
+  } catch (error) {
+    socket.destroy();
+    // Some versions of Node end the lines with the error of the socket, others just end them.
+    if (error !== (await broken)) throw error;
   }
   const error = (await broken) as NodeJS.ErrnoException | null;
   if (error === null) throw new UpgradeFailed("the service ended before it said what came of it");

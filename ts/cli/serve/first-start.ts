@@ -2,8 +2,8 @@
 // file of the data directory. What is written to a log stays there for whoever reads logs, so no log ever has them.
 import { appendFileSync, chmodSync, fstatSync } from "node:fs";
 import { join } from "node:path";
-import { type Config, readJournalStream } from "../config.ts";
-import { reasonOf } from "../reason.ts";
+import { type Config, readJournalStream } from "../../config.ts";
+import { reasonOf } from "../../reason.ts";
 
 const STANDARD_ERROR = 2;
 const FILE = "first-start.txt";

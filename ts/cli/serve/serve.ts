@@ -1,14 +1,15 @@
 // `headgate serve`: runs the service until a signal ends it.
-import { clock } from "../clock.ts";
-import { loadConfig, readVersion } from "../config.ts";
-import { failToFollow } from "../handover/predecessor.ts";
-import { createLog } from "../log.ts";
-import type { RunningService } from "../main.ts";
-import { reasonOf } from "../reason.ts";
-import { usableCertificates } from "./config.ts";
-import { exitCodeOf } from "./exit-code.ts";
+import { clock } from "../../clock.ts";
+import { loadConfig, readVersion } from "../../config.ts";
+import { failToFollow } from "../../handover/predecessor.ts";
+import { createLog } from "../../log.ts";
+import type { RunningService } from "../../main.ts";
+import { reasonOf } from "../../reason.ts";
+import { usableCertificates } from "../config.ts";
+import { exitCodeOf } from "../exit-code.ts";
+import { readFlags } from "../flags.ts";
+import { keepCompiledCode } from "./compiled-code.ts";
 import { firstStart } from "./first-start.ts";
-import { readFlags } from "./flags.ts";
 
 /** One ^C reaches the service twice through npm, and so does systemd's default; what comes later is a second signal, ms. */
 const SAME_SIGNAL_MS = 1_000;
@@ -40,7 +41,8 @@ async function run(flags: Readonly<Record<string, unknown>>): Promise<void> {
   };
   let signalled = false;
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop());
-  const { serve } = await import("../main.ts");
+  keepCompiledCode(config.dataDir);
+  const { serve } = await import("../../main.ts");
   const command = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   const service = await serve(config, { isTerminal, ...firstStart(config) }, command);
   service.failed.catch((error: unknown) => {

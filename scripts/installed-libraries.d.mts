@@ -1,0 +1,1 @@
+export const INSTALLED_LIBRARIES: readonly string[];

@@ -1,0 +1,33 @@
+// Each command once, beside a running service: enough to have it read all that it is made of.
+
+/** Its words, its exit code, and something that it says. */
+type Command = readonly [words: readonly string[], code: number, says: string];
+
+/** By verb, in an order in which they work. `dataDir`: of the service, whose API is at `url`; HEADGATE_API_KEY is set. */
+export function commandsOf(dataDir: string, url: string): Readonly<Record<string, Command>> {
+  const [backup, key, restored, copied] = ["backup", "key", "restored", "copied"].map((name) => `${dataDir}/${name}`);
+  const asking = ["--url", url];
+  return {
+    serve: [[], 4, "is in use by another headgate process"],
+    init: [[], 0, "nothing was changed"],
+    doctor: [[], 0, "any free port"],
+    config: [["check"], 0, "The configuration is good."],
+    organisation: [["ls"], 0, "Headgate"],
+    user: [["ls"], 0, "admin"],
+    keys: [["ls"], 0, "administrator"],
+    stream: [["ls"], 0, "state"],
+    token: [["keys"], 0, "ES256"],
+    webhook: [["test", ...asking], 1, "No webhook is set"],
+    sessions: [["ls", ...asking], 0, "streamname"],
+    explain: [["1", ...asking], 1, "Unknown session"],
+    capture: [["1", `${dataDir}/capture`, ...asking], 1, "Unknown session"],
+    replay: [["package.json"], 2, "this is no capture of headgate"],
+    upstreams: [["ls", "1", ...asking], 1, "Unknown session"],
+    nodes: [["ls"], 0, "sign of life"],
+    backup: [[`${backup}`, "--key", `${key}`], 0, "holds the store"],
+    restore: [[`${backup}`, "--key", `${key}`, "--data-dir", `${restored}`], 0, "holds the store"],
+    store: [["copy", `${restored}`, `${copied}`], 0, "each compared"],
+    upgrade: [["--data-dir", `${restored}`], 2, "no service runs"],
+    openapi: [[], 0, '"openapi": "3.1.0"'],
+  };
+}
