@@ -5,8 +5,8 @@ import { reasonOf } from "../reason.ts";
 import { upToDate } from "./migrations.ts";
 import type { Store } from "./open.ts";
 import { parseDatabaseUrl } from "./postgres/database-url.ts";
+import { takeServiceLock, withMigrationLock } from "./postgres/lock.ts";
 import { openPool, postgresDialect } from "./postgres.ts";
-import { takeServiceLock, withMigrationLock } from "./postgres-lock.ts";
 import { RetryingKysely } from "./retrying.ts";
 import type { Schema } from "./schema.ts";
 

@@ -5,8 +5,8 @@ import { reasonOf } from "../../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "../libsql.ts";
 import { MIGRATIONS, UNFINISHED_COPY } from "../migrations.ts";
 import { placeOf, requireVersion } from "../open-postgres.ts";
+import { takeServiceLock } from "../postgres/lock.ts";
 import { openPool, postgresDialect } from "../postgres.ts";
-import { takeServiceLock } from "../postgres-lock.ts";
 import type { Schema } from "../schema.ts";
 
 /** Where a store is: a data directory, or the URL of a PostgreSQL database. */

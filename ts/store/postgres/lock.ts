@@ -1,8 +1,8 @@
 // One service of a node's name at a time works with a database: a lock that the server gives back whenever and however the
 // connection ends. Several nodes share the database; a command sees whether any of them is there.
 import type { Client } from "pg";
-import { StoreFailed, StoreUnavailable } from "../errors.ts";
-import { connectedClient, failureOf } from "./postgres/connecting.ts";
+import { StoreFailed, StoreUnavailable } from "../../errors.ts";
+import { connectedClient, failureOf } from "./connecting.ts";
 
 /** Numbers of our advisory locks in a database: any that no other program is likely to use. */
 const SERVICE_LOCK = "4923001";
