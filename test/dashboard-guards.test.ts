@@ -101,8 +101,7 @@ test("markup in names, tags, labels, reasons and addresses is shown as text ever
     if (["keys", "audit"].includes(path)) expect(await dash.says("main")).toContain("onerror=alert(1)");
     expect(await page.locator(".planted, main img").count(), path).toBe(0);
   }
-  await page.keyboard.press("Control+k");
-  await page.keyboard.type(MARKUP);
+  await dash.command(MARKUP);
   await page.getByText("Nothing is called").waitFor();
   expect(await page.locator(".planted").count()).toBe(0);
   expect(await dash.faults()).toEqual([]);

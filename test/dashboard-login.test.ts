@@ -32,16 +32,13 @@ test("by the keyboard alone one signs in, comes to the page one asked for, finds
   await type(PASSWORD);
   await page.keyboard.press("Enter");
   await dash.shows("API keys");
-  await page.keyboard.press("Control+k");
-  await page.getByRole("combobox").waitFor();
-  await page.keyboard.type("peop");
+  await dash.command("peop");
   await page.getByRole("option", { name: "People" }).waitFor();
   await page.keyboard.press("Enter");
   await dash.shows("People");
   expect(await page.evaluate("document.activeElement.textContent")).toBe("People");
   expect(await page.title()).toBe("People · Headgate");
-  await page.keyboard.press("Control+k");
-  await page.keyboard.type("sign out");
+  await dash.command("sign out");
   await page.getByRole("option", { name: "Sign out" }).waitFor();
   await page.keyboard.press("Enter");
   await dash.shows("Sign in to Headgate");

@@ -72,8 +72,7 @@ test("a user makes a stream with tags, finds it by them, and by the command pale
   await dash.press("Show all streams");
   await until("all", async () => (await page.getByRole("row").count()) > 2);
 
-  await page.keyboard.press("Control+k");
-  await page.keyboard.type("evening");
+  await dash.command("evening");
   await page.getByRole("option", { name }).click();
   await dash.shows(name);
   expect(await dash.faults()).toEqual([]);

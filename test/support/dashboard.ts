@@ -25,6 +25,8 @@ export interface DashboardPage {
   says(selector: string): Promise<string>;
   /** Presses the button, link or tab of this name. */
   press(name: string): Promise<void>;
+  /** Opens the command palette and types, once it is there to hear it. */
+  command(text: string): Promise<void>;
   /** Types into the field of this label. */
   fill(label: string, text: string): Promise<void>;
   /** The words of the news in the corner, as soon as there are some with `part` in them. */
@@ -106,6 +108,11 @@ function dashboardPage(page: Page, thrown: readonly string[]): DashboardPage {
         .or(page.getByRole("tab", named))
         .filter({ visible: true });
       await found.first().click();
+    },
+    async command(text) {
+      await page.keyboard.press("Control+k");
+      await page.getByRole("dialog", { name: "Commands" }).getByRole("combobox").waitFor();
+      await page.keyboard.type(text);
     },
     fill: (label, text) => page.getByLabel(label, { exact: true }).and(page.locator("input, textarea")).fill(text),
     async news(part) {

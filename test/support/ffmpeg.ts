@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Child, run, start } from "./child.ts";
+import { type Child, run, start, until } from "./child.ts";
 
 /** One packet as a demuxer gives it. */
 export interface Packet {
@@ -103,4 +103,16 @@ export async function decodeComplaints(file: string, opening: readonly string[] 
     "-",
   ]);
   return decoder.stderr();
+}
+
+/** Plays until data with this word come. ffprobe shows the streams that it found while it opened, and data make one when
+ *  they come: where they are sent again and again it opens at the right moment sooner or later. */
+export async function showsData(url: string, word: string): Promise<void> {
+  const shown = ["-read_intervals", "%+2", "-select_streams", "s", "-show_packets", "-show_data", "-of", "json"];
+  await until("data", async () => {
+    const { stdout } = await run("ffprobe", ["-v", "error", ...shown, url]);
+    return stdout()
+      .replaceAll(/[^!-~]/g, "")
+      .includes(word);
+  });
 }
