@@ -16,11 +16,14 @@ export async function endure(share) {
   const child = spawn(process.execPath, [join(root, "scripts", "fuzz.mjs"), String(seconds)], {
     ...{ cwd: root, stdio: ["ignore", "pipe", "pipe"] },
   });
-  let executions = 0;
+  let [executions, target] = [0, ""];
   const last = [];
   for (const stream of [child.stdout, child.stderr]) {
     createInterface(stream).on("line", (line) => {
-      executions += Number(/^Done (\d+) runs/.exec(line)?.[1] ?? 0);
+      target = /: fuzzing (\w+) for/.exec(line)?.[1] ?? target;
+      const runs = Number(/^Done (\d+) runs/.exec(line)?.[1] ?? 0);
+      executions += runs;
+      if (runs > 0) console.log(`  ${target}: ${runs} executions`);
       last.push(line);
       if (last.length > 5) last.shift();
     });

@@ -26,12 +26,18 @@ export async function endure(share) {
       for (const stream of streams) await server.pushTo(stream, sinks[at]);
     }
     const drops = udpDrops();
-    const stop = watchWindows(server.pid, passed + transcoded, seconds / WINDOWS, () => {});
+    // Told as they come: of hours that went wrong one wants to know when.
+    let [ended, isOver] = [0, false];
+    const stop = watchWindows(server.pid, passed + transcoded, seconds / WINDOWS, (window) => {
+      ended = isOver ? ended : endedOf(server.customer);
+      console.log(JSON.stringify({ ...window, ended }));
+    });
     const publish = (at, sound) => {
       const where = [`127.0.0.1:${sinks[at]}`, server.http, server.streamUrl];
       return load("whip", ...where, parts[at].map(({ name }) => name).join(","), seconds, sound, "gcm");
     };
     const [opus, aac] = await Promise.all([publish(0, "opus"), publish(1, "stereo")]);
+    isOver = true;
     const windows = stop();
     const steady = windows.slice(Math.floor(windows.length / 4));
     const last = (name) => [steady[0]?.[name], steady.at(-1)?.[name]];
@@ -41,6 +47,7 @@ export async function endure(share) {
       seconds,
       units: opus.sent + aac.sent,
       lost: opus.lost + aac.lost,
+      ended,
       aacGaps: aac.aac_gaps,
       kernelDrops: udpDrops() - drops,
       residentMb: last("resident_mb"),
@@ -50,6 +57,7 @@ export async function endure(share) {
       threads: last("threads"),
     };
     const faults = faultsWhere({
+      [`${ended} sessions ended before their time`]: ended > 0,
       "units were lost": figures.lost > 0,
       "sound has gaps": figures.aacGaps > 0,
       [`memory grows by ${figures.mbPerHour} MB an hour`]: isLong && slope > SLOPE_LIMIT_MB_PER_HOUR,
@@ -60,6 +68,11 @@ export async function endure(share) {
   } finally {
     await server.stop();
   }
+}
+
+/** How many publishes the customer was told the end of. */
+function endedOf({ events }) {
+  return [...events.values()].filter((all) => all.some(({ call }) => call === "publish_done")).length;
 }
 
 /** Of a line through the values, least squares; per value. */
