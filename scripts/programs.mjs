@@ -72,6 +72,12 @@ export const toTest = [
     isThere: file(rtmpModule),
   },
   { name: "chromium", package: "chromium", use: "publishes by WHIP", isThere: onPath("chromium") },
+  {
+    name: "Chromium without a window",
+    package: "chromium-headless-shell",
+    use: "looks at pages",
+    isThere: onPath("chromium-headless-shell"),
+  },
   { name: "PostgreSQL", package: "postgresql", use: "the other store", isThere: hasPostgres },
   { name: "HAProxy", package: "haproxy", use: "balances nodes", isThere: file("/usr/sbin/haproxy") },
   { name: "promtool", package: "prometheus", use: "tests the alert rules", isThere: onPath("promtool") },

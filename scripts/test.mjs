@@ -15,15 +15,20 @@ const counts = { passed: 0, failed: 0, skipped: 0 };
 if (isWholeRun) process.env.TEST_WHOLE = "yes";
 prepareTests();
 
-// Every suite runs to its end, whatever failed before it.
 process.env.RUST_TEST_THREADS ??= String(RUST_THREADS);
-const rust = await run("cargo", ["test", "--release", "--locked", "--workspace", "--no-fail-fast", "--", ...filter]);
-for (const [line] of rust.output.matchAll(/^test result: .*$/gm)) count(line);
+const cargo = ["test", "--release", "--locked", "--workspace"];
+const built = await run("cargo", [...cargo, "--no-run"]);
+// Both suites run to their end, whatever failed in the other, at the same time: the Rust tests mostly wait. What the
+// second one prints follows the first one's.
 const reporters = ["--reporter=default", "--reporter=./scripts/retried-tests.mjs"];
-const vitest = await run(process.execPath, [
-  ...["node_modules/vitest/vitest.mjs", "run", "--passWithNoTests"],
-  ...[...reporters, ...filter],
-]);
+const rustRuns = built.code === 0 ? run("cargo", [...cargo, "--no-fail-fast", "--", ...filter]) : built;
+const vitestRuns = run(
+  process.execPath,
+  ["node_modules/vitest/vitest.mjs", "run", "--passWithNoTests", ...reporters, ...filter],
+  rustRuns,
+);
+const [rust, vitest] = await Promise.all([rustRuns, vitestRuns]);
+for (const [line] of rust.output.matchAll(/^test result: .*$/gm)) count(line);
 const said = stripVTControlCharacters(vitest.output);
 count(said.match(/^\s*Tests\s+.*$/m)?.[0] ?? "");
 const retried = retriedIn(said);
@@ -47,17 +52,21 @@ function count(line) {
   counts.skipped += number("ignored|skipped|todo");
 }
 
-/** Runs a command, showing what it prints as it comes. */
-function run(command, args) {
+/** Runs a command, showing what it prints as it comes, but not before `turn` is over. */
+function run(command, args, turn = null) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
-    let output = "";
+    let [output, isShown] = ["", turn === null];
     for (const name of ["stdout", "stderr"]) {
       child[name].setEncoding("utf8").on("data", (text) => {
         output += text;
-        process[name].write(text);
+        if (isShown) process[name].write(text);
       });
     }
-    child.on("error", reject).on("close", (code) => resolve({ code, output }));
+    Promise.resolve(turn).then(() => {
+      if (!isShown) process.stdout.write(output);
+      isShown = true;
+    }, reject);
+    child.on("error", reject).on("close", (code) => Promise.resolve(turn).then(() => resolve({ code, output })));
   });
 }

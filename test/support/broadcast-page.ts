@@ -1,8 +1,8 @@
 // The page /broadcast in headless Chromium, with a fake camera or none: every page in a context of its own. What the
 // browser would forget is recorded: requests, violations of the page's policy, and the tracks it opened.
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { CHROMIUM } from "./browser-programs.ts";
 
-const PROGRAM = "/usr/bin/chromium";
 /** Slow machines included. */
 const STAGE_LIMIT_MS = 20_000;
 
@@ -35,7 +35,7 @@ export interface Pages {
 export async function startPages(given: { cameras?: number; answer?: "allow" | "deny" } = {}): Promise<Pages> {
   const { cameras = 2, answer = "allow" } = given;
   const browser: Browser = await chromium.launch({
-    executablePath: PROGRAM,
+    executablePath: CHROMIUM,
     args: [
       "--no-sandbox",
       "--disable-gpu",

@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BrowserContext, chromium, type Page } from "playwright-core";
 import type { BroadcasterNetwork } from "./broadcaster-network.ts";
+import { BROADCASTER } from "./browser-programs.ts";
 
-const PROGRAM = "/usr/bin/chromium";
 /** Noise makes the encoder need its bits; the clip is played in a loop. */
 const CLIP = "testsrc2=size=1280x720:rate=25,noise=alls=2:allf=t";
 const CLIP_SECONDS = 3;
@@ -59,7 +59,7 @@ export async function startChromium(
   await new Promise<void>((resolve) => site.listen(0, host, resolve));
   const origin = `http://${host}:${(site.address() as AddressInfo).port}`;
   const context: BrowserContext = await chromium.launchPersistentContext(folder, {
-    executablePath: within.length === 0 ? PROGRAM : scriptFor([...within, PROGRAM], folder),
+    executablePath: within.length === 0 ? BROADCASTER : scriptFor([...within, BROADCASTER], folder),
     headless: true,
     args: [
       "--no-sandbox",

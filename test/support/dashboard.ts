@@ -1,10 +1,10 @@
 // The dashboard in headless Chromium, as whoever is signed in: each page in a browser profile of its own, with what its
 // policy forbade and what its script threw recorded.
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { HEADLESS_SHELL } from "./browser-programs.ts";
 import { type Customer, startCustomer } from "./customer.ts";
 import { type Headgate, startHeadgate } from "./headgate.ts";
 
-const PROGRAM = "/usr/bin/chromium";
 export const PASSWORD = "correct horse battery staple";
 /** Slow machines included, ms. */
 const WAIT_LIMIT_MS = 20_000;
@@ -55,7 +55,7 @@ export async function startDashboard(): Promise<Dashboard> {
       env: { HEADGATE_BOOTSTRAP_ADMIN_PASSWORD: PASSWORD, HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0" },
     }),
     chromium.launch({
-      executablePath: PROGRAM,
+      executablePath: HEADLESS_SHELL,
       args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--host-resolver-rules=MAP *.example 127.0.0.1"],
     }),
   ]);
