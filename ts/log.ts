@@ -1,11 +1,17 @@
 // The log: pino to standard error, readable on a terminal, JSON elsewhere. Nothing secret is handed to it: stream names
 // go in without what follows `?`, keys and tokens never.
-import { type DestinationStream, destination, type Logger, pino, stdSerializers, stdTimeFunctions } from "pino";
+import { writeSync } from "node:fs";
+import { type DestinationStream, type Logger, pino, stdSerializers, stdTimeFunctions } from "pino";
 import type { Config } from "./config.ts";
 
 const STANDARD_ERROR = 2;
-/** Of lines that cannot be written yet; later ones are lost. */
+/** Of lines that cannot be written yet; later ones are lost, and counted. */
 const WAITING_LIMIT_BYTES = 1 << 20;
+/** How often they are tried when none comes, and how long at the end of the process. */
+const RETRY_MS = 50;
+const LAST_TRY_MS = 1_000;
+/** An error is made anew at each try, which costs more than the line. */
+const FAILURE_LASTS_MS = 1;
 
 /** Of an error what it says and where it happened. Its other members are left out: libraries put there what they were
  *  given, such as the whole URL that could not be parsed, or a row. */
@@ -21,22 +27,83 @@ export async function createLog(config: Config["log"], isTerminal: boolean, to?:
   const { level } = config;
   const options = { level, base: null, timestamp: stdTimeFunctions.isoTime, serializers: { err: errorForLog } };
   if (to !== undefined) return pino(options, to);
-  if (!pretty) return pino(options, standardError());
-  const { PinoPretty } = await import("pino-pretty"); // seldom wanted
-  const look = { colorize: isTerminal, translateTime: "SYS:HH:MM:ss.l" };
-  return pino(options, PinoPretty({ ...look, destination: standardError(), sync: true }));
+  const lines = patientLines(STANDARD_ERROR, (lost) =>
+    log.warn({ lost }, "lines of the log were lost: nobody took them"),
+  );
+  const log = pino(options, pretty ? await readable(lines, isTerminal) : lines);
+  return log;
 }
 
-/** Goes on when a line cannot be written: a disk that is full of logs ends no stream. What waits is written when there is
- *  room, up to the limit. */
-function standardError(): ReturnType<typeof destination> {
-  const stream = destination({ dest: STANDARD_ERROR, sync: true, maxLength: WAITING_LIMIT_BYTES });
-  stream.on("error", () => {});
-  // Past the limit nothing is tried by itself any more.
-  stream.on("drop", () => {
+async function readable(lines: DestinationStream, isTerminal: boolean): Promise<DestinationStream> {
+  const { prettyFactory } = await import("pino-pretty"); // seldom wanted
+  const look = prettyFactory({ colorize: isTerminal, translateTime: "SYS:HH:MM:ss.l" });
+  return { write: (line) => lines.write(look(line)) };
+}
+
+/** Never waits for who reads them, and goes on when they cannot be written: a full disk or a reader that stands still costs
+ *  lines of the log, and no stream. They wait up to the limit; `onRoom` gets how many came too late for that. */
+function patientLines(file: number, onRoom: (lost: number) => void): DestinationStream {
+  // libuv makes a pipe or socket non-blocking when it opens it.
+  void process.stderr;
+  const waiting: Buffer[] = [];
+  let [bytes, lost, failedAt] = [0, 0, 0];
+  let isRetried = false;
+  const wait = (line: Buffer) => {
+    if (bytes + line.length > WAITING_LIMIT_BYTES) {
+      lost++;
+      return;
+    }
+    waiting.push(line);
+    bytes += line.length;
+    retryLater();
+  };
+  /** What could not be written of a line. Errors are of the moment, such as EAGAIN and ENOSPC. */
+  const put = (line: Buffer): Buffer => {
     try {
-      stream.flushSync();
-    } catch {}
+      return line.subarray(writeSync(file, line));
+    } catch {
+      failedAt = performance.now();
+      return line;
+    }
+  };
+  const putWaiting = () => {
+    for (let line = waiting[0]; line !== undefined; line = waiting[0]) {
+      const rest = put(line);
+      bytes -= line.length - rest.length;
+      if (rest.length > 0) {
+        waiting[0] = rest;
+        return;
+      }
+      waiting.shift();
+    }
+    if (lost === 0) return;
+    const told = lost;
+    lost = 0;
+    onRoom(told);
+  };
+  const retryLater = () => {
+    if (isRetried) return;
+    isRetried = true;
+    setTimeout(() => {
+      isRetried = false;
+      putWaiting();
+      if (waiting.length > 0) retryLater();
+    }, RETRY_MS).unref();
+  };
+  process.on("exit", () => {
+    const deadline = performance.now() + LAST_TRY_MS;
+    putWaiting();
+    while (waiting.length > 0 && performance.now() < deadline) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+      putWaiting();
+    }
   });
-  return stream;
+  return {
+    write(text) {
+      if (performance.now() - failedAt > FAILURE_LASTS_MS) putWaiting();
+      const line = Buffer.from(text);
+      const rest = waiting.length > 0 ? line : put(line);
+      if (rest.length > 0) wait(rest);
+    },
+  };
 }
