@@ -1,24 +1,21 @@
-// `npm run release -- --try`: what was packed, where nothing was before. Root file systems with Debian's smallest set of packages
-// and Node, the packages installed by npm; then, as nobody and with everything read-only but the data directory: `npx headgate
-// serve`, ready within 15 s, one RTMP stream in and out. arm64 runs under qemu, in its own time, with Debian's Node.
-import { spawnSync } from "node:child_process";
-import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+// `npm run release -- --try`: what was packed, where nothing was before. Root file systems with little more than Node, the
+// packages installed by npm; then, as nobody and with everything read-only but the data directory: `npx headgate serve`, ready
+// within 15 s, one RTMP stream in and out. arm64 runs under qemu, in its own time.
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { BuildError, run } from "../build.mjs";
+import { join } from "node:path";
+import { BuildError } from "../build.mjs";
 import { providePrograms, toTry } from "../programs.mjs";
 import { installRelease } from "./install.mjs";
 import { asNobody, NOBODY } from "./nobody.mjs";
 import { configuredRegistry } from "./registry.mjs";
+import { makeRoot } from "./roots.mjs";
 import { trialOf } from "./trial.mjs";
 
 /** From the command to the line that says that it is ready. */
 const READY_LIMIT_MS = 15_000;
 /** Emulated, it has to be ready at all. */
 const EMULATED_LIMIT_MS = 300_000;
-/** Debian's first release whose Node is new enough. */
-const WITH_NODE = "trixie";
-const BARE = "bookworm";
 
 /** Prints what was found. Throws when something did not work.
  *  @param {string} release folder
@@ -29,10 +26,6 @@ export async function tryRelease(release, targets) {
   if (missing) throw new BuildError(missing);
   if (process.getuid?.() !== 0) throw new BuildError("a trial makes root file systems: it needs root");
   for (const target of targets) {
-    if (target.libc === "musl") {
-      console.log(`${target.name}: built and looked through, not run: Debian has no Node on musl`);
-      continue;
-    }
     const folder = mkdtempSync(join(tmpdir(), "headgate-try-"));
     chmodSync(folder, 0o755);
     try {
@@ -46,14 +39,13 @@ export async function tryRelease(release, targets) {
 async function tryOne(folder, release, target) {
   const isOwn = target.cpu === process.arch;
   const root = join(folder, "root");
-  if (isOwn) makeBare(root);
-  else makeForeign(root, target);
+  const node = makeRoot(root, target);
   const tree = join(root, "srv", "headgate");
   await installRelease({ release, tree, scratch: folder, target, elsewhere: configuredRegistry() });
   const dataDir = join(root, "var", "lib", "headgate");
   mkdirSync(dataDir, { recursive: true });
   chownSync(dataDir, NOBODY, NOBODY);
-  const command = isOwn ? inRoot(root, dataDir) : emulated(root, tree, dataDir);
+  const command = isOwn ? inRoot(root, dataDir) : emulated(root, node, tree, dataDir);
   const { readyMs, packets, version } = await trialOf(command, {
     cwd: tree,
     dataDir: isOwn ? "/var/lib/headgate" : dataDir,
@@ -61,23 +53,6 @@ async function tryOne(folder, release, target) {
   });
   const found = `${packets.video} video and ${packets.audio} audio packets played`;
   console.log(`${target.name}: ready after ${(readyMs / 1_000).toFixed(1)} s as nobody, version ${version}; ${found}`);
-}
-
-/** Debian's smallest set, this machine's Node, and its npm. */
-function makeBare(root) {
-  run("mmdebstrap", ["--quiet", "--mode=root", "--variant=minbase", "--include=libstdc++6", BARE, root]);
-  cpSync(realpathSync(process.execPath), join(root, "usr", "bin", "node"));
-  const npx = spawnSync("sh", ["-c", "command -v npx"], { encoding: "utf8" }).stdout.trim();
-  const npm = join(dirname(realpathSync(npx)), "..");
-  cpSync(npm, join(root, "usr", "lib", "node_modules", "npm"), { recursive: true });
-  symlinkSync("../lib/node_modules/npm/bin/npx-cli.js", join(root, "usr", "bin", "npx"));
-}
-
-/** Unpacked only: nothing of another processor runs at its making. */
-function makeForeign(root, { cpu }) {
-  const words = ["--quiet", "--mode=root", "--variant=extract", `--arch=${cpu}`, "--include=nodejs", WITH_NODE, root];
-  run("mmdebstrap", words);
-  symlinkSync("usr/lib", join(root, "lib"));
 }
 
 /** `npx headgate serve` in the root file system. */
@@ -89,7 +64,7 @@ function inRoot(root, dataDir) {
 }
 
 /** The same under qemu, which finds the libraries of the program in the root file system. */
-function emulated(root, tree, dataDir) {
+function emulated(root, node, tree, dataDir) {
   const program = join(tree, "node_modules", "headgate", "deploy", "headgate.mjs");
-  return asNobody(["qemu-aarch64-static", "-L", root, join(root, "usr/bin/node"), program, "serve"], dataDir);
+  return asNobody(["qemu-aarch64-static", "-L", root, node, program, "serve"], dataDir);
 }

@@ -1,0 +1,70 @@
+// Root file systems in which a release is tried, with as little in them as can be: Debian's smallest set and this machine's
+// Node; musl, a shell and Node, as Alpine has them; and for other processors what runs without being set up.
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { run } from "../build.mjs";
+import { MUSL_LIBRARIES, MUSL_NODE, MUSL_NPX, provideMuslNode } from "./musl-node.mjs";
+
+/** Debian's first release whose Node is new enough, and whose musl runs Node: before 1.2.4 it knew no packed relocations. */
+const WITH_NODE = "trixie";
+const BARE = "bookworm";
+const MUSL_FOLDER = "opt/node";
+/** As Debian calls them. */
+const PROCESSORS = { x64: "amd64", arm64: "arm64" };
+
+/** Makes one for a target, and returns where its Node is.
+ *  @param {string} root folder
+ *  @param {import("./targets.mjs").Target} target
+ *  @throws {import("../build.mjs").BuildError} when it cannot be made */
+export function makeRoot(root, target) {
+  const isOwn = target.cpu === process.arch;
+  if (target.libc === "musl") makeMusl(root, target);
+  else if (isOwn) makeBare(root);
+  else unpack(root, "nodejs", target);
+  return join(root, target.libc === "musl" ? join(MUSL_FOLDER, MUSL_NODE) : "usr/bin/node");
+}
+
+function debstrap(root, variant, include, suite, more = []) {
+  run("mmdebstrap", ["--quiet", "--mode=root", `--variant=${variant}`, `--include=${include}`, ...more, suite, root]);
+}
+
+/** Debian's smallest set, this machine's Node, and its npm. */
+function makeBare(root) {
+  debstrap(root, "minbase", "libstdc++6", BARE);
+  cpSync(realpathSync(process.execPath), join(root, "usr", "bin", "node"));
+  const npx = spawnSync("sh", ["-c", "command -v npx"], { encoding: "utf8" }).stdout.trim();
+  const npm = join(dirname(realpathSync(npx)), "..");
+  cpSync(npm, join(root, "usr", "lib", "node_modules", "npm"), { recursive: true });
+  symlinkSync("../lib/node_modules/npm/bin/npx-cli.js", join(root, "usr", "bin", "npx"));
+}
+
+/** Packages that are unpacked only: nothing of another processor runs at its making. */
+function unpack(root, packages, { cpu }) {
+  debstrap(root, "extract", packages, WITH_NODE, [`--arch=${PROCESSORS[cpu]}`]);
+  // A package of Debian makes these as it is set up.
+  for (const folder of ["bin", "lib"]) symlinkSync(join("usr", folder), join(root, folder));
+}
+
+/** Nothing of glibc is in it. Node finds the libraries of C++ by its own path, for which /proc has to be there; the
+ *  embedded store's driver wants the one of C where Alpine has it. */
+function makeMusl(root, target) {
+  unpack(root, "musl,busybox-static", target);
+  const node = join(root, MUSL_FOLDER);
+  cpSync(provideMuslNode(target.cpu), node, { recursive: true });
+  for (const folder of ["proc", "dev", "tmp"]) mkdirSync(join(root, folder), { recursive: true });
+  // With Debian's list of folders for libraries it would look elsewhere.
+  const lists = readdirSync(join(root, "etc")).filter((name) => /^ld-musl-.*\.path$/.test(name));
+  for (const name of lists) rmSync(join(root, "etc", name));
+  const libgcc = readdirSync(join(node, MUSL_LIBRARIES)).find((name) => name.startsWith("libgcc_s"));
+  const links = {
+    "usr/bin/sh": "usr/bin/busybox",
+    "usr/bin/env": "usr/bin/busybox",
+    "usr/bin/node": join(MUSL_FOLDER, MUSL_NODE),
+    "usr/bin/npx": join(MUSL_FOLDER, MUSL_NPX),
+    "usr/lib/libgcc_s.so.1": join(MUSL_FOLDER, MUSL_LIBRARIES, libgcc ?? ""),
+  };
+  for (const [link, to] of Object.entries(links)) {
+    symlinkSync(relative(dirname(join(root, link)), join(root, to)), join(root, link));
+  }
+}
