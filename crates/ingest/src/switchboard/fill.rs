@@ -141,6 +141,9 @@ impl Switchboard {
             return Readiness::Held;
         }
         entry.held_until = None;
+        if let Some(subscriber) = entry.reads {
+            self.hub.note_turn(subscriber);
+        }
         otherwise
     }
 }

@@ -252,6 +252,23 @@ impl Hub {
         }
     }
 
+    /// A reader takes now what its socket has room for.
+    pub(super) fn note_turn(&mut self, key: SubscriberKey) {
+        if let Some(subscriber) = self.subscribers.get_mut(key) {
+            subscriber.queue.note_turn();
+        }
+    }
+
+    /// What was published so far is what the stream's readers join with.
+    pub(super) fn note_joined(&mut self, stream: StreamKey) {
+        let Some(stream) = self.streams.get(stream) else { return };
+        for key in &stream.subscribers {
+            if let Some(subscriber) = self.subscribers.get_mut(*key) {
+                subscriber.queue.note_joined();
+            }
+        }
+    }
+
     /// The stream's video codec when it has nothing else, and a reader does not take it.
     pub(super) fn only_left_out(&self, key: SubscriberKey) -> Option<Codec> {
         let subscriber = self.subscribers.get(key)?;

@@ -6,7 +6,7 @@ use headgate_media::{Codec, Frame, FrameKind, Timestamp, Track};
 
 use crate::session::shared_frame::SharedFrame;
 
-/// Media time that may wait for one subscriber beyond what it joined with.
+/// Media time that may wait for one subscriber beyond what it joined with, once it could have taken some.
 const QUEUE_TIME_LIMIT_US: i64 = 3_000_000;
 /// Bytes that may wait for one subscriber beyond what it joined with, of frames of any kind.
 const QUEUE_BYTES_LIMIT: usize = 4 << 20;
@@ -28,6 +28,9 @@ pub(super) struct SubscriberQueue {
     /// Frames of the burst a joiner starts with that are still waiting; they do not count against the limits.
     joined_with: usize,
     joined_bytes: usize,
+    /// Frames at the back that came since the subscriber could last take some. They may span any time: a publisher
+    /// whose network was gone sends all that it kept at once.
+    fresh: usize,
     scripts: usize,
     /// Waiting video frames.
     video: usize,
@@ -51,8 +54,7 @@ impl SubscriberQueue {
         for frame in burst {
             queue.admit(frame.into());
         }
-        queue.joined_with = queue.frames.len();
-        queue.joined_bytes = queue.bytes;
+        queue.note_joined();
         queue.dropped = 0;
         queue
     }
@@ -75,6 +77,17 @@ impl SubscriberQueue {
         while self.has_too_much(Track::Audio)
             && self.drop_oldest(|frame| frame.kind == FrameKind::Audio)
         {}
+    }
+
+    /// The subscriber takes now what its socket has room for.
+    pub(super) const fn note_turn(&mut self) {
+        self.fresh = 0;
+    }
+
+    /// What waits is the burst that the subscriber joins with.
+    pub(super) fn note_joined(&mut self) {
+        self.joined_with = self.frames.len();
+        self.joined_bytes = self.bytes;
     }
 
     /// Frames of these codecs are not for the subscriber, neither those that wait nor those that will come.
@@ -155,6 +168,7 @@ impl SubscriberQueue {
             | FrameKind::Audio
             | FrameKind::Script => {}
         }
+        self.fresh += 1;
         self.bytes += frame.data.len();
         self.scripts += usize::from(frame.kind == FrameKind::Script);
         self.video += usize::from(is_video(frame.kind));
@@ -170,11 +184,14 @@ impl SubscriberQueue {
             || self.waiting_us(track) > QUEUE_TIME_LIMIT_US
     }
 
-    /// Media time between the first and the last frame of a track behind the joining burst.
+    /// Media time between the first frame of a track that could have been taken, behind the joining burst, and the
+    /// last.
     fn waiting_us(&self, track: Track) -> i64 {
         let of_track = |frame: &&SharedFrame| frame.track() == track && !is_header(frame.kind);
         let micros = |frame: &SharedFrame| Timestamp::as_micros(frame.timestamp);
-        let first = self.frames.range(self.joined_with..).find(of_track).map(micros);
+        let fresh_from = self.frames.len().saturating_sub(self.fresh).max(self.joined_with);
+        let could_go = self.joined_with..fresh_from;
+        let first = self.frames.range(could_go).find(of_track).map(micros);
         let last = self.frames.range(self.joined_with..).rev().find(of_track).map(micros);
         first.zip(last).map_or(0, |(first, last)| last - first)
     }

@@ -9,6 +9,12 @@ fn frame(kind: FrameKind, millis: i64) -> Frame {
     Frame { codec, kind, timestamp, composition_ms: 0, data: Bytes::from_static(&[0; 100]) }
 }
 
+/// Pushes a frame, and lets the subscriber take what it has room for, which is none.
+fn push(queue: &mut SubscriberQueue, frame: Frame) {
+    queue.push(&frame.into());
+    queue.note_turn();
+}
+
 fn drain(queue: &mut SubscriberQueue) -> Vec<(FrameKind, i64)> {
     std::iter::from_fn(|| queue.pop()).map(|f| (f.kind, f.timestamp.as_millis())).collect()
 }
@@ -35,10 +41,10 @@ fn a_full_queue_resumes_at_the_newest_keyframe_and_keeps_headers_and_audio() {
     let mut queue = SubscriberQueue::new([frame(FrameKind::Configuration, 0)]);
     for n in 0..76 {
         let kind = if n % 25 == 0 { FrameKind::Keyframe } else { FrameKind::Inter };
-        queue.push(&frame(kind, n * 40).into());
+        push(&mut queue, frame(kind, n * 40));
     }
-    queue.push(&frame(FrameKind::Audio, 3020).into());
-    queue.push(&frame(FrameKind::Inter, 3040).into());
+    push(&mut queue, frame(FrameKind::Audio, 3020));
+    push(&mut queue, frame(FrameKind::Inter, 3040));
     let left = drain(&mut queue);
     assert_eq!(
         left,
@@ -69,13 +75,31 @@ fn four_megabytes_may_wait_and_not_a_byte_more() {
 #[test]
 fn a_gop_longer_than_the_queue_is_given_up_until_the_next_keyframe() {
     let mut queue = SubscriberQueue::new([]);
-    queue.push(&frame(FrameKind::Keyframe, 0).into());
+    push(&mut queue, frame(FrameKind::Keyframe, 0));
     for n in 1..100 {
-        queue.push(&frame(FrameKind::Inter, n * 40).into());
+        push(&mut queue, frame(FrameKind::Inter, n * 40));
     }
     assert!(queue.is_empty());
-    queue.push(&frame(FrameKind::Keyframe, 4000).into());
+    push(&mut queue, frame(FrameKind::Keyframe, 4000));
     assert_eq!(drain(&mut queue), [(FrameKind::Keyframe, 4000)]);
+}
+
+#[test]
+fn what_a_publisher_kept_while_its_network_was_gone_costs_nobody_who_can_take_it() {
+    let mut queue = SubscriberQueue::new([frame(FrameKind::Keyframe, 0)]);
+    assert_eq!(drain(&mut queue).len(), 1);
+    queue.note_turn();
+    for n in 1..=125 {
+        queue.push(&frame(FrameKind::Inter, n * 40).into());
+    }
+    assert_eq!((drain(&mut queue).len(), queue.poll_dropped()), (125, 0));
+    // And who cannot is behind as ever.
+    for n in 126..=250 {
+        queue.push(&frame(FrameKind::Inter, n * 40).into());
+    }
+    queue.note_turn();
+    queue.push(&frame(FrameKind::Inter, 10_040).into());
+    assert_eq!((drain(&mut queue).len(), queue.poll_dropped()), (0, 126));
 }
 
 #[test]
@@ -83,7 +107,7 @@ fn the_burst_a_player_joins_with_does_not_count_against_it() {
     let burst = (0..200)
         .map(|n| frame(if n == 0 { FrameKind::Keyframe } else { FrameKind::Inter }, n * 40));
     let mut queue = SubscriberQueue::new(burst);
-    queue.push(&frame(FrameKind::Inter, 8000).into());
+    push(&mut queue, frame(FrameKind::Inter, 8000));
     assert_eq!(queue.poll_dropped(), 0);
     assert_eq!(drain(&mut queue).len(), 201);
 }
@@ -93,7 +117,7 @@ fn audio_that_comes_late_does_not_make_the_queue_full() {
     let mut queue = SubscriberQueue::new([]);
     for (kind, at) in [(FrameKind::Keyframe, 3400), (FrameKind::Audio, 0), (FrameKind::Inter, 3440)]
     {
-        queue.push(&frame(kind, at).into());
+        push(&mut queue, frame(kind, at));
     }
     assert_eq!(queue.poll_dropped(), 0);
     assert_eq!(drain(&mut queue).len(), 3);
@@ -102,9 +126,9 @@ fn audio_that_comes_late_does_not_make_the_queue_full() {
 #[test]
 fn audio_that_comes_in_a_heap_costs_audio_and_no_video() {
     let mut queue = SubscriberQueue::new([]);
-    queue.push(&frame(FrameKind::Keyframe, 4000).into());
+    push(&mut queue, frame(FrameKind::Keyframe, 4000));
     for n in 0..200 {
-        queue.push(&frame(FrameKind::Audio, n * 21).into());
+        push(&mut queue, frame(FrameKind::Audio, n * 21));
     }
     let left = drain(&mut queue);
     assert_eq!(left.first(), Some(&(FrameKind::Keyframe, 4000)));
@@ -115,7 +139,7 @@ fn audio_that_comes_in_a_heap_costs_audio_and_no_video() {
 fn audio_alone_is_bounded_too() {
     let mut queue = SubscriberQueue::new([]);
     for n in 0..1000 {
-        queue.push(&frame(FrameKind::Audio, n * 21).into());
+        push(&mut queue, frame(FrameKind::Audio, n * 21));
     }
     assert!(drain(&mut queue).len() <= 145);
 }
@@ -124,7 +148,7 @@ fn audio_alone_is_bounded_too() {
 fn configurations_without_frames_between_them_do_not_pile_up() {
     let mut queue = SubscriberQueue::new([]);
     for n in 0..10_000 {
-        queue.push(&frame(FrameKind::Configuration, n).into());
+        push(&mut queue, frame(FrameKind::Configuration, n));
     }
     assert_eq!(drain(&mut queue), [(FrameKind::Configuration, 9_999)]);
 }
@@ -133,8 +157,8 @@ fn configurations_without_frames_between_them_do_not_pile_up() {
 fn of_colour_only_the_newest_waits_whatever_comes_between() {
     let mut queue = SubscriberQueue::new([]);
     for n in 0..1_000 {
-        queue.push(&frame(FrameKind::Configuration, n).into());
-        queue.push(&frame(FrameKind::ColorInfo, n).into());
+        push(&mut queue, frame(FrameKind::Configuration, n));
+        push(&mut queue, frame(FrameKind::ColorInfo, n));
     }
     let newest = [(FrameKind::Configuration, 999), (FrameKind::ColorInfo, 999)];
     assert_eq!(drain(&mut queue), newest);
@@ -148,7 +172,7 @@ fn configurations_with_a_frame_between_each_count_like_frames_and_are_dropped_wi
         |n| Frame { data: Bytes::from(vec![0; 64 << 10]), ..frame(FrameKind::Configuration, n) };
     for n in 0..1_000 {
         queue.push(&large(n).into());
-        queue.push(&frame(FrameKind::Keyframe, n).into());
+        push(&mut queue, frame(FrameKind::Keyframe, n));
         assert!(queue.bytes <= QUEUE_BYTES_LIMIT + (64 << 10), "{} bytes wait", queue.bytes);
     }
     let left = drain(&mut queue);

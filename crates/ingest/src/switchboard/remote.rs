@@ -57,6 +57,7 @@ impl Switchboard {
                 for frame in burst {
                     self.hub.publish(key, &frame, &mut self.woken);
                 }
+                self.hub.note_joined(key);
             }
             None => self.hub.end(key, &mut self.woken),
         }
