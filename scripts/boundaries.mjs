@@ -73,6 +73,7 @@ const FREE = new Set([
 const STOPWATCHES = new Set([
   "ts/capacity/capacity.ts",
   "ts/http/request/envelope.ts",
+  "ts/log.ts",
   "ts/publish/admission-steps.ts",
   "ts/cluster/membership.ts",
   "ts/publish/addresses/resolver.ts",
