@@ -121,11 +121,9 @@ describe.concurrent("at the same time", () => {
     console.log(`webcaster: live ${Math.round(performance.now() - mended)} ms after a network that was gone for 5 s`);
     await rateBecomes(await stage.recordingOf(name), (kbps) => kbps > 30, 20_000);
     const { states, errors, reconnections } = await page.said();
-    expect([states, errors, reconnections]).toEqual([
-      ["preparing", "ready", "connecting", "live", "recovering", "live"],
-      [],
-      [],
-    ]);
+    // While its checks of the paths are late it may be in doubt once more, and is live again.
+    expect(states.join(" ")).toMatch(/^preparing ready connecting live( recovering live)+$/);
+    expect([errors, reconnections]).toEqual([[], []]);
     expect(stage.calls("publish", name)).toHaveLength(1);
     await page.page.close();
     await through.close();
