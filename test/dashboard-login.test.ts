@@ -33,13 +33,13 @@ test("by the keyboard alone one signs in, comes to the page one asked for, finds
   await page.keyboard.press("Enter");
   await dash.shows("API keys");
   await dash.command("peop");
-  await page.getByRole("option", { name: "People" }).waitFor();
+  await page.getByRole("option", { name: "People", selected: true }).waitFor();
   await page.keyboard.press("Enter");
   await dash.shows("People");
   expect(await page.evaluate("document.activeElement.textContent")).toBe("People");
   expect(await page.title()).toBe("People · Headgate");
   await dash.command("sign out");
-  await page.getByRole("option", { name: "Sign out" }).waitFor();
+  await page.getByRole("option", { name: "Sign out", selected: true }).waitFor();
   await page.keyboard.press("Enter");
   await dash.shows("Sign in to Headgate");
   expect(await dash.says("form")).toContain("You are signed out.");
