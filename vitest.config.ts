@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 
 const isWholeRun = process.env.TEST_WHOLE === "yes";
 /** Files at the same time: they wait for most of their time. */
-const WORKERS = 6;
+const WORKERS = 4;
 /** No test is tried again: one that is red now and then has found something. `npm test` counts (scripts/test.mjs). */
 const common = {
   pool: "forks",
