@@ -21,13 +21,20 @@ export function providePython() {
     step("Python packages", join(folder, "headgate-stamp"), inputs, () => {
       rmSync(folder, { recursive: true, force: true });
       run("python3", ["-m", "venv", folder]);
-      // Wheels only, and nothing that is not in the list: what is installed is what was reviewed.
-      const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-      run(python, [...pip, "--no-deps", "--only-binary", ":all:", "-r", REQUIREMENTS]);
+      installWheels(python, REQUIREMENTS);
       run(python, ["-m", "pip", "--disable-pip-version-check", "check"]);
     });
   });
   return python;
+}
+
+/** Installs what a file names: wheels only, and nothing that is not in it, so that what is installed is what was reviewed.
+ *  @param {string} python path of one with pip
+ *  @param {string} requirements path of the file
+ *  @param {readonly string[]} more for pip, such as the platform */
+export function installWheels(python, requirements, more = []) {
+  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+  run(python, [...pip, "--no-deps", "--only-binary", ":all:", ...more, "-r", requirements]);
 }
 
 /** Of the `python3` on the path, like `3.11.2`. */

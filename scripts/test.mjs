@@ -21,7 +21,8 @@ const built = await run("cargo", [...cargo, "--no-run"]);
 // Both suites run to their end, whatever failed in the other, at the same time: the Rust tests mostly wait. What the
 // second one prints follows the first one's.
 const reporters = ["--reporter=default", "--reporter=./scripts/retried-tests.mjs"];
-const rustRuns = built.code === 0 ? run("cargo", [...cargo, "--no-fail-fast", "--", ...filter]) : built;
+const rustRuns =
+  built.code === 0 ? run("cargo", [...cargo, "--no-fail-fast", "--", ...filter]) : Promise.resolve(built);
 const vitestRuns = run(
   process.execPath,
   ["node_modules/vitest/vitest.mjs", "run", "--passWithNoTests", ...reporters, ...filter],
@@ -53,20 +54,21 @@ function count(line) {
 }
 
 /** Runs a command, showing what it prints as it comes, but not before `turn` is over. */
-function run(command, args, turn = null) {
+function run(command, args, turn = Promise.resolve()) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
-    let [output, isShown] = ["", turn === null];
+    let [output, isShown] = ["", false];
     for (const name of ["stdout", "stderr"]) {
       child[name].setEncoding("utf8").on("data", (text) => {
         output += text;
         if (isShown) process[name].write(text);
       });
     }
-    Promise.resolve(turn).then(() => {
-      if (!isShown) process.stdout.write(output);
+    const shown = turn.then(() => {
+      process.stdout.write(output);
       isShown = true;
-    }, reject);
-    child.on("error", reject).on("close", (code) => Promise.resolve(turn).then(() => resolve({ code, output })));
+    });
+    shown.catch(reject);
+    child.on("error", reject).on("close", (code) => shown.then(() => resolve({ code, output }), reject));
   });
 }

@@ -37,6 +37,10 @@ const flood = (count: number, more: string) => `
   for (let n = 0; n < ${count}; n++) log.info({ n, text: "x".repeat(60) }, "line");
   ${more}`;
 
+/** Starts a program whose standard error is a file or pipe. */
+const startInto = (path: string, program: string) =>
+  start("sh", ["-c", `exec "$0" --input-type=module -e "$1" 2>${path}`, process.execPath, program]);
+
 /** It says when it is through, and lives until it is told to end. */
 const STAYS = `
   console.log("flooded");
@@ -60,9 +64,7 @@ test("requests are answered while nobody takes the log", async () => {
 
 test("what waited is written once somebody reads, with the number of those that are lost", async () => {
   const pipe = await unreadPipe();
-  const program = flood(20_000, STAYS);
-  const words = ["-c", `exec "$0" --input-type=module -e "$1" 2>${pipe.path}`, process.execPath, program];
-  const child = start("sh", words);
+  const child = startInto(pipe.path, flood(20_000, STAYS));
   cleanups.push(() => child.kill("SIGKILL"));
   await until("the flood", () => child.stdout().includes("flooded"));
   let text = "";
@@ -82,8 +84,7 @@ test("what waited is written once somebody reads, with the number of those that 
 }, 60_000);
 
 test("a full disk holds nobody up", async () => {
-  const words = ["-c", 'exec "$0" --input-type=module -e "$1" 2>/dev/full', process.execPath, flood(20_000, "")];
-  expect(await start("sh", words).exit).toBe(0);
+  expect(await startInto("/dev/full", flood(20_000, "")).exit).toBe(0);
 }, 60_000);
 
 test("a reader that is slow loses nothing of a megabyte", async () => {

@@ -12,7 +12,7 @@ const SHIPPED = ["package.json", "LICENSE", "deploy/headgate.mjs", "dist", "docs
 /** Not imported: the page /docs sends its files. */
 const PAGE_FILES = "swagger-ui-dist";
 /** e_machine of ELF (its chapter 1, ELF header): Debian's name of the architecture. */
-const ARCHITECTURES = { 62: "amd64", 183: "arm64" };
+export const ARCHITECTURES = { 62: "amd64", 183: "arm64" };
 const MACHINE_AT = 18;
 /** What Node itself needs. */
 const OLDEST_GLIBC_MINOR = 28;

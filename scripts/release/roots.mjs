@@ -4,14 +4,13 @@ import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { run } from "../build.mjs";
+import { ARCHITECTURES } from "../debian/contents.mjs";
 import { MUSL_LIBRARIES, MUSL_NODE, MUSL_NPX, provideMuslNode } from "./musl-node.mjs";
 
 /** Debian's first release whose Node is new enough, and whose musl runs Node: before 1.2.4 it knew no packed relocations. */
 const WITH_NODE = "trixie";
 const BARE = "bookworm";
 const MUSL_FOLDER = "opt/node";
-/** As Debian calls them. */
-const PROCESSORS = { x64: "amd64", arm64: "arm64" };
 
 /** Makes one for a target, and returns where its Node is.
  *  @param {string} root folder
@@ -40,8 +39,8 @@ function makeBare(root) {
 }
 
 /** Packages that are unpacked only: nothing of another processor runs at its making. */
-function unpack(root, packages, { cpu }) {
-  debstrap(root, "extract", packages, WITH_NODE, [`--arch=${PROCESSORS[cpu]}`]);
+function unpack(root, packages, { machine }) {
+  debstrap(root, "extract", packages, WITH_NODE, [`--arch=${ARCHITECTURES[machine]}`]);
   // A package of Debian makes these as it is set up.
   for (const folder of ["bin", "lib"]) symlinkSync(join("usr", folder), join(root, folder));
 }
@@ -51,7 +50,7 @@ function unpack(root, packages, { cpu }) {
 function makeMusl(root, target) {
   unpack(root, "musl,busybox-static", target);
   const node = join(root, MUSL_FOLDER);
-  cpSync(provideMuslNode(target.cpu), node, { recursive: true });
+  cpSync(provideMuslNode(target), node, { recursive: true });
   for (const folder of ["proc", "dev", "tmp"]) mkdirSync(join(root, folder), { recursive: true });
   // With Debian's list of folders for libraries it would look elsewhere.
   const lists = readdirSync(join(root, "etc")).filter((name) => /^ld-musl-.*\.path$/.test(name));

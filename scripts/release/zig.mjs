@@ -6,6 +6,7 @@ import { availableParallelism, homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { BuildError, hashOf, root, run, step } from "../build.mjs";
 import { withLock } from "../lock.mjs";
+import { installWheels } from "../python.mjs";
 import { GLIBC } from "./targets.mjs";
 
 const REQUIREMENTS = "scripts/release/zig-requirements.txt";
@@ -65,8 +66,7 @@ function provideZig() {
     step("cargo-zigbuild and zig", join(FOLDER, "stamp"), hashOf([REQUIREMENTS]), () => {
       rmSync(FOLDER, { recursive: true, force: true });
       run("python3", ["-m", "venv", FOLDER]);
-      const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-      run(python, [...pip, "--no-deps", "--only-binary", ":all:", "-r", REQUIREMENTS]);
+      installWheels(python, REQUIREMENTS);
       mkdirSync(SHIMS);
       writeFileSync(join(SHIMS, "cmake"), CMAKE, { mode: 0o755 });
     });

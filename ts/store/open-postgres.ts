@@ -1,11 +1,11 @@
 // The store in a PostgreSQL database: one service under each name, tables up to date, functions that lists need.
-import { type Kysely, sql } from "kysely";
+import { type Dialect, type Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../errors.ts";
 import { reasonOf } from "../reason.ts";
 import { upToDate } from "./migrations.ts";
 import type { Store } from "./open.ts";
 import { parseDatabaseUrl } from "./postgres/database-url.ts";
-import { takeServiceLock, withMigrationLock } from "./postgres/lock.ts";
+import { type ServiceLock, takeServiceLock, withMigrationLock } from "./postgres/lock.ts";
 import { openPool, postgresDialect } from "./postgres.ts";
 import { RetryingKysely } from "./retrying.ts";
 import type { Schema } from "./schema.ts";
@@ -13,23 +13,26 @@ import type { Schema } from "./schema.ts";
 /** The oldest PostgreSQL whose SQL is all that we use, as the server numbers itself. */
 const VERSION_AT_LEAST = 130_000;
 
+interface DatabaseConnections {
+  /** For people: never the password. */
+  readonly place: string;
+  readonly lock: ServiceLock;
+  readonly dialect: Dialect;
+  disconnect(): Promise<void>;
+}
+
 /** `node`: the name of a service; null for a command. Rejects with `StoreUnavailable`. */
 export async function openPostgres(databaseUrl: string, node: string | null): Promise<Store> {
-  const place = placeOf(databaseUrl);
-  const lock = await takeServiceLock(databaseUrl, node).catch((cause: unknown) => {
-    throw new StoreUnavailable(`cannot use ${place}: ${reasonOf(cause)}`, { cause });
-  });
+  const { place, lock, dialect, disconnect } = await connectTo(databaseUrl, node);
   if (!lock.held && node !== null) {
     throw new StoreUnavailable(
       `${place} is in use by another headgate process as node ${node}; give each its node.name`,
     );
   }
-  const pool = openPool(databaseUrl);
-  const db = new RetryingKysely<Schema>({ dialect: postgresDialect(pool) });
+  const db = new RetryingKysely<Schema>({ dialect });
   const close = async () => {
     await db.destroy();
-    if (!pool.ended) await pool.end(); // Kysely forgets drivers it never used
-    await lock.release();
+    await disconnect();
   };
   const update = async () => {
     await requireVersion(db);
@@ -43,6 +46,21 @@ export async function openPostgres(databaseUrl: string, node: string | null): Pr
     throw error;
   }
   return { db, close, failed: lock.lost, rename: lock.rename };
+}
+
+/** A database, and its lock for a node or, `node` null, for a command, unless somebody has it. Opens no connection but the
+ *  lock's. Rejects with `StoreUnavailable` when the server cannot be reached. */
+export async function connectTo(databaseUrl: string, node: string | null): Promise<DatabaseConnections> {
+  const place = placeOf(databaseUrl);
+  const lock = await takeServiceLock(databaseUrl, node).catch((cause: unknown) => {
+    throw new StoreUnavailable(`cannot use ${place}: ${reasonOf(cause)}`, { cause });
+  });
+  const pool = openPool(databaseUrl);
+  const disconnect = async () => {
+    if (!pool.ended) await pool.end(); // Kysely forgets drivers it never used
+    await lock.release();
+  };
+  return { place, lock, dialect: postgresDialect(pool), disconnect };
 }
 
 /** Throws `StoreUnavailable` for a PostgreSQL that is too old. */

@@ -1,12 +1,9 @@
 // A store that is opened for a copy: nobody else serves from it meanwhile, and its tables are left as they are.
 import { Kysely, sql } from "kysely";
 import { StoreUnavailable } from "../../errors.ts";
-import { reasonOf } from "../../reason.ts";
 import { LibsqlKysely, startLibsqlThread } from "../libsql.ts";
 import { MIGRATIONS, UNFINISHED_COPY } from "../migrations.ts";
-import { placeOf, requireVersion } from "../open-postgres.ts";
-import { takeServiceLock } from "../postgres/lock.ts";
-import { openPool, postgresDialect } from "../postgres.ts";
+import { connectTo, placeOf, requireVersion } from "../open-postgres.ts";
 import type { Schema } from "../schema.ts";
 
 /** Where a store is: a data directory, or the URL of a PostgreSQL database. */
@@ -44,17 +41,12 @@ async function openFile(dataDir: string): Promise<OpenPlace> {
 }
 
 async function openDatabase(databaseUrl: string): Promise<OpenPlace> {
-  const name = placeOf(databaseUrl);
-  const lock = await takeServiceLock(databaseUrl, null).catch((cause: unknown) => {
-    throw new StoreUnavailable(`cannot use ${name}: ${reasonOf(cause)}`, { cause });
-  });
+  const { place: name, lock, dialect, disconnect } = await connectTo(databaseUrl, null);
   if (!lock.held) throw new StoreUnavailable(`${name} is in use by another headgate process: stop it first`);
-  const pool = openPool(databaseUrl);
-  const db = new Kysely<Schema>({ dialect: postgresDialect(pool) });
+  const db = new Kysely<Schema>({ dialect });
   const close = async () => {
     await db.destroy();
-    if (!pool.ended) await pool.end(); // Kysely forgets drivers it never used
-    await lock.release();
+    await disconnect();
   };
   try {
     await requireVersion(db);

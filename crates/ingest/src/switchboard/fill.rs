@@ -132,7 +132,7 @@ impl Switchboard {
         self.hold(key, Some(FULL_PREVIEW_HOLD), Readiness::Preview);
     }
 
-    /// Held until `hold` has passed since it was first asked; then, and without one, `otherwise`.
+    /// Held until `hold` has passed since it was first asked; then, and without one, `otherwise`, which is the reader's turn.
     fn hold(&mut self, key: SessionKey, hold: Option<Duration>, otherwise: Readiness) -> Readiness {
         let Some(entry) = self.sessions.get_mut(key) else { return Readiness::Held };
         let until = hold.map(|hold| *entry.held_until.get_or_insert(self.now + hold));
