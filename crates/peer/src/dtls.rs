@@ -1,5 +1,6 @@
 //! DTLS 1.2 in either role: our throw-away certificate, the server's fingerprint, the keys. Not what the keys protect.
 
+use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +18,10 @@ use rtc_srtp::config::LABEL_EXTRACTOR_DTLS_SRTP;
 use crate::srtp::Srtp;
 use crate::{Error, Result, SrtpChoice};
 
-/// A browser sends a lost flight again after so long.
+/// A browser sends a lost flight again after so long. The library does so seven times, in new records, and fails with the
+/// eighth; it forgets its timer when the server repeats itself or sends half a flight.
+const LIBRARY_INTERVAL: Duration = Duration::from_millis(1_300);
+/// In between, and when it has forgotten, the same datagrams are sent again after so long, then twice as long.
 const FLIGHT_INTERVAL: Duration = Duration::from_millis(100);
 /// One server, one key: the library only tells associations apart by it.
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 2);
@@ -63,6 +67,10 @@ pub(crate) struct Dtls {
     config: Arc<HandshakeConfig>,
     is_client: bool,
     is_connected: bool,
+    outgoing: VecDeque<Vec<u8>>,
+    flight: Vec<Vec<u8>>,
+    flight_sent_at: Instant,
+    pause: Duration,
 }
 
 impl Dtls {
@@ -97,13 +105,23 @@ impl Dtls {
             .with_insecure_skip_verify(true)
             .with_verify_peer_certificate(Some(Arc::new(verify)))
             .with_mtu(mtu)
-            .with_flight_interval(FLIGHT_INTERVAL)
+            .with_flight_interval(LIBRARY_INTERVAL)
             .build(is_client, None)
             .map(Arc::new)
             .map_err(|error| Error::Dtls(error.to_string()))?;
         let server_config = (!is_client).then(|| config.clone());
         let endpoint = Endpoint::new(SERVER, TransportProtocol::UDP, server_config);
-        Ok(Self { endpoint, provider, config, is_client, is_connected: false })
+        Ok(Self {
+            endpoint,
+            provider,
+            config,
+            is_client,
+            is_connected: false,
+            outgoing: VecDeque::new(),
+            flight: Vec::new(),
+            flight_sent_at: Instant::now(),
+            pause: FLIGHT_INTERVAL,
+        })
     }
 
     /// The pair works: a client says hello.
@@ -112,11 +130,14 @@ impl Dtls {
             return None;
         }
         let started = self.endpoint.connect(now, SERVER, self.config.clone(), None);
+        self.collect(now, FLIGHT_INTERVAL);
         started.is_err().then_some(Outcome::Closed)
     }
 
     pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> Option<Outcome> {
-        let events = match self.endpoint.read(now, SERVER, None, BytesMut::from(datagram)) {
+        let read = self.endpoint.read(now, SERVER, None, BytesMut::from(datagram));
+        self.collect(now, FLIGHT_INTERVAL);
+        let events = match read {
             Ok(events) => events,
             // Before the keys an error is an alert, ours or theirs; after them, one bad record.
             Err(_) if !self.is_connected => return Some(Outcome::Closed),
@@ -134,22 +155,47 @@ impl Dtls {
 
     /// Sends a lost flight again.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Option<Outcome> {
-        let is_due = self.poll_timeout().is_some_and(|at| now >= at);
-        let failed = is_due && self.endpoint.handle_timeout(SERVER, now).is_err();
-        failed.then_some(Outcome::Closed)
+        if self.is_connected {
+            return None;
+        }
+        let failed = self.endpoint.handle_timeout(SERVER, now).is_err();
+        self.collect(now, self.pause);
+        if self.resend_at().is_some_and(|at| now >= at) {
+            self.outgoing.extend(self.flight.iter().cloned());
+            self.flight_sent_at = now;
+            self.pause *= 2;
+        }
+        (failed && !self.flight.is_empty()).then_some(Outcome::Closed)
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.endpoint.poll_timeout(&SERVER).filter(|_| !self.is_connected)
+        let timers = [self.endpoint.poll_timeout(&SERVER), self.resend_at()];
+        timers.into_iter().flatten().min().filter(|_| !self.is_connected)
     }
 
     pub(crate) fn poll_transmit(&mut self) -> Option<Vec<u8>> {
-        self.endpoint.poll_transmit().map(|transmit| transmit.message.to_vec())
+        self.outgoing.pop_front()
+    }
+
+    /// When the last flight is due again.
+    fn resend_at(&self) -> Option<Instant> {
+        (!self.flight.is_empty()).then(|| self.flight_sent_at + self.pause)
+    }
+
+    /// Takes what the library wants sent; it becomes the last flight, due again after `pause`.
+    fn collect(&mut self, now: Instant, pause: Duration) {
+        let datagrams: Vec<_> =
+            std::iter::from_fn(|| Some(self.endpoint.poll_transmit()?.message.to_vec())).collect();
+        if !datagrams.is_empty() {
+            self.outgoing.extend(datagrams.iter().cloned());
+            (self.flight, self.flight_sent_at, self.pause) = (datagrams, now, pause);
+        }
     }
 
     /// close_notify.
     pub(crate) fn close(&mut self, now: Instant) {
         self.endpoint.stop(now, SERVER);
+        self.collect(now, FLIGHT_INTERVAL);
     }
 
     fn keys(&self) -> Option<Box<Srtp>> {

@@ -23,7 +23,10 @@ use super::record_nonce::WithRecordNonces;
 
 /// From the session's start to its keys.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
-/// Pause before a flight is sent again.
+/// After so long the library sends a flight again by itself, in new records. With the eighth time it fails for good, which
+/// is later than the limit.
+const LIBRARY_INTERVAL: Duration = Duration::from_millis(1_300);
+/// Pause before a flight is sent again, twice as long each time.
 const FLIGHT_INTERVAL: Duration = Duration::from_millis(120);
 /// The longest such pause.
 const FLIGHT_INTERVAL_LIMIT: Duration = Duration::from_secs(1);
@@ -160,8 +163,9 @@ pub struct Dtls {
     flight: Flight,
 }
 
-/// What we sent last. The library forgets its timer when a peer repeats itself or sends half a flight, and would then
-/// wait for ever: we send the same datagrams again ourselves. A receiver drops those records that it has.
+/// What we sent last, and send again ourselves, the same datagrams: the library forgets its timer when a peer repeats
+/// itself or sends half a flight, and has no more than seven tries. A receiver drops those records that it has; whose
+/// own flight was lost repeats that.
 struct Flight {
     datagrams: Vec<BytesMut>,
     sent_at: Instant,
@@ -204,7 +208,7 @@ impl Dtls {
         let outcome = self
             .configure(profiles)
             .and_then(|config| self.endpoint.connect(now, PEER, config, None));
-        self.collect(now);
+        self.collect(now, FLIGHT_INTERVAL);
         outcome.is_err().then_some(DtlsEvent::Failed)
     }
 
@@ -234,7 +238,7 @@ impl Dtls {
     fn read(&mut self, now: Instant, datagram: BytesMut) -> Vec<DtlsEvent> {
         // An error is an alert of ours or a datagram that makes no sense: the deadline decides, not one bad packet.
         let events = self.endpoint.read(now, PEER, None, datagram).unwrap_or_default();
-        self.collect(now);
+        self.collect(now, FLIGHT_INTERVAL);
         events.into_iter().filter_map(|event| self.handle_event(event)).collect()
     }
 
@@ -246,9 +250,9 @@ impl Dtls {
         if now >= self.deadline {
             return Some(DtlsEvent::Failed);
         }
-        // Out of retransmissions: the deadline is near.
+        // It fails when it is out of tries, and the deadline comes before that.
         let _ = self.endpoint.handle_timeout(PEER, now);
-        self.collect(now);
+        self.collect(now, self.flight.pause);
         if self.resend_at().is_some_and(|at| now >= at) {
             self.outgoing.extend(self.flight.datagrams.iter().cloned());
             self.flight.sent_at = now;
@@ -263,8 +267,8 @@ impl Dtls {
         if self.is_connected {
             return None;
         }
-        let retransmission = self.endpoint.poll_timeout(&PEER).or_else(|| self.resend_at());
-        Some(retransmission.map_or(self.deadline, |at| at.min(self.deadline)))
+        let retransmissions = [self.endpoint.poll_timeout(&PEER), self.resend_at()];
+        retransmissions.into_iter().flatten().chain([self.deadline]).min()
     }
 
     /// The next datagram to send.
@@ -275,7 +279,7 @@ impl Dtls {
     /// Sends close_notify; nothing more can be read or sent then. Nothing when there is no association, or no more.
     pub fn close(&mut self, now: Instant) {
         self.endpoint.stop(now, PEER);
-        self.collect(now);
+        self.collect(now, FLIGHT_INTERVAL);
     }
 
     /// As if the handshake were complete: for fuzzing.
@@ -283,22 +287,20 @@ impl Dtls {
         self.is_connected = true;
     }
 
-    /// When our last flight is due again, if the library does not see to it.
+    /// When our last flight is due again.
     fn resend_at(&self) -> Option<Instant> {
-        let is_ours =
-            !self.flight.datagrams.is_empty() && self.endpoint.poll_timeout(&PEER).is_none();
-        is_ours.then(|| self.flight.sent_at + self.flight.pause)
+        let has_one = !self.flight.datagrams.is_empty();
+        has_one.then(|| self.flight.sent_at + self.flight.pause)
     }
 
-    /// Takes what the library wants sent; it becomes the last flight.
-    fn collect(&mut self, now: Instant) {
+    /// Takes what the library wants sent; it becomes the last flight, due again after `pause`.
+    fn collect(&mut self, now: Instant, pause: Duration) {
         let mut datagrams = Vec::new();
         while let Some(transmit) = self.endpoint.poll_transmit() {
             datagrams.push(transmit.message);
         }
         if !datagrams.is_empty() {
             self.outgoing.extend(datagrams.iter().cloned());
-            let pause = FLIGHT_INTERVAL;
             self.flight = Flight { datagrams, sent_at: now, pause };
         }
     }
@@ -357,7 +359,7 @@ impl Dtls {
             .with_extended_master_secret(ExtendedMasterSecretType::Require)
             .with_insecure_skip_verify(true)
             .with_verify_peer_certificate(Some(Arc::new(verify)))
-            .with_flight_interval(FLIGHT_INTERVAL)
+            .with_flight_interval(LIBRARY_INTERVAL)
             .build(self.is_client, None)
             .map(Arc::new)
     }
