@@ -91,6 +91,7 @@ test("a reader that is slow loses nothing of a megabyte", async () => {
   const child = start(process.execPath, ["--input-type=module", "-e", flood(6_000, STAYS)]);
   cleanups.push(() => child.kill("SIGKILL"));
   await until("all of it", () => child.stderr().split("\n").length > 6_000);
+  await until("the flood", () => child.stdout().includes("flooded"));
   child.kill("SIGTERM");
   expect(await child.exit).toBe(0);
 }, 60_000);

@@ -22,8 +22,8 @@ const LEAST_SOUNDS = 35;
 const NETWORKS: readonly Network[] = IS_WHOLE
   ? [0, 1, 5, 10].flatMap((loss) => [0, 50, 100].map((delay) => ({ loss, delay, reorder: 5 })))
   : [{ loss: 5, delay: 50, reorder: 5 }];
-/** Half of the time in which a lost packet is asked for again, ms. */
-const LATE_LIMIT_MS = 250;
+/** A fifth of the time in which a lost packet is asked for again, ms: a request and its answer pass here, perhaps twice. */
+const LATE_LIMIT_MS = 100;
 /** A vanished client is given up after 30 s (W19), and publish_done follows within a second. */
 const LOST_LIMIT_MS = 36_000;
 

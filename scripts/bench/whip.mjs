@@ -1,10 +1,13 @@
-// CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [SOUND…] [N… SECONDS BLOCKS] [--against
-// DIR]`, by default `10 50 100 20 1` with GCM; `cm` takes AES-CM with SHA-1. Each N is measured with Opus passed through
-// (`opus`), with AAC stereo and with AAC mono, or with the sounds that are named; BLOCKS times over, the order turned round each time. Against another checkout that is built,
-// every case is four blocks, A B B A, of the media core's threads alone, and memory is left out. A block with a lost unit, a datagram dropped or a late
-// generator has failed.
+// CPU and memory per stream for WHIP in → RTMP out: `npm run bench -- whip [cm] [SOUND…] [N… SECONDS BLOCKS]
+// [--against DIR | --mediamtx PROGRAM]`, by default `10 50 100 20 1` with GCM; `cm` takes AES-CM with SHA-1. Each N is measured
+// with Opus passed through (`opus`), with AAC stereo and with AAC mono, or with the sounds that are named; BLOCKS times over,
+// the order turned round each time. Against another checkout that is built, every case is four blocks, A B B A, of the media
+// core's threads alone, and memory is left out. Beside MediaMTX, which passes Opus through, both take turns. A block with a
+// lost unit, a datagram dropped or a late generator has failed.
 import { cpus, release } from "node:os";
+import { parseArgs } from "node:util";
 import { readAgainst, resultOf } from "./_against.mjs";
+import { mediamtxVersion, startMediamtx } from "./_mediamtx.mjs";
 import { coreSeconds, cpuSeconds, idleCpuMs, residentKb, steadyResidentKb, udpDrops } from "./_process.mjs";
 import { freePort, generatorFault, median, runLoad, startHeadgate } from "./_servers.mjs";
 
@@ -16,31 +19,38 @@ const WARM_SESSIONS = 5;
 const AAC_PER_SECOND = 48_000 / 1024;
 
 export async function bench(all) {
-  const { against, rest: words } = readAgainst(all);
+  const { against, rest } = readAgainst(all);
+  const options = { mediamtx: { type: "string" } };
+  const { values, positionals: words } = parseArgs({ args: rest, options, allowPositionals: true });
+  const peer = values.mediamtx === undefined ? null : mediamtxVersion(values.mediamtx);
   const srtp = words.includes("cm") ? "cm" : "gcm";
   const named = SOUNDS.filter((sound) => words.includes(sound));
-  const sounds = named.length === 0 ? SOUNDS : named;
+  const sounds = named.length > 0 ? named : peer === null ? SOUNDS : ["opus"];
+  if (peer !== null && String(sounds) !== "opus") throw new Error("--mediamtx: it makes no AAC of Opus");
   const given = words.filter((word) => word !== srtp && !named.includes(word)).map(Number);
-  if (given.some(Number.isNaN)) throw new Error("whip [cm] [opus] [stereo] [mono] [N… SECONDS BLOCKS] [--against DIR]");
+  if (given.some(Number.isNaN))
+    throw new Error("whip [cm] [opus] [stereo] [mono] [N… SECONDS BLOCKS] [--against DIR | --mediamtx PROGRAM]");
   const numbers = given.length >= 3 ? given : DEFAULTS;
   const counts = numbers.slice(0, -2);
   const [seconds, rounds] = numbers.slice(-2);
   const blocks = [];
   for (let round = 0; round < rounds; round += 1) {
     const cases = counts.flatMap((streams) => sounds.map((sound) => ({ streams, sound, srtp })));
+    const pair = [{}, values];
+    const alone = peer === null ? [{}] : round % 2 === 0 ? pair : pair.toReversed();
     for (const which of round % 2 === 0 ? cases : cases.reverse()) {
-      for (const options of against === null ? [{}] : [{}, { from: against }, { from: against }, {}]) {
+      for (const options of against === null ? alone : [{}, { from: against }, { from: against }, {}]) {
         const block = await measure(which, seconds, options, against === null);
         blocks.push(block);
         console.log(JSON.stringify(block));
       }
     }
   }
-  if (against === null) report(blocks, srtp, seconds);
+  if (against === null) report(blocks, srtp, seconds, peer);
   else compare(blocks, srtp, seconds);
-  for (const { streams, sound, faults } of blocks) {
+  for (const { server, streams, sound, faults } of blocks) {
     if (faults.length === 0) continue;
-    console.log(`FAILED: N = ${streams}, ${sound}: ${faults.join(", ")}`);
+    console.log(`FAILED: ${server}, N = ${streams}, ${sound}: ${faults.join(", ")}`);
     process.exitCode = 1;
   }
 }
@@ -48,7 +58,8 @@ export async function bench(all) {
 /** One block on a server of its own: memory that an earlier block left behind is nobody's. */
 async function measure({ streams, sound, srtp }, seconds, options, withMemory) {
   const sinkPort = await freePort();
-  const server = await startHeadgate(sinkPort, streams, options);
+  const { mediamtx } = options;
+  const server = await (mediamtx ? startMediamtx(mediamtx, sinkPort) : startHeadgate(sinkPort, streams, options));
   const cpuOf = withMemory ? cpuSeconds : coreSeconds;
   const probe = () => ({ cpu: cpuOf(server.pid), kb: residentKb(server.pid), drops: udpDrops() });
   const load = (names, time) => {
@@ -64,6 +75,7 @@ async function measure({ streams, sound, srtp }, seconds, options, withMemory) {
   const { connected, measuring, measured } = seen;
   const took = measured.time - measuring.time;
   const block = {
+    server: server.name,
     streams,
     sound,
     srtp,
@@ -105,20 +117,21 @@ function compare(blocks, srtp, seconds) {
   console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
 }
 
-function report(blocks, srtp, seconds) {
+function report(blocks, srtp, seconds, peer) {
   const rows = new Map();
   for (const block of blocks) {
-    const key = `${block.streams} ${block.sound}`;
+    const key = `${block.streams} ${block.sound} ${block.server}`;
     rows.set(key, [...(rows.get(key) ?? []), block]);
   }
   console.log(
     `\nWHIP in → RTMP out, ${srtp}, 2 Mbit/s + 64 kbit/s each, blocks of ${seconds} s, one core for the server`,
   );
   const table = [...rows.values()].map((same) => {
-    const { streams, sound } = same[0];
+    const { server, streams, sound } = same[0];
     const middle = (name) => Number(median(same.map((block) => block[name])).toFixed(2));
     const costs = same.map((block) => block.cpu_ms_per_stream_second);
     return {
+      ...(peer === null ? {} : { server }),
       N: streams,
       sound: sound === "opus" ? "Opus" : `AAC ${sound}`,
       "CPU ms": middle("cpu_ms_per_stream_second"),
@@ -133,6 +146,7 @@ function report(blocks, srtp, seconds) {
     };
   });
   console.table(table);
+  if (peer !== null) console.log(`  MediaMTX ${peer}`);
   console.log(`  ${cpus()[0]?.model}, kernel ${release()}, Node ${process.version}`);
 }
 

@@ -14,7 +14,7 @@ use crate::in_step::InStep;
 use crate::load::Stamp;
 use crate::sink::{Sink, Takes};
 use crate::udp_proxy::UdpProxy;
-use crate::whip_http::{delete, escape, post_offer};
+use crate::whip_http::{delete, post_offer, post_path};
 use crate::whip_load::{Arrived, due, is_due_keyframe, is_intact, recognise};
 use crate::whip_publisher::{Asked, WhipPublisher};
 
@@ -67,8 +67,7 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
     let settings = Settings { video_clock_ahead: run.apart, ..Settings::default() };
     let mut publisher = WhipPublisher::open(settings, Token(0), poll.registry())?;
     let mut asked = Asked::default();
-    let url = escape(&run.stream_url);
-    let path = format!("/p/webrtc?stream_name={}&stream_url={url}", escape(&run.name));
+    let path = post_path(&run.stream_url, &run.name);
     let answer = post_offer(run.target, &path, &publisher.offer())?;
     if answer.status != 201 {
         return Err(io::Error::other(format!("POST: {} {}", answer.status, answer.body)));

@@ -13,7 +13,7 @@ use mio::{Events, Poll, Token};
 use crate::aac_start::AacStart;
 use crate::load::Stamp;
 use crate::sink::{Sink, Takes};
-use crate::whip_http::{Answer, delete, escape, post_offer};
+use crate::whip_http::{Answer, delete, post_offer, post_path};
 use crate::whip_load::{Sound, due, prepare_sound};
 use crate::whip_publisher::{Asked, WhipPublisher};
 
@@ -114,9 +114,8 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
 fn post_all(run: &Run, offers: Vec<String>) -> Receiver<(usize, io::Result<Answer>)> {
     let (sender, answers) = channel();
     let interval = Duration::from_secs(1) / run.rate.max(1);
-    let url = escape(&run.stream_url);
     for (at, (offer, name)) in offers.into_iter().zip(&run.names).enumerate() {
-        let path = format!("/p/webrtc?stream_name={}&stream_url={url}", escape(name));
+        let path = post_path(&run.stream_url, name);
         let (sender, target) = (sender.clone(), run.target);
         thread::spawn(move || {
             thread::sleep(interval * u32::try_from(at).unwrap_or(0));

@@ -17,7 +17,7 @@ use crate::pace::{self, Lateness, Load, WARM_UP};
 use crate::sink::{Sink, Takes};
 use crate::spread::Spread;
 use crate::whip_aac::AacAccount;
-use crate::whip_http::{delete, escape, post_offer};
+use crate::whip_http::{delete, post_offer, post_path};
 use crate::whip_load::{Arrived, Sound, due, prepare_sound, recognise};
 use crate::whip_publisher::{Asked, WhipPublisher};
 
@@ -134,9 +134,8 @@ impl<'a> Bench<'a> {
 
     fn connect(&mut self) -> io::Result<()> {
         let begun = Instant::now();
-        let url = escape(&self.run.stream_url);
         for (at, name) in self.run.names.iter().enumerate() {
-            let path = format!("/p/webrtc?stream_name={}&stream_url={url}", escape(name));
+            let path = post_path(&self.run.stream_url, name);
             let Some(publisher) = self.publishers.get_mut(at) else { continue };
             let answer = post_offer(self.run.target, &path, &publisher.offer())?;
             if answer.status != 201 {

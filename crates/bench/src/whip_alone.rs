@@ -9,7 +9,7 @@ use headgate_rtmp::MediaKind;
 use mio::{Events, Poll, Token};
 
 use crate::load::Stamp;
-use crate::whip_http::{Answer, delete, escape, post_offer};
+use crate::whip_http::{Answer, delete, post_offer};
 use crate::whip_load::due;
 use crate::whip_publisher::{Asked, WhipPublisher};
 
@@ -29,11 +29,6 @@ pub(crate) struct WhipAlone {
     buffer: Vec<u8>,
     begun: Instant,
     sent: [u32; 2],
-}
-
-/// The request's path for a stream that is pushed nowhere else than `stream_url` says.
-pub(crate) fn post_path(stream_url: &str, name: &str) -> String {
-    format!("/p/webrtc?stream_name={}&stream_url={}", escape(name), escape(stream_url))
 }
 
 impl WhipAlone {

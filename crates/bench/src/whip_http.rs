@@ -31,6 +31,15 @@ impl Answer {
     }
 }
 
+/// The request's path for a stream: of Headgate, which shall push it nowhere else than `stream_url` says, or of another
+/// server, where `stream_url` is a path with `{name}` in it.
+pub(crate) fn post_path(stream_url: &str, name: &str) -> String {
+    if stream_url.starts_with('/') {
+        return stream_url.replace("{name}", &escape(name));
+    }
+    format!("/p/webrtc?stream_name={}&stream_url={}", escape(name), escape(stream_url))
+}
+
 /// Posts an offer to `path`.
 pub(crate) fn post_offer(server: SocketAddr, path: &str, offer: &str) -> io::Result<Answer> {
     exchange(
@@ -51,7 +60,7 @@ pub(crate) fn delete(server: SocketAddr, path: &str) -> io::Result<Answer> {
 }
 
 /// Everything but unreserved characters as `%XX` (RFC 3986 2.1).
-pub(crate) fn escape(text: &str) -> String {
+fn escape(text: &str) -> String {
     let escaped = text.bytes().map(|byte| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
             char::from(byte).to_string()
@@ -118,6 +127,15 @@ mod tests {
         assert_eq!(parse(&chunked).expect("valid"), plain);
         let session_path = Some("/p/webrtc/1-2".to_owned());
         assert_eq!(plain, Answer { status: 201, session_path, body: "v=0\r\n".to_owned() });
+    }
+
+    #[test]
+    fn a_path_is_headgates_or_as_another_server_has_it() {
+        assert_eq!(post_path("/live/{name}/whip", "a b"), "/live/a%20b/whip");
+        assert_eq!(
+            post_path("rtmp://h/l", "a"),
+            "/p/webrtc?stream_name=a&stream_url=rtmp%3A%2F%2Fh%2Fl"
+        );
     }
 
     #[test]

@@ -10,7 +10,8 @@ use headgate_rtmp::MediaKind;
 use super::whip::{AUDIO_PAYLOAD_TYPE, BATCH, VIDEO_PAYLOAD_TYPE};
 use super::{Attempt, Run};
 use crate::dice::Dice;
-use crate::whip_alone::{WhipAlone, post_path};
+use crate::whip_alone::WhipAlone;
+use crate::whip_http::post_path;
 
 /// Kinds of payload, and of headers around them.
 const PAYLOADS: usize = 14;

@@ -9,7 +9,8 @@ use headgate_peer::Settings;
 
 use super::{Attempt, Run};
 use crate::dice::Dice;
-use crate::whip_alone::{WhipAlone, post_path};
+use crate::whip_alone::WhipAlone;
+use crate::whip_http::post_path;
 
 /// Each sends from a port of its own.
 const SOCKETS: usize = 32;

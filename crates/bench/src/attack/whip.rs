@@ -8,7 +8,8 @@ use headgate_peer::Settings;
 use headgate_rtmp::MediaKind;
 
 use super::{Attempt, Run};
-use crate::whip_alone::{WhipAlone, post_path};
+use crate::whip_alone::WhipAlone;
+use crate::whip_http::post_path;
 
 /// Packets between two readings of the socket and the clock.
 pub(super) const BATCH: u32 = 32;

@@ -13,7 +13,8 @@ use headgate_peer::Settings;
 use headgate_rtmp::ClientRole;
 
 use crate::rtmp_alone;
-use crate::whip_alone::{WhipAlone, post_path};
+use crate::whip_alone::WhipAlone;
+use crate::whip_http::post_path;
 
 /// How long each publishes.
 const LIVE: Duration = Duration::from_secs(1);

@@ -11,8 +11,7 @@ use headgate_rtmp::{ClientConfig, ClientRole, ClientSession, Limits};
 use mio::{Events, Poll, Token};
 
 use crate::histogram::Histogram;
-use crate::whip_alone::post_path;
-use crate::whip_http::{delete, post_offer};
+use crate::whip_http::{delete, post_offer, post_path};
 use crate::whip_publisher::{Asked, WhipPublisher};
 
 /// Each kind of peer begins one so often: below what the service lets be half open at a time.

@@ -12,8 +12,7 @@ use mio::{Events, Poll, Token};
 use crate::histogram::{Histogram, Percentiles};
 use crate::load::Stamp;
 use crate::sink::{Sink, Takes};
-use crate::whip_alone::post_path;
-use crate::whip_http::{delete, post_offer};
+use crate::whip_http::{delete, post_offer, post_path};
 use crate::whip_load::{Arrived, due, is_due_keyframe, recognise};
 use crate::whip_publisher::{Asked, WhipPublisher};
 
