@@ -30,7 +30,7 @@ export const CLIP_NAMES = Object.keys(CLIPS);
 const made = new Map();
 
 /** What the load generator is told to publish a clip by RTMP under these names: they are pushed to `sinkPort` but for those
- *  that it plays itself (`players`: "every-second", "nobody", or how many). `chunk`: bytes, its own choice without. */
+ *  that it plays itself (`players`: "every-second", "nobody", how many that come and go, or "N-on-each"). `chunk`: bytes, its own choice without. */
 export async function honestLoad(server, names, { sinkPort, seconds, clip, players = "every-second", chunk }) {
   const where = [`127.0.0.1:${sinkPort}`, server.target, names.join(",")];
   const words = ["honest", ...where, String(seconds), await clipFile(clip), String(players)];

@@ -94,7 +94,7 @@ export function median(values) {
   return sorted.length % 2 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** nginx-rtmp that pushes every stream to `sinkPort`. */
+/** nginx-rtmp that pushes every stream to `sinkPort`, or nowhere. */
 export async function startNginx(sinkPort) {
   const folder = mkdtempSync(join(tmpdir(), "headgate-bench-"));
   const port = await freePort();
@@ -104,7 +104,7 @@ export async function startNginx(sinkPort) {
      daemon off; master_process off; worker_processes 1; error_log ${folder}/error.log crit; pid ${folder}/pid;
      events { worker_connections 4096; }
      rtmp { access_log off; server { listen 127.0.0.1:${port}; chunk_size 65536;
-       application live { live on; push rtmp://127.0.0.1:${sinkPort}/live; } } }`,
+       application live { live on; ${sinkPort === null ? "" : `push rtmp://127.0.0.1:${sinkPort}/live;`} } } }`,
   );
   const child = onCore(SERVER_CORE, "/usr/sbin/nginx", [
     "-p",

@@ -12,7 +12,7 @@ use crate::starts;
 use crate::whip_load::Sound;
 
 /// For the usage text.
-pub(crate) const USAGE: &str = "headgate-bench honest LISTEN TARGET NAME,NAME,… SECONDS CLIP.flv|recorded nobody|every-second|PLAYERS [CHUNK_SIZE]
+pub(crate) const USAGE: &str = "headgate-bench honest LISTEN TARGET NAME,NAME,… SECONDS CLIP.flv|recorded nobody|every-second|PLAYERS|PLAYERS-on-each [CHUNK_SIZE]
 headgate-bench relay LISTEN TARGET at-once|each-40-ms
 headgate-bench attack KIND TARGET HTTP STREAM_URL NAME SECONDS LISTEN
 headgate-bench starts LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND SECONDS stereo|mono";
@@ -89,7 +89,10 @@ fn run_honest(words: [&str; 4], clip: &str, audience: &str, chunk_size: u32) -> 
         audience: match audience {
             "nobody" => Audience::Nobody,
             "every-second" => Audience::EverySecond,
-            count => Audience::Coming(count.parse().ok()?),
+            words => match words.strip_suffix("-on-each") {
+                Some(count) => Audience::OnEach(count.parse().ok()?),
+                None => Audience::Coming(words.parse().ok()?),
+            },
         },
     };
     let ready = || println!("ready");

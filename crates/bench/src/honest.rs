@@ -36,6 +36,8 @@ pub(crate) enum Audience {
     EverySecond,
     /// So many that come and go, on any stream.
     Coming(usize),
+    /// So many on each stream; none is pushed.
+    OnEach(usize),
 }
 
 /// What to run.
@@ -87,7 +89,16 @@ pub(crate) fn run(run: &Run, ready: impl Fn(), report: impl Fn(bool)) -> io::Res
         Audience::Nobody => {}
         Audience::EverySecond => {
             for stream in (1..run.names.len()).step_by(2) {
-                load.players.stay(stream, load.poll.registry())?;
+                load.players.stay(stream, false, load.poll.registry())?;
+            }
+        }
+        Audience::OnEach(count) => {
+            for player in 0..count {
+                for stream in 0..run.names.len() {
+                    // The ledger counts every unit once.
+                    load.players.stay(stream, player > 0, load.poll.registry())?;
+                }
+                load.turn(Duration::ZERO)?;
             }
         }
         Audience::Coming(count) => load.players.come_and_go(count, Instant::now()),
@@ -97,12 +108,14 @@ pub(crate) fn run(run: &Run, ready: impl Fn(), report: impl Fn(bool)) -> io::Res
     let due = |kind, number| run.clip.due(kind, number);
     let late = pace::run(&mut load, &phases, (WARM_UP, run.seconds), &due, report)?;
     let closed = load.publishers.iter().filter(|publisher| publisher.is_none()).count();
-    let mut more = format!(",\"corrupt\":{},\"publishers_closed\":{closed}", load.corrupt);
-    if matches!(run.audience, Audience::Coming(_)) {
-        more.push_str(&load.players.visits.to_json());
-    }
+    let more = format!(",\"corrupt\":{},\"publishers_closed\":{closed}", load.corrupt);
+    let visits = match run.audience {
+        Audience::Coming(_) => load.players.visits.to_json(),
+        Audience::OnEach(_) => load.players.stayed().to_json(),
+        Audience::Nobody | Audience::EverySecond => String::new(),
+    };
     load.say_goodbye()?;
-    Ok(Outcome { balance: load.ledger.balance(), late, more })
+    Ok(Outcome { balance: load.ledger.balance(), late, more: more + &visits })
 }
 
 impl<'a> Honest<'a> {

@@ -1,4 +1,5 @@
-//! RTMP players: one that stays on each of some streams, or many that come and go, each with an account of its own.
+//! RTMP players: one that stays on each of some streams, many on each, or many that come and go, each with an account of
+//! its own.
 
 use std::fmt::Write;
 use std::io;
@@ -73,12 +74,26 @@ impl<'a> Players<'a> {
         Self { target, names, players: Vec::new(), visits: Visits::default(), dice: Dice::new(7) }
     }
 
-    /// One that stays on this stream.
-    pub(crate) fn stay(&mut self, stream: usize, registry: &Registry) -> io::Result<()> {
+    /// One that stays on this stream. What it gets is handed on, or counted as a visit.
+    pub(crate) fn stay(
+        &mut self,
+        stream: usize,
+        is_visit: bool,
+        registry: &Registry,
+    ) -> io::Result<()> {
         let token = Token(FIRST + self.players.len());
         let connection = Some(self.connect(stream, token, registry)?);
-        self.players.push(Player { connection, stream, until: None, visit: None });
+        let visit = is_visit.then(|| Visit::new(Instant::now()));
+        self.players.push(Player { connection, stream, until: None, visit });
         Ok(())
+    }
+
+    /// The visits of those that stay, with those that are not over.
+    pub(crate) fn stayed(&mut self) -> &Visits {
+        for player in &self.players {
+            self.visits.close(player.visit.as_ref());
+        }
+        &self.visits
     }
 
     /// So many that come and go, from now on.
@@ -127,12 +142,12 @@ impl<'a> Players<'a> {
                 continue;
             }
             player.connection = None;
-            self.visits.close(player.visit.take());
+            self.visits.close(player.visit.as_ref());
             let (stay, stream) = (self.draw(STAY_MS), self.draw(0..self.names.len() as u64));
             let stream = usize::try_from(stream).unwrap_or(0);
             let connection = Some(self.connect(stream, Token(FIRST + at), registry)?);
             let until = Some(now + Duration::from_millis(stay));
-            let visit = Some(Visit { since: now, next: [None; 2] });
+            let visit = Some(Visit::new(now));
             if let Some(player) = self.players.get_mut(at) {
                 *player = Player { connection, stream, until, visit };
             }
@@ -160,6 +175,12 @@ impl<'a> Players<'a> {
     }
 }
 
+impl Visit {
+    const fn new(since: Instant) -> Self {
+        Self { since, next: [None; 2] }
+    }
+}
+
 impl Visits {
     fn note(&mut self, visit: &mut Visit, stream: usize, message: &MediaMessage, clip: &Clip) {
         let Some((stamp, is_whole)) = clip.recognise(message.kind, &message.payload) else {
@@ -182,7 +203,7 @@ impl Visits {
         *next = Some(next.unwrap_or(0).max(stamp.number + 1));
     }
 
-    fn close(&mut self, visit: Option<Visit>) {
+    fn close(&mut self, visit: Option<&Visit>) {
         let Some(Visit { next: [video, _], .. }) = visit else { return };
         self.visits += 1;
         self.silent += u64::from(video.is_none());
