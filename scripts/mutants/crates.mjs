@@ -1,5 +1,5 @@
-// `npm run mutants -- crates [COUNT [SKIPPED]]`: the same for the protocol crates, in one copy of the workspace. Each fault
-// costs a build of its crate's tests, and they run all.
+// `npm run mutants -- crates [COUNT [SKIPPED] | N,N,…]`: the same for the protocol crates, in one copy of the workspace. Each
+// fault costs a build of its crate's unit tests, and when they stay green one of its other tests: all of them run.
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,12 +17,15 @@ const SPARED_TESTS = ["--skip", "transcode::"];
 const OUTPUT_LIMIT_BYTES = 64 << 20;
 
 /** Prints what each fault led to; true when the tests are green without any. */
-export function tryCrates([count = String(STANDARD_COUNT), skipped = "0"]) {
+export function tryCrates([first = String(STANDARD_COUNT), skipped = "0"]) {
   const copy = mkdtempSync(join(tmpdir(), "headgate-mutants-"));
   process.on("exit", () => rmSync(copy, { recursive: true, force: true }));
   for (const name of COPIED) cpSync(join(root, name), join(copy, name), { recursive: true });
   const faults = inFixedOrder(CRATES.flatMap(([folder, name, spared]) => faultsOf(folder, name, spared)));
-  const sample = faults.slice(Number(skipped), Number(skipped) + Number(count));
+  /** [number in the sample, fault] */
+  const sample = first.includes(",")
+    ? first.split(",").map((at) => [Number(at), faults[Number(at)]])
+    : [...faults.entries()].slice(Number(skipped), Number(skipped) + Number(first));
   for (const [, name] of CRATES) {
     const { finding } = tested(copy, name);
     if (finding !== null) throw new Error(`the tests of ${name} are red without any fault: ${finding}`);
@@ -30,7 +33,7 @@ export function tryCrates([count = String(STANDARD_COUNT), skipped = "0"]) {
 
   const survivors = [];
   let tried = 0;
-  for (const [at, fault] of sample.entries()) {
+  for (const [at, fault] of sample) {
     const path = join(copy, fault.file);
     const text = readFileSync(path, "utf8");
     writeFileSync(path, fault.apply(text));
@@ -59,18 +62,42 @@ function faultsOf(folder, name, spared) {
     .map((fault) => ({ ...fault, package: name }));
 }
 
-/** What the crate's tests say: a test that is red, or null. */
+/** What the crate's tests say, the unit tests first: a test that is red, or null. */
 function tested(copy, name) {
-  const words = ["test", "--locked", "--quiet", "--lib", "--tests", "-p", name, "--", ...SPARED_TESTS];
-  const { status, stdout, stderr } = spawnSync("cargo", words, {
+  const byUnits = testedIn(copy, name, ["--lib"]);
+  return byUnits.finding === null ? testedIn(copy, name, ["--test", "*"]) : byUnits;
+}
+
+function testedIn(copy, name, which) {
+  const words = ["test", "--locked", "--quiet", ...which, "-p", name, "--", ...SPARED_TESTS];
+  const { pid, status, stdout, stderr } = spawnSync("cargo", words, {
     cwd: copy,
-    env: { ...process.env, CARGO_TARGET_DIR: join(root, "target", "mutants"), RUSTFLAGS: "--cap-lints warn" },
+    detached: true,
+    env: {
+      ...process.env,
+      CARGO_TARGET_DIR: join(root, "target", "mutants"),
+      // What a debugger would read is not built: a red test is named without it.
+      CARGO_PROFILE_DEV_DEBUG: "0",
+      RUSTFLAGS: "--cap-lints warn",
+    },
     encoding: "utf8",
     timeout: LIMIT_MS,
     killSignal: "SIGKILL",
     maxBuffer: OUTPUT_LIMIT_BYTES,
   });
-  if (status === null) return { compiles: true, finding: "its tests do not come to an end" };
+  if (status === null) {
+    endGroup(pid);
+    return { compiles: true, finding: "its tests do not come to an end" };
+  }
   const compiles = !/^error.*could not compile/m.test(stderr);
   return { compiles, finding: status === 0 ? null : (/^ {4}([\w:]+)$/m.exec(stdout)?.[1] ?? "red") };
+}
+
+/** Ends the tests that the killed cargo had started: they may run for ever. */
+function endGroup(pid) {
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch (error) {
+    if (error.code !== "ESRCH") throw error;
+  }
 }
