@@ -286,3 +286,19 @@ fn an_idr_whose_first_slice_is_lost_never_leaves_where_nothing_precedes_it() {
     let times: Vec<_> = run(&mut depacketizer, &input).iter().map(|unit| unit.0).collect();
     assert_eq!(times, [1]);
 }
+
+#[test]
+fn changes_of_parameter_sets_between_keyframes_may_take_8_kib() {
+    let key = stap_a(&[SPS, PPS, IDR]);
+    // With its length each takes 1 KiB.
+    let changed = |n: u8| [&[0x68, 0xce, n][..], &[7; 1_017]].concat();
+    for (last, leaves) in [(8, true), (9, false)] {
+        let mut depacketizer = Depacketizer::new(&[]);
+        run(&mut depacketizer, &[Some((1, true, &key))]);
+        for n in 1..=last {
+            assert_eq!(run(&mut depacketizer, &[Some((2, false, &changed(n)))]), []);
+        }
+        let units = run(&mut depacketizer, &[Some((2, true, SLICE))]);
+        assert_eq!(units.len(), usize::from(leaves), "{last} of them");
+    }
+}

@@ -225,3 +225,75 @@ fn multichannel_opus_is_refused_by_name_and_passed_over_beside_stereo() {
     let beside = with(beside).replace("a=rtpmap:63 red/48000/2\n", "");
     assert_eq!(read_offer(&beside).expect("accepted").audio.expect("audio").payload_type, 63);
 }
+
+#[test]
+fn an_offer_may_be_as_long_as_the_limit() {
+    let text = offer(&[&audio()]);
+    let line = "a=x:".len() + 1;
+    let padded = |length: usize| {
+        let padding = "y".repeat(length - text.len() - line);
+        format!("{text}a=x:{padding}\n")
+    };
+    assert_eq!(padded(OFFER_LIMIT_BYTES).len(), OFFER_LIMIT_BYTES);
+    assert!(read_offer(&padded(OFFER_LIMIT_BYTES)).is_ok());
+    assert_eq!(read_offer(&padded(OFFER_LIMIT_BYTES + 1)).err(), Some(OfferError::TooLong));
+}
+
+#[test]
+fn without_a_limit_no_bitrate_is_said() {
+    let offer = read_offer(&offer(&[&audio(), &video(H264)])).expect("accepted");
+    let settings = AnswerSettings { max_bitrate_kbps: 0, ..golden_tests::settings() };
+    let answer = write_answer(&offer, &settings);
+    assert!(!answer.contains("\r\nb=") && !answer.contains("max-bitrate"), "{answer}");
+}
+
+#[test]
+fn a_direction_of_the_session_counts_where_a_section_says_none() {
+    let both = offer(&[&audio(), &video(H264)]);
+    let session = |direction: &str| both.replace("a=group", &format!("a={direction}\na=group"));
+    let silent = |text: String| text.replace("a=sendonly\n", "");
+    for direction in ["recvonly", "inactive"] {
+        assert!(read_offer(&session(direction)).is_ok(), "its sections send");
+        let refused = read_offer(&silent(session(direction))).err();
+        assert_eq!(refused, Some(OfferError::Direction), "{direction}");
+        let sends_both_ways = session(direction).replace("a=sendonly", "a=sendrecv");
+        assert!(read_offer(&sends_both_ways).is_ok());
+    }
+    assert!(read_offer(&silent(session("sendonly"))).is_ok());
+}
+
+#[test]
+fn layers_are_those_that_are_sent_and_of_alternatives_the_first() {
+    const RID: &str = "a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\n";
+    let rids = |lines: &str| {
+        let text = offer(&[&audio(), &format!("{}{lines}", video(H264))]);
+        read_offer(&text).expect("accepted").video.expect("video").rids
+    };
+    let named = "a=rid:h send\na=rid:m send\na=rid:l send\na=rid:r recv\n";
+    let simulcast = |list: &str| rids(&format!("{RID}{named}a=simulcast:{list}\n"));
+    assert_eq!(simulcast("send h;m,l;~l"), ["h", "m", "l"]);
+    assert_eq!(simulcast("recv r send h;l"), ["h", "l"]);
+    assert_eq!(simulcast("send h;x;l;h"), ["h", "l"]);
+    for alone in ["send h", "recv r", "send x;y", "send"] {
+        assert_eq!(simulcast(alone), [""; 0], "{alone}");
+    }
+    assert_eq!(rids(&format!("{named}a=simulcast:send h;l\n")), [""; 0], "none is marked");
+}
+
+#[test]
+fn a_sections_formats_and_names_may_be_as_many_and_as_long_as_the_limits() {
+    let formats = |count: usize| {
+        let more = " 3".repeat(count - 3);
+        read_offer(&offer(&[&audio().replace("111 63 0", &format!("111 63 0{more}"))]))
+    };
+    assert!(formats(64).is_ok());
+    assert_eq!(formats(65).err(), Some(OfferError::TooLong));
+    let named = |mid: &str| {
+        let text = offer(&[&audio()]).replace("a=group:BUNDLE 0 1\n", "");
+        read_offer(&text.replace("a=mid:0", &format!("a=mid:{mid}")))
+    };
+    assert!(named(&"m".repeat(64)).is_ok());
+    for mid in ["m".repeat(65), String::new(), "m\u{e9}".into()] {
+        assert_eq!(named(&mid).err(), Some(OfferError::Malformed), "{mid}");
+    }
+}
