@@ -302,3 +302,14 @@ fn changes_of_parameter_sets_between_keyframes_may_take_8_kib() {
         assert_eq!(units.len(), usize::from(leaves), "{last} of them");
     }
 }
+
+#[test]
+fn a_track_that_begins_between_keyframes_waits_for_one() {
+    let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
+    let input = [Some((1, true, SLICE)), Some((2, true, IDR)), Some((3, true, SLICE))];
+    let units = run(&mut depacketizer, &input);
+    assert_eq!(
+        units.iter().map(|unit| (unit.0, unit.1)).collect::<Vec<_>>(),
+        [(2, true), (3, false)]
+    );
+}

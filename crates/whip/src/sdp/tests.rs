@@ -210,6 +210,16 @@ fn parameter_sets_of_the_offer_are_decoded() {
 }
 
 #[test]
+fn parameter_sets_that_are_empty_or_too_long_are_passed_over() {
+    let (longest, longer) = ("Z".repeat(1_024), "Z".repeat(1_025));
+    let listed = format!("42e01f;sprop-parameter-sets=,==,{longer},{longest}");
+    let formats = H264.replace("42e01f", &listed);
+    let offer = read_offer(&offer(&[&audio(), &video(&formats)])).expect("accepted");
+    let lengths: Vec<_> = offer.video.expect("video").parameter_sets.iter().map(Vec::len).collect();
+    assert_eq!(lengths, [768]);
+}
+
+#[test]
 fn multichannel_opus_is_refused_by_name_and_passed_over_beside_stereo() {
     let with = |map: &str| offer(&[&audio().replace("opus/48000/2\na=rtcp-fb", map), &video(H264)]);
     let refused = ["multiopus/48000/6\na=rtcp-fb", "opus/48000/6\na=rtcp-fb"];
