@@ -92,3 +92,20 @@ fn arrivals_are_fed_back_when_either_section_asks_for_it_with_a_number_to_feed_b
     assert!(feeds_back(offer) && feeds_back(&of_audio));
     assert!(!feeds_back(&offer.replace(ASKS, "")) && !feeds_back(&offer.replace(NUMBER, "")));
 }
+
+#[test]
+fn nothing_is_reported_before_it_is_due() {
+    let (mut media, mut client, now) = connected();
+    let at = |millis| now + std::time::Duration::from_millis(millis);
+    let mut send = |media: &mut Media, head: [u8; 12]| {
+        let packet = [&head[..], &[0xfc, 1, 2]].concat();
+        let mut datagram = client.protect_rtp(&packet).expect("protects").to_vec();
+        assert!(media.handle_datagram(now, &mut datagram).is_some());
+    };
+    send(&mut media, [0x80, 111, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]);
+    assert!(media.poll_report(at(999)).is_none());
+    assert!(media.poll_report(at(1_000)).is_some());
+    assert!(media.poll_report(at(1_000)).is_none());
+    assert!(media.poll_report(at(1_999)).is_none());
+    assert!(media.poll_report(at(2_000)).is_some());
+}
