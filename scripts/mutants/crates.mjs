@@ -14,7 +14,7 @@ const COPIED = ["Cargo.toml", "Cargo.lock", "crates"];
 const LIMIT_MS = 300_000;
 /** Minutes without optimisation, and of a file that no fault is put into. */
 const SPARED_TESTS = ["--skip", "transcode::"];
-/** Without optimisation it takes longer than all other unit tests together: it runs once they were green. */
+/** Without optimisation it takes longer than all other unit tests together: it runs once they are green. */
 const SLOW_TEST = "a_path_that_loses_one_in_twenty_costs_hardly_a_picture";
 const OUTPUT_LIMIT_BYTES = 64 << 20;
 
