@@ -53,6 +53,10 @@ fn what_is_no_parameter_set_is_left_out() {
     for nal in [&[][..], &[0x67], &[0x68], &[0x65, 1, 2, 3, 4, 5], &[0x67; 2000]] {
         assert_eq!(sets.handle_nal(nal), SetChange::Refused);
     }
+    let long = |length: usize| [&pps(0, 0, 1)[..], &vec![0xff; length - 2]].concat();
+    assert_eq!((pps(0, 0, 1).len(), long(1_024).len()), (2, 1_024));
+    assert_eq!(sets.handle_nal(&long(1_025)), SetChange::Refused);
+    assert_eq!(sets.handle_nal(&long(1_024)), SetChange::Changed);
     for id in 0..300 {
         sets.handle_nal(&pps(id, 0, 1));
         sets.handle_nal(&sps(id, 320));
@@ -158,4 +162,14 @@ fn a_sample_format_that_does_not_exist_makes_no_configuration() {
     for (chroma, luma_depth, chroma_depth) in [(4, 0, 0), (1, 7, 0), (1, 0, 7)] {
         assert_eq!(configuration(chroma, luma_depth, chroma_depth), None);
     }
+}
+
+#[test]
+fn to_activate_the_only_set_there_is_changes_nothing() {
+    let mut sets = ParameterSets::default();
+    sets.handle_nal(&sps(0, 320));
+    sets.handle_nal(&pps(0, 0, 1));
+    assert!(sets.poll_configuration().is_some());
+    sets.activate(&idr(0));
+    assert_eq!(sets.poll_configuration(), None);
 }

@@ -70,6 +70,7 @@ fn an_offer_of_ours_asks_for_feedback_of_the_video_and_for_packets_times_of_both
     let wanted: Vec<_> = of_video.map(|of| format!("102 {of}")).into_iter().collect();
     assert_eq!(feedback[..1], ["111 transport-cc"]);
     assert_eq!(feedback[1..], wanted);
+    assert_eq!(sdp.matches("a=rtcp-rsize\r\n").count(), 2);
 }
 
 #[test]

@@ -193,7 +193,9 @@ fn candidates_are_read_as_far_as_they_are_literal() {
     let text = format!(
         "{}a=candidate:1 1 udp 2122260223 192.0.2.7 5000 typ host\n\
 a=candidate:2 1 UDP 1 3f4e.local 5001 typ host\na=candidate:3 1 tcp 1 192.0.2.7 9 typ host\n\
-a=candidate:4 1 udp 1 2001:db8::1 5002 typ host\na=candidate:\n",
+a=candidate:4 1 udp 1 2001:db8::1 5002 typ host\na=candidate:\n\
+a=candidate:5 1 udp 1 192.0.2.8 0 typ host\na=candidate:6 1 udp 1 0.0.0.0 5003 typ host\n\
+a=candidate:7 1 udp 1 224.0.0.1 5004 typ host\na=candidate:8 2 udp 1 192.0.2.9 5005 typ host\n",
         offer(&[&audio()])
     );
     let candidates = read_offer(&text).expect("accepted").candidates;
