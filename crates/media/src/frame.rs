@@ -156,3 +156,22 @@ impl Frame {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_the_script_message_of_that_name_alone() {
+        let frame = |codec, data| Frame {
+            codec,
+            kind: FrameKind::Script,
+            timestamp: Timestamp::ZERO,
+            composition_ms: 0,
+            data: Bytes::from_static(data),
+        };
+        assert!(frame(Codec::Amf0, b"\x02\x00\x0aonMetaData\x05").is_metadata());
+        assert!(!frame(Codec::Amf0, b"\x02\x00\x0aonCuePoint\x05").is_metadata());
+        assert!(!frame(Codec::H264, b"\x02\x00\x0aonMetaData\x05").is_metadata());
+    }
+}

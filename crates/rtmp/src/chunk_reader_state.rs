@@ -126,3 +126,7 @@ impl ChunkReader {
         reader
     }
 }
+
+#[cfg(test)]
+#[path = "chunk_reader_state_tests.rs"]
+mod tests;

@@ -250,3 +250,11 @@ fn a_text_protocol_is_refused_at_its_first_byte() {
     let (mut session, now) = session(1);
     assert_eq!(session.handle_input(b"G", now), Err(Error::Version));
 }
+
+#[test]
+fn every_version_below_the_text_protocols_is_taken() {
+    for (version, taken) in [(0, Ok(())), (31, Ok(())), (32, Err(Error::Version))] {
+        let (mut session, now) = session(1);
+        assert_eq!(session.handle_input(&[version], now), taken, "{version}");
+    }
+}

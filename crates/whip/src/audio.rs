@@ -161,6 +161,24 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_may_be_as_long_as_six_frames_of_the_most_bytes() {
+        let offer = crate::sdp::read_offer(crate::fuzz::OFFER).expect("acceptable");
+        let section = offer.audio.expect("audio");
+        for (length, frames) in [(7_650, 2), (7_651, 0)] {
+            let start = Instant::now();
+            let mut track = AudioTrack::new(&section, start);
+            // Six frames of 20 ms.
+            let mut packet = vec![0x80, 111, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0xfb, 6];
+            packet.resize(12 + length, 0);
+            let header = RtpHeader::read(&packet).expect("a packet");
+            let (mut clock, mut out) = (Clock::default(), VecDeque::new());
+            track.handle_packet(start, &header, &packet[12..], &mut clock, &mut out);
+            track.handle_timeout(start + Duration::from_secs(1), &mut clock, &mut out);
+            assert_eq!(out.len(), frames, "{length} bytes");
+        }
+    }
+
+    #[test]
     fn a_sender_whose_clock_is_a_percent_fast_loses_nothing_in_an_hour() {
         let start = Instant::now();
         let mut pace = Pace::new(start);

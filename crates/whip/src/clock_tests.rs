@@ -129,3 +129,47 @@ fn a_clock_that_jumps_with_every_packet_never_counts_beyond_its_32_bits() {
         assert!(clock.audio.last_rtp <= i64::from(u32::MAX));
     }
 }
+
+#[test]
+fn an_offset_of_two_seconds_is_followed_and_nothing_is_known_before_both_reported() {
+    for (offset_ms, left) in [(2_000, 2_000_000), (2_001, 0)] {
+        let (start, mut clock) = (Instant::now(), Clock::default());
+        clock.stamp_audio(start, SOUND, 0);
+        clock.stamp_video(start, PICTURE, 0);
+        assert_eq!(clock.skew_us(), None);
+        clock.handle_audio_report(SOUND, ntp(5_000), 0);
+        assert_eq!(clock.skew_us(), None);
+        clock.handle_video_report(PICTURE, ntp(5_000 + offset_ms), 0);
+        assert_eq!(clock.skew_us().map(i64::abs), Some(left), "{offset_ms} ms");
+    }
+}
+
+#[test]
+fn a_step_of_five_seconds_is_one_of_the_senders_and_a_longer_one_a_new_clock() {
+    for (step, millis) in [(450_000, 5_000), (450_001, 0)] {
+        let (start, mut clock) = (Instant::now(), Clock::default());
+        clock.stamp_video(start, PICTURE, 0);
+        let stamp = clock.stamp_video(start, PICTURE, step);
+        assert_eq!(stamp, Timestamp::from_millis(millis), "{step} ticks");
+    }
+}
+
+#[test]
+fn reports_of_the_newest_eight_senders_are_kept_until_their_packets_come() {
+    let (start, mut clock) = (Instant::now(), Clock::default());
+    clock.stamp_audio(start, SOUND, 0);
+    clock.handle_audio_report(SOUND, ntp(0), 0);
+    for ssrc in 100..109 {
+        clock.handle_video_report(ssrc, ntp(0), 0);
+    }
+    // Each arrives 150 ms late, and belongs to 40 ms.
+    let mut stamp = |ssrc| Clock::stamp_video(&mut clock, at(start, 190), ssrc, 3_600).as_millis();
+    assert_eq!(stamp(100), 190, "the oldest report is gone");
+    let (start, mut clock) = (Instant::now(), Clock::default());
+    clock.stamp_audio(start, SOUND, 0);
+    clock.handle_audio_report(SOUND, ntp(0), 0);
+    for ssrc in 101..109 {
+        clock.handle_video_report(ssrc, ntp(0), 0);
+    }
+    assert_eq!(clock.stamp_video(at(start, 190), 101, 3_600).as_millis(), 40);
+}

@@ -51,8 +51,6 @@ pub struct Depacketizer {
     has_reference: bool,
     has_sps: bool,
     awaits_keyframe: bool,
-    /// A packet was lost since the last whole keyframe.
-    lost_since_keyframe: bool,
     /// Keyframes of this publisher carry their parameter sets.
     repeats_sets: bool,
     withheld: u64,
@@ -82,7 +80,6 @@ impl Depacketizer {
             has_reference: false,
             has_sps: false,
             awaits_keyframe: true,
-            lost_since_keyframe: false,
             repeats_sets: false,
             withheld: 0,
         }
@@ -114,7 +111,6 @@ impl Depacketizer {
 
     /// Packets are missing here for good.
     pub fn handle_gap(&mut self) {
-        self.lost_since_keyframe = true;
         self.awaits_keyframe = true;
         self.changed_pps.clear();
         if self.timestamp.is_some() {
@@ -293,7 +289,6 @@ impl Depacketizer {
         if is_broken {
             self.changed_pps.clear();
             self.awaits_keyframe = true;
-            self.lost_since_keyframe = true;
             self.withheld += 1;
             return;
         }
@@ -302,7 +297,7 @@ impl Depacketizer {
             return;
         }
         // Behind a loss the parameter sets of a new size may be what is missing.
-        let may_miss_sets = self.lost_since_keyframe && self.repeats_sets && !has_sps;
+        let may_miss_sets = self.repeats_sets && !has_sps;
         if self.awaits_keyframe && (!is_keyframe || may_miss_sets || !self.sets.is_complete()) {
             self.withheld += 1;
             return;
@@ -310,7 +305,6 @@ impl Depacketizer {
         let mut configuration = None;
         if is_keyframe {
             self.awaits_keyframe = false;
-            self.lost_since_keyframe = false;
             self.repeats_sets = has_sps;
             configuration = self.sets.poll_configuration();
             // The configuration has them.

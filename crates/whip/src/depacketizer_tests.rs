@@ -286,3 +286,30 @@ fn an_idr_whose_first_slice_is_lost_never_leaves_where_nothing_precedes_it() {
     let times: Vec<_> = run(&mut depacketizer, &input).iter().map(|unit| unit.0).collect();
     assert_eq!(times, [1]);
 }
+
+#[test]
+fn changes_of_parameter_sets_between_keyframes_may_take_8_kib() {
+    let key = stap_a(&[SPS, PPS, IDR]);
+    // With its length each takes 1 KiB.
+    let changed = |n: u8| [&[0x68, 0xce, n][..], &[7; 1_017]].concat();
+    for (last, leaves) in [(8, true), (9, false)] {
+        let mut depacketizer = Depacketizer::new(&[]);
+        run(&mut depacketizer, &[Some((1, true, &key))]);
+        for n in 1..=last {
+            assert_eq!(run(&mut depacketizer, &[Some((2, false, &changed(n)))]), []);
+        }
+        let units = run(&mut depacketizer, &[Some((2, true, SLICE))]);
+        assert_eq!(units.len(), usize::from(leaves), "{last} of them");
+    }
+}
+
+#[test]
+fn a_track_that_begins_between_keyframes_waits_for_one() {
+    let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
+    let input = [Some((1, true, SLICE)), Some((2, true, IDR)), Some((3, true, SLICE))];
+    let units = run(&mut depacketizer, &input);
+    assert_eq!(
+        units.iter().map(|unit| (unit.0, unit.1)).collect::<Vec<_>>(),
+        [(2, true), (3, false)]
+    );
+}

@@ -242,3 +242,7 @@ fn of_loss(kind: &str, track: &TrackDiagnostics, problems: &mut Vec<String>) {
         ));
     }
 }
+
+#[cfg(test)]
+#[path = "diagnostics_tests.rs"]
+mod tests;

@@ -223,3 +223,37 @@ impl Holes {
         if self.is_rtt_measured { Some(self.rtt) } else { self.answered_in }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thousand_packets_in_256_runs_may_be_missing() {
+        let now = Instant::now();
+        let mut holes = Holes::default();
+        holes.open(now, 1, 1_001);
+        assert!(!holes.is_overfull());
+        holes.open(now, 2_000, 2_001);
+        assert!(holes.is_overfull());
+        let mut holes = Holes::default();
+        (0..256).for_each(|n| holes.open(now, 2 * n, 2 * n + 1));
+        assert!(!holes.is_overfull());
+        holes.open(now, 2_000, 2_001);
+        assert!(holes.is_overfull());
+    }
+
+    #[test]
+    fn a_packet_that_comes_leaves_its_neighbours_missing() {
+        for came in 10..14 {
+            let now = Instant::now();
+            let mut holes = Holes::default();
+            holes.open(now, 10, 14);
+            holes.fill(now, came, false);
+            let mut requested = Vec::new();
+            holes.poll_requests(now + REORDER_WAIT, &mut requested);
+            let left: Vec<_> = (10..14).filter(|n| u64::from(*n) != came).collect();
+            assert_eq!(requested, left);
+        }
+    }
+}

@@ -71,3 +71,41 @@ fn a_sender_report_is_of_the_track_whose_ssrc_it_names() {
     }
     assert_eq!(media.clock.skew_us(), Some(0), "both tracks have reported");
 }
+
+#[test]
+fn arrivals_are_fed_back_when_either_section_asks_for_it_with_a_number_to_feed_back() {
+    const ASKS: &str = "a=rtcp-fb:96 transport-cc\r\n";
+    const NUMBER: &str =
+        "a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\n";
+    let offer = crate::fuzz::OFFER;
+    let of_audio = format!("{}{NUMBER}", ASKS.replace("96", "111"));
+    let of_audio =
+        offer.replace(ASKS, "").replace("a=mid:0\r\n", &format!("a=mid:0\r\n{of_audio}"));
+    let feeds_back = |offer: &str| {
+        let now = Instant::now();
+        let offer = crate::sdp::read_offer(offer).expect("acceptable");
+        let mut reporter = Media::new(&offer, 1, now).reporter;
+        let before = reporter.poll_timeout();
+        reporter.note_packet(now, 7, 1);
+        reporter.poll_timeout() < before
+    };
+    assert!(feeds_back(offer) && feeds_back(&of_audio));
+    assert!(!feeds_back(&offer.replace(ASKS, "")) && !feeds_back(&offer.replace(NUMBER, "")));
+}
+
+#[test]
+fn nothing_is_reported_before_it_is_due() {
+    let (mut media, mut client, now) = connected();
+    let at = |millis| now + std::time::Duration::from_millis(millis);
+    let mut send = |media: &mut Media, head: [u8; 12]| {
+        let packet = [&head[..], &[0xfc, 1, 2]].concat();
+        let mut datagram = client.protect_rtp(&packet).expect("protects").to_vec();
+        assert!(media.handle_datagram(now, &mut datagram).is_some());
+    };
+    send(&mut media, [0x80, 111, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5]);
+    assert!(media.poll_report(at(999)).is_none());
+    assert!(media.poll_report(at(1_000)).is_some());
+    assert!(media.poll_report(at(1_000)).is_none());
+    assert!(media.poll_report(at(1_999)).is_none());
+    assert!(media.poll_report(at(2_000)).is_some());
+}

@@ -86,7 +86,7 @@ mod tests {
         let rates = meter.read(at(2000));
         assert_eq!((rates.kbps, rates.frames_per_second.round() as u32), (500, 25));
         assert_eq!(meter.gop(), Some(Duration::from_secs(1)));
-        assert_eq!(meter.read(at(2100)), rates);
-        assert_eq!(meter.read(at(3000)), Rates::default());
+        assert_eq!(meter.read(at(2499)), rates, "half a second is not over");
+        assert_eq!(meter.read(at(2500)), Rates::default());
     }
 }

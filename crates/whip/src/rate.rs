@@ -27,3 +27,18 @@ impl RateLimit {
         self.count <= self.limit
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_for_a_second_is_welcome_when_it_is_over() {
+        let start = Instant::now();
+        let mut rate = RateLimit::new(2, start);
+        let mut admit = |millis| rate.admit(start + Duration::from_millis(millis));
+        assert_eq!([0, 500, 999].map(&mut admit), [true, true, false]);
+        assert_eq!([1_000, 1_000, 1_999].map(&mut admit), [true, true, false]);
+        assert!(admit(2_000));
+    }
+}

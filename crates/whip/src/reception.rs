@@ -120,6 +120,17 @@ mod tests {
         assert_eq!(next.fraction_lost, 0);
     }
 
+    #[test]
+    fn a_step_of_a_second_is_no_jitter() {
+        for (step, is_jitter) in [(89_999, true), (90_000, false)] {
+            let start = Instant::now();
+            let mut stats = ReceptionStats::new(90_000, start);
+            stats.note_packet(start, &header(1, 0));
+            stats.note_packet(start, &header(2, step));
+            assert_eq!(stats.jitter() > Duration::ZERO, is_jitter, "{step} ticks");
+        }
+    }
+
     /// Feeds packets of `ssrc`, 20 ms apart.
     fn feed(stats: &mut ReceptionStats, track: &mut Jitter, ssrc: u32, sequences: &[u16]) {
         for (n, sequence) in sequences.iter().enumerate() {

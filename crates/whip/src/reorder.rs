@@ -160,6 +160,21 @@ mod tests {
     }
 
     #[test]
+    fn what_waited_for_a_second_is_of_another_time() {
+        for (keyframe, decode) in [(999, -1), (1_000, 998)] {
+            let mut reorder = Reorder::default();
+            reorder.configure(Some(1));
+            let mut stamp = |millis: i64, is_keyframe| {
+                let shown = Timestamp::from_millis(1_000 + millis);
+                reorder.stamp(shown, is_keyframe).map(|time| time.decode.as_millis() - 1_000)
+            };
+            // A little early, as the stream begins; then one of it still waits.
+            assert_eq!(stamp(0, true), Some(-1));
+            assert_eq!(stamp(keyframe, true), Some(if decode < 0 { 0 } else { 999 }));
+        }
+    }
+
+    #[test]
     fn what_waited_before_a_hole_does_not_hold_back_what_follows_it() {
         let mut reorder = Reorder::default();
         reorder.configure(Some(2));

@@ -131,6 +131,43 @@ mod tests {
         assert_eq!(extension_u16(PACKET, 4), None);
     }
 
+    /// Without sources, padding and payload, its extension of this profile.
+    fn extended(profile: [u8; 2], words: &[u8]) -> Vec<u8> {
+        let head = [0x90, 96, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
+        let length = [0, u8::try_from(words.len() / 4).expect("short")];
+        [&head[..], &profile, &length, words].concat()
+    }
+
+    #[test]
+    fn extensions_are_read_in_either_form_and_behind_sources() {
+        let one = extended([0xbe, 0xde], &[0x10, 9, 0, 0x31, 0xab, 0xcd, 0, 0]);
+        let two = extended([0x10, 0], &[1, 0, 0, 3, 2, 0xab, 0xcd, 0]);
+        for packet in [&one, &two, &extended([0x10, 0x0f], &two[16..])] {
+            assert_eq!(extension_u16(packet, 3), Some(0xabcd), "{packet:x?}");
+            assert_eq!(extension_u16(packet, 4), None);
+            let mut behind = packet.clone();
+            behind[0] |= 2;
+            behind.splice(12..12, [1; 8]);
+            assert_eq!(extension_u16(&behind, 3), Some(0xabcd), "{behind:x?}");
+            assert_eq!(RtpHeader::read(&behind).map(|header| header.payload_at), Some(32));
+        }
+        assert_eq!(extension(&two, 1), Some(&[][..]));
+    }
+
+    #[test]
+    fn what_is_no_extension_of_rfc_8285_is_not_read() {
+        let words = &[3, 2, 0xab, 0xcd][..];
+        for profile in [[0x10, 0x10], [0x11, 0], [0xbe, 0xdf], [0, 0]] {
+            assert_eq!(extension(&extended(profile, words), 3), None, "{profile:x?}");
+        }
+        let mut without = extended([0x10, 0], words);
+        without[0] &= !0x10;
+        assert_eq!(extension(&without, 3), None);
+        // Id 15 of the one-byte form ends the reading.
+        let ended = extended([0xbe, 0xde], &[0xf0, 9, 0x31, 0xab, 0xcd, 0, 0, 0]);
+        assert_eq!(extension(&ended, 3), None);
+    }
+
     #[test]
     fn every_truncation_is_refused_or_read_without_a_panic() {
         for length in 0..PACKET.len() {

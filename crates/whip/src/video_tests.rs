@@ -41,9 +41,22 @@ impl Track {
         payload: &[u8],
         rid: &str,
     ) {
+        self.packet_of(millis, millis, (payload_type, ssrc), sequence, payload, rid);
+    }
+
+    /// The same of a frame that was sampled at another time than its packet comes.
+    fn packet_of(
+        &mut self,
+        millis: u64,
+        sampled: u64,
+        (payload_type, ssrc): (u8, u32),
+        sequence: u16,
+        payload: &[u8],
+        rid: &str,
+    ) {
         let mut packet = vec![0x90, 0x80 | payload_type];
         packet.extend_from_slice(&sequence.to_be_bytes());
-        packet.extend_from_slice(&((millis * 90) as u32).to_be_bytes());
+        packet.extend_from_slice(&((sampled * 90) as u32).to_be_bytes());
         packet.extend_from_slice(&ssrc.to_be_bytes());
         packet.extend_from_slice(&[0xbe, 0xde, 0, 1]);
         let mut extension = vec![0xa0 | (rid.len().max(1) as u8 - 1)];
@@ -255,4 +268,75 @@ fn a_flood_of_tiny_access_units_is_cut_to_its_rate_and_resumes_with_a_keyframe()
     assert!(track.out().is_empty());
     track.packet(5_140, (96, 7), 4_012, &key(SPS_SMALL, 4), "");
     assert_eq!(track.out(), [(FrameKind::Keyframe, 4)]);
+}
+
+/// One that has shown a keyframe and an inter frame 200 ms later; the next number is 12.
+fn shown_until_200() -> Track {
+    let mut track = Track::new("");
+    track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
+    track.wait(20);
+    track.packet(200, (96, 7), 11, &[0x41, 0x9a, 2], "");
+    assert_eq!(track.out().len(), 3);
+    track
+}
+
+#[test]
+fn all_that_waited_behind_a_hole_leaves_with_the_packet_that_fills_it() {
+    let mut track = shown_until_200();
+    track.packet(280, (96, 7), 13, &key(SPS_SMALL, 4), "");
+    track.packet(320, (96, 7), 14, &[0x41, 0x9a, 5], "");
+    assert!(track.out().is_empty());
+    track.packet_of(330, 240, (96, 7), 12, &[0x41, 0x9a, 3], "");
+    let filled = [(FrameKind::Inter, 3), (FrameKind::Keyframe, 4), (FrameKind::Inter, 5)];
+    assert_eq!(track.out(), filled);
+}
+
+#[test]
+fn what_refers_to_a_frame_that_came_too_late_is_withheld_with_it() {
+    let mut track = shown_until_200();
+    track.packet_of(210, 100, (96, 7), 13, &[0x41, 0x9a, 4], "");
+    track.packet_of(280, 280, (96, 7), 14, &[0x41, 0x9a, 5], "");
+    track.packet_of(290, 240, (96, 7), 12, &[0x41, 0x9a, 3], "");
+    assert_eq!(track.out(), [(FrameKind::Inter, 3)]);
+    assert_eq!(track.video.withheld(), 2);
+    // A disposable one that is late takes nothing with it.
+    let mut track = shown_until_200();
+    track.packet_of(210, 100, (96, 7), 13, &[0x01, 0x9a, 4], "");
+    track.packet_of(280, 280, (96, 7), 14, &[0x41, 0x9a, 5], "");
+    track.packet_of(290, 240, (96, 7), 12, &[0x41, 0x9a, 3], "");
+    assert_eq!(track.out(), [(FrameKind::Inter, 3), (FrameKind::Inter, 5)]);
+}
+
+#[test]
+fn what_refers_to_a_keyframe_whose_configuration_is_too_much_is_withheld_with_it() {
+    let mut track = Track::new("");
+    let sps = |n: u8| [SPS_SMALL, &[n]].concat();
+    for n in 0..10 {
+        let millis = u64::from(n) * 40;
+        track.packet(millis, (96, 7), 10 + u16::from(n), &key(&sps(n), 1), "");
+        track.wait(millis + 20);
+    }
+    assert_eq!(track.out().len(), 20);
+    track.packet(440, (96, 7), 21, &key(&sps(10), 4), "");
+    track.packet(480, (96, 7), 22, &[0x41, 0x9a, 5], "");
+    track.packet_of(490, 400, (96, 7), 20, &[0x41, 0x9a, 3], "");
+    assert_eq!(track.out(), [(FrameKind::Inter, 3)]);
+}
+
+#[test]
+fn a_layer_without_packets_for_a_second_is_not_sent_any_more() {
+    let mut track = Track::new("");
+    track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
+    let is_live = |millis| track.video.layers().all(|layer| layer.is_live(track.at(millis)));
+    assert!(is_live(999) && !is_live(1_000));
+}
+
+#[test]
+fn a_keyframe_that_was_asked_for_is_not_wanted_any_more() {
+    let mut track = shown_until_200();
+    track.video.want_keyframe();
+    assert_eq!(track.video.poll_pli(track.at(210)), Some(7));
+    // The next request is due by the last keyframe's age.
+    assert_eq!(track.video.poll_pli(track.at(1_869)), None);
+    assert_eq!(track.video.poll_pli(track.at(1_870)), Some(7));
 }

@@ -51,3 +51,7 @@ impl<'a> Bits<'a> {
         Some(value)
     }
 }
+
+#[cfg(test)]
+#[path = "bits_tests.rs"]
+pub(super) mod tests;

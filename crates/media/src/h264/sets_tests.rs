@@ -1,3 +1,4 @@
+use super::super::bits::tests::Writer;
 use super::*;
 
 /// x264, High, 1280x720 with scaling 4:2:0.
@@ -8,34 +9,6 @@ const HIGH: &[u8] = &[
 /// OpenH264 in Chromium, constrained Baseline, 1280x720.
 const BASELINE: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50, 0x1e, 0xd0, 0x0f];
 const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
-
-/// Bits of Exp-Golomb numbers and fixed fields, most significant first.
-#[derive(Default)]
-struct Writer(Vec<bool>);
-
-impl Writer {
-    fn number(mut self, value: u32) -> Self {
-        let coded = u64::from(value) + 1;
-        let length = 64 - coded.leading_zeros();
-        self.0.extend((1..length).map(|_| false));
-        self.0.extend((0..length).rev().map(|bit| coded >> bit & 1 == 1));
-        self
-    }
-
-    fn bit(mut self, bit: bool) -> Self {
-        self.0.push(bit);
-        self
-    }
-
-    /// Behind `head`, with the stop bit.
-    fn nal(mut self, head: &[u8]) -> Vec<u8> {
-        self.0.push(true);
-        let byte = |bits: &[bool]| {
-            bits.iter().enumerate().fold(0, |byte, (n, bit)| byte | u8::from(*bit) << (7 - n))
-        };
-        head.iter().copied().chain(self.0.chunks(8).map(byte)).collect()
-    }
-}
 
 /// Baseline without cropping, `width` and 16 pixels high.
 fn sps(id: u32, width: u32) -> Vec<u8> {
@@ -80,6 +53,10 @@ fn what_is_no_parameter_set_is_left_out() {
     for nal in [&[][..], &[0x67], &[0x68], &[0x65, 1, 2, 3, 4, 5], &[0x67; 2000]] {
         assert_eq!(sets.handle_nal(nal), SetChange::Refused);
     }
+    let long = |length: usize| [&pps(0, 0, 1)[..], &vec![0xff; length - 2]].concat();
+    assert_eq!((pps(0, 0, 1).len(), long(1_024).len()), (2, 1_024));
+    assert_eq!(sets.handle_nal(&long(1_025)), SetChange::Refused);
+    assert_eq!(sets.handle_nal(&long(1_024)), SetChange::Changed);
     for id in 0..300 {
         sets.handle_nal(&pps(id, 0, 1));
         sets.handle_nal(&sps(id, 320));
@@ -140,4 +117,59 @@ fn past_the_limit_the_least_recently_used_set_goes_and_the_active_one_stays() {
     assert_eq!(width(&sets), Some(288), "the least recently used one is gone");
     sets.activate(&idr(0));
     assert_eq!(width(&sets), Some(160));
+}
+
+#[test]
+fn ids_are_those_that_the_standard_has() {
+    let mut sets = ParameterSets::default();
+    assert_eq!(sets.handle_nal(&sps(31, 320)), SetChange::Changed);
+    assert_eq!(sets.handle_nal(&sps(32, 320)), SetChange::Refused);
+    assert_eq!(sets.handle_nal(&pps(255, 31, 1)), SetChange::Changed);
+    assert_eq!(sets.handle_nal(&pps(256, 31, 1)), SetChange::Refused);
+    assert_eq!(sets.handle_nal(&pps(255, 32, 1)), SetChange::Refused);
+    // The highest ones are activated as all others are.
+    sets.handle_nal(&sps(0, 640));
+    sets.activate(&idr(255));
+    assert_eq!(width(&sets), Some(320));
+}
+
+#[test]
+fn one_kind_of_parameter_set_alone_is_not_enough() {
+    let mut sets = ParameterSets::default();
+    assert!(!sets.is_complete());
+    sets.handle_nal(PPS);
+    assert!(!sets.is_complete());
+    sets.handle_nal(BASELINE);
+    assert!(sets.is_complete());
+    let mut sets = ParameterSets::default();
+    sets.handle_nal(BASELINE);
+    assert!(!sets.is_complete());
+}
+
+#[test]
+fn a_sample_format_that_does_not_exist_makes_no_configuration() {
+    let configuration = |chroma, luma_depth, chroma_depth| {
+        let format = Writer::default().number(0).number(chroma);
+        let format = if chroma == 3 { format.bit(false) } else { format };
+        let sps = format.number(luma_depth).number(chroma_depth).nal(&[0x67, 100, 0, 31]);
+        let mut sets = ParameterSets::default();
+        sets.handle_nal(&sps);
+        sets.handle_nal(PPS);
+        sets.poll_configuration()
+    };
+    let record = configuration(3, 6, 5).expect("4:4:4 of 14 and 13 bits");
+    assert!(record.ends_with(&[0xff, 0xfe, 0xfd, 0]));
+    for (chroma, luma_depth, chroma_depth) in [(4, 0, 0), (1, 7, 0), (1, 0, 7)] {
+        assert_eq!(configuration(chroma, luma_depth, chroma_depth), None);
+    }
+}
+
+#[test]
+fn to_activate_the_only_set_there_is_changes_nothing() {
+    let mut sets = ParameterSets::default();
+    sets.handle_nal(&sps(0, 320));
+    sets.handle_nal(&pps(0, 0, 1));
+    assert!(sets.poll_configuration().is_some());
+    sets.activate(&idr(0));
+    assert_eq!(sets.poll_configuration(), None);
 }

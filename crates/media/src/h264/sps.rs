@@ -185,41 +185,5 @@ fn skip_scaling_list(bits: &mut Bits<'_>, size: u32) -> Option<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const X264_PYRAMID: &[u8] = &[
-        0x67, 0x64, 0x00, 0x1e, 0xac, 0xd9, 0x40, 0xa0, 0x2f, 0xf9, 0x70, 0x11, 0x00, 0x00, 0x03,
-        0x00, 0x01, 0x00, 0x00, 0x03, 0x00, 0x32, 0x0f, 0x16, 0x2d, 0x96,
-    ];
-    const X264_PLAIN: &[u8] = &[
-        0x67, 0x64, 0x00, 0x1e, 0xac, 0xd1, 0x00, 0xa0, 0x2f, 0xf9, 0x70, 0x11, 0x00, 0x00, 0x03,
-        0x00, 0x01, 0x00, 0x00, 0x03, 0x00, 0x32, 0x0f, 0x16, 0x2d, 0x12,
-    ];
-    const X264_NONE: &[u8] = &[
-        0x67, 0x64, 0x00, 0x1e, 0xac, 0xb2, 0x01, 0x40, 0x5f, 0xf2, 0xe0, 0x22, 0x00, 0x00, 0x03,
-        0x00, 0x02, 0x00, 0x00, 0x03, 0x00, 0x64, 0x1e, 0x2c, 0x5c, 0x90,
-    ];
-
-    #[test]
-    fn sizes_and_the_depth_of_reordering_are_read() {
-        let table: [(&[u8], Option<u32>); 3] = [
-            // x264, High 640x360 with three B pictures in a pyramid, with two that refer to none, and without.
-            (X264_PYRAMID, Some(2)),
-            (X264_PLAIN, Some(1)),
-            (X264_NONE, Some(0)),
-        ];
-        for (sps, depth) in table {
-            let read = read_sps(sps).expect("valid");
-            assert_eq!(read.reorder_depth, depth, "{sps:02x?}");
-        }
-        assert_eq!(read_sps(X264_PLAIN).map(|sps| (sps.width, sps.height)), Some((640, 360)));
-    }
-
-    #[test]
-    fn every_truncation_is_read_without_a_panic() {
-        for length in 0..X264_PYRAMID.len() {
-            let _ = read_sps(&X264_PYRAMID[..length]);
-        }
-    }
-}
+#[path = "sps_tests.rs"]
+mod tests;

@@ -39,13 +39,8 @@ impl Walk<'_> {
     /// Passes one value; `None`, and `at` stays before what cannot be read.
     fn value(&mut self, keep: Keep, depth: usize) -> Option<()> {
         let marker = *self.bytes.get(self.at)?;
-        let start = self.at;
         self.at += 1;
-        let passed = (depth < DEPTH_LIMIT).then(|| self.content(marker, keep, depth)).flatten();
-        if passed.is_none() && depth == 0 {
-            self.at = self.at.min(self.bytes.len()).max(start + 1);
-        }
-        passed
+        (depth < DEPTH_LIMIT).then(|| self.content(marker, keep, depth)).flatten()
     }
 
     fn content(&mut self, marker: u8, keep: Keep, depth: usize) -> Option<()> {

@@ -115,3 +115,63 @@ fn what_is_no_rtmp_is_zeroed() {
     bytes.extend_from_slice(b"secret");
     assert!(!has(&scrubbed(&bytes, 5, None), "secret"));
 }
+
+/// A command as a scrubber gives it back.
+fn wiped(command: &[u8]) -> Vec<u8> {
+    let mut bytes = command.to_vec();
+    super::command::wipe(&mut bytes);
+    bytes
+}
+
+fn string(text: &[u8]) -> Vec<u8> {
+    [&[2][..], &(text.len() as u16).to_be_bytes(), text].concat()
+}
+
+fn long_string(text: &[u8]) -> Vec<u8> {
+    [&[12][..], &(text.len() as u32).to_be_bytes(), text].concat()
+}
+
+#[test]
+fn strings_of_any_length_are_filled_and_what_follows_them_is_read() {
+    for length in [1, 255, 256, 1_000, 65_535] {
+        let secret = vec![b's'; length];
+        let filled = vec![b'x'; length];
+        for write in [string as fn(&[u8]) -> Vec<u8>, long_string] {
+            let command = [string(b"publish"), write(&secret), string(b"live")].concat();
+            let want = [string(b"publish"), write(&filled), string(b"live")].concat();
+            assert_eq!(wiped(&command), want, "{length} bytes");
+        }
+    }
+}
+
+#[test]
+fn values_of_every_kind_are_passed_over_to_the_next_one() {
+    let values: [&[u8]; 11] = [
+        b"\x00\x3f\xf0\0\0\0\0\0\0",
+        b"\x01\x01",
+        b"\x03\0\x01a\x05\0\0\x09",
+        b"\x05",
+        b"\x06",
+        b"\x07\0\x01",
+        b"\x08\0\0\0\x01\0\x01a\x06\0\0\x09",
+        b"\x0a\0\0\0\x02\x05\x05",
+        b"\x0b\0\0\0\0\0\0\0\0\0\0",
+        b"\x0d",
+        b"\x0f\0\0\0\0",
+    ];
+    for value in values {
+        let command = |text| [&string(b"connect")[..], value, &string(text)].concat();
+        assert_eq!(wiped(&command(b"secret")), command(b"xxxxxx"), "{value:x?}");
+    }
+}
+
+#[test]
+fn values_are_read_15_deep_and_what_is_deeper_is_zeroed() {
+    let nested = |depth: usize, text: &[u8]| {
+        let arrays = b"\x0a\0\0\0\x01".repeat(depth);
+        [string(b"x"), arrays, string(text)].concat()
+    };
+    assert_eq!(wiped(&nested(15, b"secret")), nested(15, b"xxxxxx"));
+    assert!(!has(&wiped(&nested(16, b"secret")), "secret"));
+    assert_ne!(wiped(&nested(16, b"secret")), nested(16, b"xxxxxx"));
+}

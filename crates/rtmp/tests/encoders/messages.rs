@@ -90,6 +90,17 @@ fn a_part_longer_than_its_aggregate_is_an_error() {
 }
 
 #[test]
+fn what_is_too_short_for_a_part_ends_an_aggregate() {
+    let (whole, another) = (part(VIDEO, 0, b"video"), part(AUDIO, 5, b"audio"));
+    for length in 0..=11 {
+        let mut encoder = Encoder::publishing();
+        encoder.message(4, AGGREGATE, 1, &[&whole, &another[..length]].concat());
+        let want = [(MediaKind::Video, 0, b"video".to_vec())];
+        assert_eq!(media(&mut encoder), want, "{length} bytes of another part");
+    }
+}
+
+#[test]
 fn metadata_comes_bare_marked_to_keep_and_behind_an_amf3_marker() {
     let mut encoder = Encoder::publishing();
     let metadata = [string("onMetaData"), object(&[("width", number(1280.0))])].concat();

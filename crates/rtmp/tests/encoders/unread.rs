@@ -36,6 +36,13 @@ fn answers_to_pings_wait_up_to_64_kib() {
 }
 
 #[test]
+fn what_waits_may_be_as_much_as_the_limit() {
+    let limits = Limits { answer_bytes: 10 * PONG_BYTES, ..Limits::default() };
+    let mut encoder = Encoder::with_limits(limits);
+    assert_eq!(pings_answered(&mut encoder), (10, Error::AnswerBytesLimit));
+}
+
+#[test]
 fn pings_in_one_piece_are_no_way_around_it() {
     let mut encoder = unbounded();
     let ping = [&[2, 0, 0, 0, 0, 0, 6, USER_CONTROL, 0, 0, 0, 0][..], &PING].concat();

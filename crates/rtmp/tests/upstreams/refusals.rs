@@ -74,6 +74,18 @@ fn a_redirect_to_nowhere_is_a_refusal() {
 }
 
 #[test]
+fn a_redirect_goes_to_a_url_of_at_most_2048_bytes() {
+    for (length, is_followed) in [(2048, true), (2049, false)] {
+        let url = format!("{:a<length$}", "rtmps://other/");
+        let mut upstream = Upstream::shaken(publisher());
+        let information = redirect(Amf::Number(302.0), &url);
+        upstream.answers("_error", CONNECT, &[Amf::Null, information]);
+        let is_redirected = upstream.events().contains(&ClientEvent::Redirected { url });
+        assert_eq!(is_redirected, is_followed, "{length} bytes");
+    }
+}
+
+#[test]
 fn refusals_that_will_not_change_are_fatal() {
     for (code, description, want) in [
         ("NetStream.Publish.BadName", "no such name", RefusalKind::BadName),

@@ -164,6 +164,10 @@ mod tests {
                     && written.ends_with("a=end-of-candidates\r\n")
             );
             assert_eq!(written.matches("m=").count(), 1, "{name}");
+            let group = format!("a=group:BUNDLE {}", offer.bundle.join(" "));
+            let groups: Vec<_> = written.lines().filter(|line| line.contains("BUNDLE")).collect();
+            let is_bundled = !offer.bundle.is_empty();
+            assert_eq!(groups, if is_bundled { vec![&group[..]] } else { vec![] }, "{name}");
             let fragment = read_fragment(&written).expect(name);
             assert_eq!((fragment.ufrag.as_str(), fragment.pwd.as_str()), ("ourufrag", pwd));
             assert_eq!(fragment.candidates, candidates);

@@ -63,6 +63,17 @@ fn an_offer_of_ours_is_one_that_a_client_of_the_old_signalling_can_change() {
 }
 
 #[test]
+fn an_offer_of_ours_asks_for_feedback_of_the_video_and_for_packets_times_of_both() {
+    let sdp = both().write(&settings());
+    let feedback: Vec<_> = sdp.lines().filter_map(|line| line.strip_prefix("a=rtcp-fb:")).collect();
+    let of_video = ["transport-cc", "ccm fir", "nack", "nack pli", "goog-remb"];
+    let wanted: Vec<_> = of_video.map(|of| format!("102 {of}")).into_iter().collect();
+    assert_eq!(feedback[..1], ["111 transport-cc"]);
+    assert_eq!(feedback[1..], wanted);
+    assert_eq!(sdp.matches("a=rtcp-rsize\r\n").count(), 2);
+}
+
+#[test]
 fn an_offer_of_ours_has_the_wanted_sections_alone() {
     let audio = OwnOffer::new(true, false).expect("a section").write(&settings());
     assert!(audio.contains("m=audio") && !audio.contains("m=video"));

@@ -193,7 +193,9 @@ fn candidates_are_read_as_far_as_they_are_literal() {
     let text = format!(
         "{}a=candidate:1 1 udp 2122260223 192.0.2.7 5000 typ host\n\
 a=candidate:2 1 UDP 1 3f4e.local 5001 typ host\na=candidate:3 1 tcp 1 192.0.2.7 9 typ host\n\
-a=candidate:4 1 udp 1 2001:db8::1 5002 typ host\na=candidate:\n",
+a=candidate:4 1 udp 1 2001:db8::1 5002 typ host\na=candidate:\n\
+a=candidate:5 1 udp 1 192.0.2.8 0 typ host\na=candidate:6 1 udp 1 0.0.0.0 5003 typ host\n\
+a=candidate:7 1 udp 1 224.0.0.1 5004 typ host\na=candidate:8 2 udp 1 192.0.2.9 5005 typ host\n",
         offer(&[&audio()])
     );
     let candidates = read_offer(&text).expect("accepted").candidates;
@@ -207,6 +209,16 @@ fn parameter_sets_of_the_offer_are_decoded() {
     let offer = read_offer(&offer(&[&audio(), &video(&formats)])).expect("accepted");
     let sets = offer.video.expect("video").parameter_sets;
     assert_eq!(sets, [vec![0x67, 0x42, 0xc0, 0x1e], vec![0x68, 0xce, 0x3c, 0x80]]);
+}
+
+#[test]
+fn parameter_sets_that_are_empty_or_too_long_are_passed_over() {
+    let (longest, longer) = ("Z".repeat(1_024), "Z".repeat(1_025));
+    let listed = format!("42e01f;sprop-parameter-sets=,==,{longer},{longest}");
+    let formats = H264.replace("42e01f", &listed);
+    let offer = read_offer(&offer(&[&audio(), &video(&formats)])).expect("accepted");
+    let lengths: Vec<_> = offer.video.expect("video").parameter_sets.iter().map(Vec::len).collect();
+    assert_eq!(lengths, [768]);
 }
 
 #[test]
@@ -224,4 +236,76 @@ fn multichannel_opus_is_refused_by_name_and_passed_over_beside_stereo() {
     let beside = "multiopus/48000/6\na=rtpmap:63 opus/48000/2\na=rtcp-fb";
     let beside = with(beside).replace("a=rtpmap:63 red/48000/2\n", "");
     assert_eq!(read_offer(&beside).expect("accepted").audio.expect("audio").payload_type, 63);
+}
+
+#[test]
+fn an_offer_may_be_as_long_as_the_limit() {
+    let text = offer(&[&audio()]);
+    let line = "a=x:".len() + 1;
+    let padded = |length: usize| {
+        let padding = "y".repeat(length - text.len() - line);
+        format!("{text}a=x:{padding}\n")
+    };
+    assert_eq!(padded(OFFER_LIMIT_BYTES).len(), OFFER_LIMIT_BYTES);
+    assert!(read_offer(&padded(OFFER_LIMIT_BYTES)).is_ok());
+    assert_eq!(read_offer(&padded(OFFER_LIMIT_BYTES + 1)).err(), Some(OfferError::TooLong));
+}
+
+#[test]
+fn without_a_limit_no_bitrate_is_said() {
+    let offer = read_offer(&offer(&[&audio(), &video(H264)])).expect("accepted");
+    let settings = AnswerSettings { max_bitrate_kbps: 0, ..golden_tests::settings() };
+    let answer = write_answer(&offer, &settings);
+    assert!(!answer.contains("\r\nb=") && !answer.contains("max-bitrate"), "{answer}");
+}
+
+#[test]
+fn a_direction_of_the_session_counts_where_a_section_says_none() {
+    let both = offer(&[&audio(), &video(H264)]);
+    let session = |direction: &str| both.replace("a=group", &format!("a={direction}\na=group"));
+    let silent = |text: String| text.replace("a=sendonly\n", "");
+    for direction in ["recvonly", "inactive"] {
+        assert!(read_offer(&session(direction)).is_ok(), "its sections send");
+        let refused = read_offer(&silent(session(direction))).err();
+        assert_eq!(refused, Some(OfferError::Direction), "{direction}");
+        let sends_both_ways = session(direction).replace("a=sendonly", "a=sendrecv");
+        assert!(read_offer(&sends_both_ways).is_ok());
+    }
+    assert!(read_offer(&silent(session("sendonly"))).is_ok());
+}
+
+#[test]
+fn layers_are_those_that_are_sent_and_of_alternatives_the_first() {
+    const RID: &str = "a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\n";
+    let rids = |lines: &str| {
+        let text = offer(&[&audio(), &format!("{}{lines}", video(H264))]);
+        read_offer(&text).expect("accepted").video.expect("video").rids
+    };
+    let named = "a=rid:h send\na=rid:m send\na=rid:l send\na=rid:r recv\n";
+    let simulcast = |list: &str| rids(&format!("{RID}{named}a=simulcast:{list}\n"));
+    assert_eq!(simulcast("send h;m,l;~l"), ["h", "m", "l"]);
+    assert_eq!(simulcast("recv r send h;l"), ["h", "l"]);
+    assert_eq!(simulcast("send h;x;l;h"), ["h", "l"]);
+    for alone in ["send h", "recv r", "send x;y", "send"] {
+        assert_eq!(simulcast(alone), [""; 0], "{alone}");
+    }
+    assert_eq!(rids(&format!("{named}a=simulcast:send h;l\n")), [""; 0], "none is marked");
+}
+
+#[test]
+fn a_sections_formats_and_names_may_be_as_many_and_as_long_as_the_limits() {
+    let formats = |count: usize| {
+        let more = " 3".repeat(count - 3);
+        read_offer(&offer(&[&audio().replace("111 63 0", &format!("111 63 0{more}"))]))
+    };
+    assert!(formats(64).is_ok());
+    assert_eq!(formats(65).err(), Some(OfferError::TooLong));
+    let named = |mid: &str| {
+        let text = offer(&[&audio()]).replace("a=group:BUNDLE 0 1\n", "");
+        read_offer(&text.replace("a=mid:0", &format!("a=mid:{mid}")))
+    };
+    assert!(named(&"m".repeat(64)).is_ok());
+    for mid in ["m".repeat(65), String::new(), "m\u{e9}".into()] {
+        assert_eq!(named(&mid).err(), Some(OfferError::Malformed), "{mid}");
+    }
 }

@@ -156,6 +156,17 @@ mod tests {
     }
 
     #[test]
+    fn only_fragments_of_a_hello_in_a_handshake_record_are_read() {
+        let whole = datagram(&hello(20), 0, hello(20).len());
+        assert!(fragment_of(&whole).is_some());
+        for (at, other) in [(0, 21), (0, 23), (RECORD_HEADER, 2), (RECORD_HEADER, 16)] {
+            let mut changed = whole.clone();
+            changed[at] = other;
+            assert!(fragment_of(&changed).is_none(), "{other} at {at}");
+        }
+    }
+
+    #[test]
     fn what_is_cut_or_changed_is_read_without_a_panic() {
         let whole = datagram(&hello(20), 0, hello(20).len());
         for at in 0..whole.len() {

@@ -170,7 +170,10 @@ mod tests {
             record(HANDSHAKE, 0, &[]),
             record(HANDSHAKE, 0, &fragment(100, 0, &[])),
             record(HANDSHAKE, 0, &fragment(100, 5, &[1])),
+            record(HANDSHAKE, 0, &fragment(100, 100, &[])),
             record(HANDSHAKE, 0, &fragment(20_000, 0, &[1; 200])),
+            record(HANDSHAKE, 0, &fragment(0x1_0064, 0, &[1; 100])),
+            record(HANDSHAKE, 0, &fragment(100, 0x1_0000, &[1; 100])),
             record(HANDSHAKE, 0, &fragment(100, 90, &[1; 20])),
             record(HANDSHAKE, 0, &fragment(100, 0, &[1; 100])[..50]),
             record(APPLICATION_DATA, 1, &[1; 30]),
@@ -198,6 +201,26 @@ mod tests {
         let mut gate = Gate::default();
         let big = record(HANDSHAKE, 0, &fragment(8000, 0, &[1; 8000]));
         assert_eq!((0..100).filter(|_| gate.admit(&big).is_some()).count(), 8);
+    }
+
+    #[test]
+    fn every_limit_of_a_handshake_may_be_reached() {
+        let whole = record(HANDSHAKE, 0, &fragment(1, 0, &[1]));
+        let admitted = |datagram: &[u8]| {
+            let mut gate = Gate::default();
+            (0..100).filter(|_| gate.admit(datagram).is_some()).count()
+        };
+        assert_eq!(admitted(&whole), 64);
+        let [longest, longer] = [MESSAGE_LIMIT, MESSAGE_LIMIT + 1]
+            .map(|length| record(HANDSHAKE, 0, &fragment(length, 0, &[1; 64])));
+        assert_eq!((admitted(&longest), admitted(&longer)), (64, 0));
+        let short = record(HANDSHAKE, 0, &fragment(MESSAGE_LIMIT, 0, &[1; 63]));
+        assert_eq!(admitted(&short), 0, "many of them would make up a message");
+        let empty = record(HANDSHAKE, 0, &fragment(0, 0, &[]));
+        assert_eq!(admitted(&empty), 64, "as a ServerHelloDone is");
+        // 64 datagrams of exactly 1 KiB.
+        let body = 1_024 - RECORD_HEADER - MESSAGE_HEADER;
+        assert_eq!(admitted(&record(HANDSHAKE, 0, &fragment(body, 0, &vec![1; body]))), 64);
     }
 
     #[test]

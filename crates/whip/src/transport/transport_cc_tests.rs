@@ -91,3 +91,16 @@ fn nothing_is_written_when_nothing_came_and_what_is_remembered_is_bounded() {
     compound.put_transport_cc(7, &mut times);
     assert_eq!(compound.as_slice().len(), 8);
 }
+
+#[test]
+fn statuses_that_change_take_a_chunk_for_seven_and_those_that_last_one_for_all() {
+    let chunks = |symbols: &[u8]| {
+        let mut out = Vec::new();
+        put_chunks(symbols, &mut out);
+        out.chunks(2).map(|two| u16::from_be_bytes([two[0], two[1]])).collect::<Vec<_>>()
+    };
+    assert_eq!(chunks(&[1, 0, 1, 0, 1, 0, 1, 0, 1]), [0xd111, 0xc400]);
+    assert_eq!(chunks(&[1; 100]), [0x2064]);
+    assert_eq!(chunks(&[2, 2, 2]), [0x4003]);
+    assert_eq!(chunks(&[&[0; 7][..], &[1, 2]].concat()), [0x0007, 0xd800]);
+}

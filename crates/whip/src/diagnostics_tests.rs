@@ -1,0 +1,81 @@
+use super::*;
+use crate::fuzz::OFFER;
+use crate::sdp::read_offer;
+
+fn track(offer: &str) -> VideoTrack {
+    let section = read_offer(offer).expect("valid").video.expect("video");
+    VideoTrack::new(&section, Instant::now())
+}
+
+/// What is said of a connected session with this video alone.
+fn said_of(video: VideoDiagnostics, track: &VideoTrack) -> Vec<String> {
+    let of = Diagnostics { is_connected: true, video: Some(video), ..Diagnostics::default() };
+    problems(&of, Duration::from_secs(9), Some(track))
+}
+
+fn well() -> VideoDiagnostics {
+    let track = TrackDiagnostics { packets: 100, ..TrackDiagnostics::default() };
+    let (gop_ms, keyframe_age_ms) = (Some(2_000), Some(100));
+    VideoDiagnostics { track, gop_ms, keyframe_age_ms, ..VideoDiagnostics::default() }
+}
+
+#[test]
+fn profiles_have_the_names_of_the_standard() {
+    for (profile, constraints, name) in [
+        (66, 0xc0, "Constrained Baseline"),
+        (66, 0x40, "Constrained Baseline"),
+        (66, 0x80, "Baseline"),
+        (66, 0, "Baseline"),
+        (77, 0x40, "Main"),
+        (88, 0, "Extended"),
+        (100, 0x0c, "High"),
+        (110, 0, "another"),
+    ] {
+        assert_eq!(profile_name([profile, constraints, 31]), name);
+    }
+}
+
+#[test]
+fn nothing_is_said_of_a_video_that_is_well() {
+    assert_eq!(said_of(well(), &track(OFFER)), [""; 0]);
+}
+
+#[test]
+fn keyframes_four_seconds_apart_are_well_and_rarer_ones_are_not() {
+    let of = |gop_ms, keyframe_age_ms| {
+        said_of(VideoDiagnostics { gop_ms, keyframe_age_ms, ..well() }, &track(OFFER))
+    };
+    assert_eq!(of(Some(4_000), Some(4_000)), [""; 0]);
+    assert!(matches!(&of(Some(4_001), Some(1))[..], [one] if one.starts_with("4.0 s between")));
+    assert!(matches!(&of(None, Some(4_001))[..], [one] if one.starts_with("no keyframe for 4 s")));
+}
+
+#[test]
+fn a_first_keyframe_is_missed_where_packets_come_and_asking_does_not_help() {
+    let of = |packets, offer: &str| {
+        let track_of = TrackDiagnostics { packets, ..TrackDiagnostics::default() };
+        let video = VideoDiagnostics { track: track_of, ..VideoDiagnostics::default() };
+        said_of(video, &track(offer))
+    };
+    let deaf = OFFER.replace("a=rtcp-fb:96 nack pli\r\n", "");
+    assert!(matches!(&of(1, &deaf)[..], [one] if one.starts_with("no keyframe yet")));
+    assert_eq!(of(1, OFFER), [""; 0], "it may come still");
+    assert_eq!(of(0, &deaf), ["no video comes: is the camera on?"]);
+}
+
+#[test]
+fn a_percent_of_loss_and_60_ms_apart_are_borne() {
+    let of = |loss_percent| {
+        let track_of =
+            TrackDiagnostics { packets: 100, loss_percent, ..TrackDiagnostics::default() };
+        said_of(VideoDiagnostics { track: track_of, ..well() }, &track(OFFER))
+    };
+    assert_eq!(of(1.0), [""; 0]);
+    assert!(matches!(&of(1.1)[..], [one] if one.starts_with("1.1 % of the video packets")));
+    let apart = |skew_ms| {
+        let of =
+            Diagnostics { is_connected: true, skew_ms: Some(skew_ms), ..Diagnostics::default() };
+        problems(&of, Duration::ZERO, None).len()
+    };
+    assert_eq!([60.0, -60.0, 60.5, -60.5].map(apart), [0, 0, 1, 1]);
+}
