@@ -1,7 +1,9 @@
-//! The controlling ICE agent with one pair (RFC 8445): checks until answered, then nominates and keeps the pair alive.
+//! The controlling ICE agent with one pair (RFC 8445): checks until answered, then nominates and keeps the pair alive. The
+//! checks of a server that is no ICE-lite one are answered.
 //! Not gathering, not trickle: the server sees our address in the check.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,7 @@ use rtc_stun::fingerprint::FINGERPRINT;
 use rtc_stun::integrity::MessageIntegrity;
 use rtc_stun::message::{BINDING_REQUEST, BINDING_SUCCESS, Message, Setter, TransactionId};
 use rtc_stun::textattrs::TextAttribute;
+use rtc_stun::xoraddr::XorMappedAddress;
 
 /// Between checks while nobody answers.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -29,6 +32,7 @@ pub(crate) struct Ice {
     /// `remote:local`.
     username: String,
     remote_password: String,
+    local_password: String,
     tie_breaker: u64,
     pending: VecDeque<[u8; 12]>,
     is_answered: bool,
@@ -39,7 +43,7 @@ impl Ice {
     /// Checking begins at `now`.
     pub(crate) fn new(
         provider: Arc<dyn RTCCryptoProvider>,
-        local_ufrag: &str,
+        (local_ufrag, local_password): (&str, &str),
         remote_ufrag: &str,
         remote_password: String,
         tie_breaker: u64,
@@ -49,6 +53,7 @@ impl Ice {
             provider,
             username: format!("{remote_ufrag}:{local_ufrag}"),
             remote_password,
+            local_password: local_password.to_owned(),
             tie_breaker,
             pending: VecDeque::new(),
             is_answered: false,
@@ -76,6 +81,32 @@ impl Ice {
         // Nominate at once.
         self.next_check = now;
         true
+    }
+
+    /// The answer to a check of the server's (RFC 8445 7.3), if the datagram is one that knows our password.
+    pub(crate) fn answer(&self, server: SocketAddr, datagram: &[u8]) -> Option<Vec<u8>> {
+        let crypto = self.provider.crypto();
+        let mut request = Message::new();
+        request.unmarshal_binary(datagram).ok()?;
+        if request.typ != BINDING_REQUEST {
+            return None;
+        }
+        MessageIntegrity::check(&mut request, self.local_password.as_bytes(), crypto).ok()?;
+        let integrity = MessageIntegrity::new_short_term_integrity_with_provider(
+            self.local_password.clone(),
+            crypto,
+        );
+        let seen = XorMappedAddress { ip: server.ip(), port: server.port() };
+        let setters: [Box<dyn Setter + '_>; 5] = [
+            Box::new(request),
+            Box::new(BINDING_SUCCESS),
+            Box::new(seen),
+            Box::new(integrity),
+            Box::new(FINGERPRINT),
+        ];
+        let mut response = Message::new();
+        response.build(&setters).ok()?;
+        Some(response.raw)
     }
 
     /// The check that is due.

@@ -83,7 +83,8 @@ impl Publisher {
         }
         let provider = self.identity.provider.clone();
         let tie_breaker = u64::from_be_bytes(self.identity.random()?);
-        let ice = Ice::new(provider, &self.ufrag, &answer.ufrag, answer.password, tie_breaker, now);
+        let own = (self.ufrag.as_str(), self.password.as_str());
+        let ice = Ice::new(provider, own, &answer.ufrag, answer.password, tie_breaker, now);
         let (is_client, srtp) = (!answer.is_active, self.settings.srtp);
         let dtls = Dtls::new(&self.identity, answer.fingerprint, is_client, srtp, self.dtls_mtu)?;
         let server = answer.address;
@@ -102,6 +103,7 @@ impl Publisher {
         };
         match bytes {
             [0..=3, ..] => {
+                self.transmits.extend(session.ice.answer(session.server, bytes));
                 if session.ice.handle_datagram(now, bytes) {
                     let outcome = session.dtls.start(now);
                     self.settle(outcome);

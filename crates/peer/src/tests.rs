@@ -225,6 +225,32 @@ fn it_asks_every_50_ms_until_answered_and_then_keeps_the_pair() {
 }
 
 #[test]
+fn a_server_that_checks_by_itself_is_answered_if_it_knows_the_password() {
+    let mut world = World::answered(Settings::default());
+    let offer = world.publisher.offer();
+    let own = offer.lines().find_map(|line| line.strip_prefix("a=ice-pwd:")).expect("a password");
+    let provider = world.server.identity.provider.clone();
+    for (password, is_known) in [(own, true), (PASSWORD, false)] {
+        let integrity = MessageIntegrity::new_short_term_integrity_with_provider(
+            password.into(),
+            provider.crypto(),
+        );
+        let setters: [Box<dyn Setter + '_>; 3] =
+            [Box::new(BINDING_REQUEST), Box::new(integrity), Box::new(FINGERPRINT)];
+        let mut request = Message::new();
+        request.build(&setters).expect("builds");
+        world.publisher.handle_datagram(world.now, &request.raw);
+        let answer = world.publisher.poll_transmit().map(|(_, datagram)| datagram);
+        assert_eq!(answer.is_some(), is_known);
+        let Some(answer) = answer else { continue };
+        let mut response = Message::new();
+        response.unmarshal_binary(&answer).expect("STUN");
+        assert_eq!(response.typ, BINDING_SUCCESS);
+        MessageIntegrity::check(&mut response, own.as_bytes(), provider.crypto()).expect("signed");
+    }
+}
+
+#[test]
 fn a_server_with_another_certificate_is_refused() {
     let mut world = World::new(Settings::default(), SrtpChoice::Gcm);
     let stranger = Server::new(&world.publisher.offer(), SrtpChoice::Gcm);
