@@ -43,6 +43,7 @@ function unpack(root, packages, { machine }) {
   debstrap(root, "extract", packages, WITH_NODE, [`--arch=${ARCHITECTURES[machine]}`]);
   // A package of Debian makes these as it is set up.
   for (const folder of ["bin", "lib"]) symlinkSync(join("usr", folder), join(root, folder));
+  for (const folder of ["proc", "dev", "tmp"]) mkdirSync(join(root, folder), { recursive: true });
 }
 
 /** Nothing of glibc is in it. Node finds the libraries of C++ by its own path, for which /proc has to be there; the
@@ -51,7 +52,6 @@ function makeMusl(root, target) {
   unpack(root, "musl,busybox-static", target);
   const node = join(root, MUSL_FOLDER);
   cpSync(provideMuslNode(target), node, { recursive: true });
-  for (const folder of ["proc", "dev", "tmp"]) mkdirSync(join(root, folder), { recursive: true });
   // With Debian's list of folders for libraries it would look elsewhere.
   const lists = readdirSync(join(root, "etc")).filter((name) => /^ld-musl-.*\.path$/.test(name));
   for (const name of lists) rmSync(join(root, "etc", name));

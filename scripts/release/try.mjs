@@ -1,13 +1,13 @@
 // `npm run release -- --try`: what was packed, where nothing was before. Root file systems with little more than Node, the
 // packages installed by npm; then, as nobody and with everything read-only but the data directory: `npx headgate serve`, ready
-// within 15 s, one RTMP stream in and out. arm64 runs under qemu, in its own time.
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+// within 15 s, one RTMP stream in and out. arm64 runs under qemu, in its own time and without npx: qemu runs one program.
+import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { BuildError } from "../build.mjs";
 import { providePrograms, toTry } from "../programs.mjs";
 import { installRelease } from "./install.mjs";
-import { asNobody, NOBODY } from "./nobody.mjs";
+import { NOBODY } from "./nobody.mjs";
 import { configuredRegistry } from "./registry.mjs";
 import { makeRoot } from "./roots.mjs";
 import { trialOf } from "./trial.mjs";
@@ -45,26 +45,30 @@ async function tryOne(folder, release, target) {
   const dataDir = join(root, "var", "lib", "headgate");
   mkdirSync(dataDir, { recursive: true });
   chownSync(dataDir, NOBODY, NOBODY);
-  const command = isOwn ? inRoot(root, dataDir) : emulated(root, node, tree, dataDir);
-  const { readyMs, packets, version } = await trialOf(command, {
+  const words = isOwn ? ["sh", "-c", "cd /srv/headgate && exec npx headgate serve"] : emulated(root, node);
+  const { readyMs, packets, version } = await trialOf(inRoot(root, dataDir, words), {
     cwd: tree,
-    dataDir: isOwn ? "/var/lib/headgate" : dataDir,
+    dataDir: "/var/lib/headgate",
     limitMs: isOwn ? READY_LIMIT_MS : EMULATED_LIMIT_MS,
   });
   const found = `${packets.video} video and ${packets.audio} audio packets played`;
   console.log(`${target.name}: ready after ${(readyMs / 1_000).toFixed(1)} s as nobody, version ${version}; ${found}`);
 }
 
-/** `npx headgate serve` in the root file system. */
-function inRoot(root, dataDir) {
+/** A command in the root file system, as nobody. */
+function inRoot(root, dataDir, words) {
   const script =
-    'mount --bind "$0" "$0" && mount --bind "$1" "$1" && mount -t proc none "$0/proc" && mount --bind /dev "$0/dev" && ' +
-    'mount -o remount,bind,ro "$0" && exec chroot --userspec=65534:65534 "$0" sh -c "cd /srv/headgate && exec npx headgate serve"';
-  return ["unshare", "--mount", "sh", "-c", script, root, dataDir];
+    'root="$0" data="$1"; shift; ' +
+    'mount --bind "$root" "$root" && mount --bind "$data" "$data" && mount -t proc none "$root/proc" && ' +
+    'mount --bind /dev "$root/dev" && mount -o remount,bind,ro "$root" && ' +
+    `exec chroot --userspec=${NOBODY}:${NOBODY} "$root" "$@"`;
+  return ["unshare", "--mount", "sh", "-c", script, root, dataDir, ...words];
 }
 
-/** The same under qemu, which finds the libraries of the program in the root file system. */
-function emulated(root, node, tree, dataDir) {
-  const program = join(tree, "node_modules", "headgate", "deploy", "headgate.mjs");
-  return asNobody(["qemu-aarch64-static", "-L", root, node, program, "serve"], dataDir);
+/** The service of another processor's Node: qemu needs nothing of the root file system for itself. */
+function emulated(root, node) {
+  const qemu = "/usr/bin/qemu-aarch64-static";
+  copyFileSync(qemu, join(root, qemu));
+  const program = "/srv/headgate/node_modules/headgate/deploy/headgate.mjs";
+  return [qemu, join("/", relative(root, node)), program, "serve"];
 }
