@@ -1,12 +1,12 @@
-// Tests run real programs: few at a time. Files of one project follow each other in the same processes, so that most find
-// the gateway loaded. What needs the machine for itself comes last, one by one. `npm test -- --whole` runs everything;
-// without it, files whose subject others show in less time stay out (test/support/whole-run.ts).
+// Tests run real programs, so only a few files run at a time. Files of one project share worker processes, so that most of
+// them find the gateway already loaded. Files that need an idle machine run last, one by one. `npm test -- --whole` runs
+// everything; without it, files whose behaviour is covered elsewhere in less time are left out (test/support/whole-run.ts).
 import { defineConfig } from "vitest/config";
 
 const isWholeRun = process.env.TEST_WHOLE === "yes";
-/** Files at the same time: they wait for most of their time. */
-const WORKERS = 4;
-/** No test is tried again: one that is red now and then has found something. `npm test` counts (scripts/test.mjs). */
+/** Files that run at the same time. They spend most of their time waiting, so two cores bear more than two of them. */
+const WORKERS = 5;
+/** No test is retried: one that fails now and then has found something. `npm test` counts retries (scripts/test.mjs). */
 const common = {
   pool: "forks",
   testTimeout: 60_000,
@@ -124,12 +124,12 @@ export default defineConfig({
           env: { TEST_STORE: "postgres" },
           globalSetup: "test/support/postgres-of-run.ts",
           isolate: false,
-          maxWorkers: WORKERS / 2,
-          sequence: { groupOrder: 1 },
+          maxWorkers: WORKERS,
+          sequence: { groupOrder: 0 },
         },
       },
-      apart("browsers", browsers, 2, 2),
-      apart("alone", alone, 1, 3),
+      apart("browsers", browsers, 2, 1),
+      apart("alone", alone, 1, 2),
     ],
   },
 });
