@@ -70,7 +70,7 @@ describe("a stream of H.264 and AAC that is published at one node", () => {
     const second = play(there, name);
     await until("both players", () => pullOf(there, name)?.players === 2);
     expect(pullOf(there, name)).toMatchObject({ clientId, url: here.rtmp });
-    expect(here.media.players(clientId)).toHaveLength(1);
+    await until("the source's own player", () => here.media.players(clientId).length === 1);
     const plays = here.lines("player started").filter((line) => line.clientId === clientId);
     expect(plays.filter(({ node }) => node === true)).toHaveLength(1);
     expect(await encoder.exit, encoder.stderr()).toBe(0);

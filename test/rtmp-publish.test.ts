@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { until } from "./support/child.ts";
 import { type Customer, startCustomer } from "./support/customer.ts";
+import { sessionOf } from "./support/drop-outs.ts";
 import { broadcast, decodeComplaints, type Packet, packetsOf } from "./support/ffmpeg.ts";
 import { type Headgate, startHeadgate } from "./support/headgate.ts";
 import { content, isMonotonic, payloadBytes, startsAtKeyframe } from "./support/judge.ts";
@@ -21,7 +22,11 @@ beforeAll(async () => {
   upstream = await startNginxRtmp();
   headgate = await startHeadgate({
     customer,
-    env: { HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}?{args}`, HEADGATE_WEBHOOK_UPDATE_S: "5" },
+    env: {
+      HEADGATE_UPSTREAM_PUSH: `${upstream.url}/{name}?{args}`,
+      HEADGATE_WEBHOOK_UPDATE_S: "5",
+      HEADGATE_LIMITS_API_REQUESTS_PER_SECOND: "0", // tests poll it
+    },
   });
 });
 beforeEach(() => customer.answer({ status: 200 }));
@@ -47,6 +52,14 @@ function someMedia(name: string) {
     const recording = upstream.recording(name);
     return recording !== null && (await packetsOf(recording).catch(() => [])).length > 50;
   });
+}
+
+/** Players of the running publish of a stream. */
+async function playersOf(name: string): Promise<number> {
+  const session = await sessionOf(headgate, name);
+  if (session === undefined) return 0;
+  const { players } = await headgate.call("GET", `/session/${session.client_id}`);
+  return (players as readonly unknown[]).length;
 }
 
 function field(body: string, name: string): string | null {
@@ -141,8 +154,10 @@ test("a denied broadcaster is told; nothing reaches the upstream and no publish_
 
 test("a broadcaster that is killed gets exactly one publish_done", async () => {
   const name = await headgate.newStream();
-  const encoder = broadcast(`${headgate.rtmp}/${name}`, { seconds: 60 });
+  // One group of pictures, so that the player has all of it however late it joins.
+  const encoder = broadcast(`${headgate.rtmp}/${name}`, { seconds: 60, gop: 1_500 });
   const reading = play(name);
+  await until("its player", async () => (await playersOf(name)) === 1);
   await someMedia(name);
   encoder.kill("SIGKILL");
   const played = await reading;
