@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::attack;
 use crate::clip::Clip;
+use crate::first_frames;
 use crate::honest::{self, Audience};
 use crate::relay;
 use crate::starts;
@@ -15,7 +16,8 @@ use crate::whip_load::Sound;
 pub(crate) const USAGE: &str = "headgate-bench honest LISTEN TARGET NAME,NAME,… SECONDS CLIP.flv|recorded nobody|every-second|PLAYERS|PLAYERS-on-each [CHUNK_SIZE]
 headgate-bench relay LISTEN TARGET at-once|each-40-ms
 headgate-bench attack KIND TARGET HTTP STREAM_URL NAME SECONDS LISTEN
-headgate-bench starts LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND SECONDS stereo|mono";
+headgate-bench starts LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND SECONDS stereo|mono
+headgate-bench first-frames LISTEN HTTP STREAM_URL NAME,NAME,… PER_SECOND WARM SECONDS";
 
 /// One line of JSON, or why there is none.
 pub(crate) type Outcome = Option<io::Result<String>>;
@@ -23,7 +25,7 @@ pub(crate) type Outcome = Option<io::Result<String>>;
 /// What OBS announces.
 const CHUNK_SIZE: u32 = 4_096;
 
-/// Understands `honest`, `relay`, `attack` and `starts`.
+/// Understands `honest`, `relay`, `attack`, `starts` and `first-frames`.
 pub(crate) fn run(words: &[&str]) -> Outcome {
     match *words {
         ["honest", listen, target, names, seconds, clip, audience] => {
@@ -63,6 +65,17 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
                     "mono" => Sound::AacMono,
                     _ => return None,
                 },
+            }))
+        }
+        ["first-frames", listen, http, url, names, rate, warm, seconds] => {
+            Some(first_frames::run(&first_frames::Run {
+                listen: listen.parse().ok()?,
+                http: http.parse().ok()?,
+                stream_url: url.to_owned(),
+                names: crate::split(names),
+                rate: rate.parse().ok().filter(|rate| *rate > 0)?,
+                warm: warm.parse().ok()?,
+                seconds: seconds.parse().ok()?,
             }))
         }
         _ => None,

@@ -3,7 +3,7 @@
 //! `headgate-bench whip LISTEN TARGET STREAM_URL NAME,NAME,… SECONDS opus|stereo|mono gcm|cm`
 //! `headgate-bench impaired LISTEN TARGET STREAM_URL NAME SECONDS CONDITIONS SEED APART_MS`
 //! `headgate-bench proxy LISTEN TARGET CONDITIONS SEED`
-//! and those of `commands`: `honest`, `relay`, `attack`, `starts`; and of `endure`: `churn`, `half-open`, `trials`.
+//! and those of `commands`: `honest`, `relay`, `attack`, `starts`, `first-frames`; and of `endure`: `churn`, `half-open`, `trials`.
 //!
 //! `impaired`, `attack`, `starts` and those of `endure` print one JSON line; `proxy` prints where it listens and runs until it is ended.
 //! CONDITIONS are as `impairment` has them, of a network in both directions. The others print `measuring`, `measured` and
@@ -19,6 +19,7 @@ mod commands;
 mod connection;
 mod dice;
 mod endure;
+mod first_frames;
 mod histogram;
 mod honest;
 mod impaired;
