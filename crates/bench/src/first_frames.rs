@@ -125,7 +125,7 @@ pub(crate) fn run(run: &Run) -> io::Result<String> {
             let is_done = one.first_frame.is_some_and(|at| now >= at + LIVE);
             let is_lost = !is_done && now >= one.posted + LIMIT;
             if is_done || is_lost {
-                one.end(run, *number >= run.warm, &mut account, &mut asked);
+                one.end(run, *number >= run.warm, &mut account);
             }
             !(is_done || is_lost)
         });
@@ -198,7 +198,7 @@ impl Starting {
     }
 
     /// Accounts for it and deletes its session.
-    fn end(&mut self, run: &Run, is_counted: bool, account: &mut Account, asked: &mut Asked) {
+    fn end(&mut self, run: &Run, is_counted: bool, account: &mut Account) {
         if is_counted {
             match self.first_frame {
                 Some(at) => {
@@ -211,10 +211,9 @@ impl Starting {
                 account.connected.note(since - self.posted);
             }
         }
-        self.publisher.close(asked);
         if let Some(path) = self.publisher.session_path.take() {
             let http = run.http;
-            // Its answer is of no interest: the publisher has said goodbye by DTLS as well.
+            // Nothing is measured of it.
             thread::spawn(move || delete(http, &path));
         }
     }
