@@ -118,8 +118,7 @@ fn emit_packet(
     if payload.is_empty() || payload.len() > OPUS_PACKET_LIMIT {
         return;
     }
-    // A packet without a valid duration counts as the longest (RFC 6716 3.2.5): whether it decodes is the decoder's to
-    // find out.
+    // A packet without a valid duration counts as the longest (RFC 6716 3.2.5): whether it decodes is decided later.
     let samples = opus::duration(payload).unwrap_or(opus::LONGEST_PACKET_SAMPLES);
     if !pace.admit(now, Duration::from_secs(1) * samples / AUDIO_RATE) {
         return;

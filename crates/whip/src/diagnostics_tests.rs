@@ -7,7 +7,7 @@ fn track(offer: &str) -> VideoTrack {
     VideoTrack::new(&section, Instant::now())
 }
 
-/// What is said of a connected session with this video alone.
+/// The problems reported for a connected session with only this video.
 fn said_of(video: VideoDiagnostics, track: &VideoTrack) -> Vec<String> {
     let of = Diagnostics { is_connected: true, video: Some(video), ..Diagnostics::default() };
     problems(&of, Duration::from_secs(9), Some(track))
