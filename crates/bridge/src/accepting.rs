@@ -81,7 +81,7 @@ fn duplicate(descriptor: RawFd) -> Result<OwnedFd> {
 /// Sends `state` to the service manager (sd_notify(3)) at its socket: a path, or `@` and an abstract name.
 #[napi(catch_unwind)]
 pub fn notify_manager(socket: String, state: String) -> Result<()> {
-    let tell = || -> io::Result<()> {
+    let notify = || -> io::Result<()> {
         let address = match socket.strip_prefix('@') {
             Some(name) => UnixAddr::from_abstract_name(name)?,
             None => UnixAddr::from_pathname(&socket)?,
@@ -89,5 +89,5 @@ pub fn notify_manager(socket: String, state: String) -> Result<()> {
         UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address)?;
         Ok(())
     };
-    tell().map_err(|error| Error::new(Status::GenericFailure, error.to_string()))
+    notify().map_err(|error| Error::new(Status::GenericFailure, error.to_string()))
 }

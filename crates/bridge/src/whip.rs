@@ -192,8 +192,9 @@ impl MediaCore {
     #[napi(catch_unwind)]
     pub fn whip_diagnostics(&self, client_id: f64) -> Result<Option<WhipReport>> {
         let client_id = whole(client_id)?;
-        let told = self.ingest.as_ref().and_then(|ingest| ingest.whip_diagnostics(client_id));
-        Ok(told.map(WhipReport::from))
+        let diagnostics =
+            self.ingest.as_ref().and_then(|ingest| ingest.whip_diagnostics(client_id));
+        Ok(diagnostics.map(WhipReport::from))
     }
 }
 

@@ -7,8 +7,8 @@ pub enum Error {
     /// The first byte is not a valid RTMP version.
     #[error("the peer does not speak RTMP")]
     Version,
-    /// A chunk refers to an earlier one that does not exist.
-    #[error("a chunk continues nothing")]
+    /// A chunk header is not valid after the chunks before it.
+    #[error("a chunk does not fit the chunks before it")]
     Chunk,
     /// A control message or command is malformed.
     #[error("a message is malformed")]
@@ -42,7 +42,7 @@ pub enum Error {
     #[error("too many unfinished bytes")]
     PartialLimit,
     /// AMF0 nested too deeply, with too many properties, or with a key that is too long.
-    #[error("AMF0 goes past its limits")]
+    #[error("AMF0 exceeds its limits")]
     AmfLimit,
     /// More commands per second than allowed.
     #[error("too many commands")]

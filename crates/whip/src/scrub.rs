@@ -108,14 +108,14 @@ fn scrub_line(line: &str) -> String {
                 if (place == 4 || is_related)
                     && let Some(word) = words.get_mut(place)
                 {
-                    *word = nowhere(word);
+                    *word = unspecified(word);
                 }
             }
             format!("{name}:{}", words.join(" "))
         }
         _ if line.starts_with("o=") || line.starts_with("c=") => {
             let (before, address) = line.rsplit_once(' ').unwrap_or((line, ""));
-            format!("{before} {}", nowhere(address))
+            format!("{before} {}", unspecified(address))
         }
         _ => line.to_owned(),
     };
@@ -123,7 +123,7 @@ fn scrub_line(line: &str) -> String {
 }
 
 /// The unspecified address of the same family.
-fn nowhere(address: &str) -> &'static str {
+fn unspecified(address: &str) -> &'static str {
     if address.contains(':') { "::" } else { "0.0.0.0" }
 }
 

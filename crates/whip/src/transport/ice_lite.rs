@@ -45,7 +45,7 @@ pub struct IceLite {
     proven: Vec<Path>,
     selected: Option<Path>,
     /// When the client last sent something on the selected path.
-    selected_heard: Option<Instant>,
+    selected_active_at: Option<Instant>,
     last_request: Option<Instant>,
     changes: VecDeque<PathChange>,
 }
@@ -61,7 +61,7 @@ impl IceLite {
             next: None,
             proven: Vec::new(),
             selected: None,
-            selected_heard: None,
+            selected_active_at: None,
             last_request: None,
             changes: VecDeque::new(),
         }
@@ -119,12 +119,12 @@ impl IceLite {
     /// Notes a valid request, or media with a valid tag, on a validated path. A client that has moved without
     /// nominating the new path, for example behind a NAT that dropped its mapping, is followed.
     pub fn note_heard(&mut self, now: Instant, source: Path) {
-        let is_silent = self.selected_heard.is_none_or(|heard| now >= heard + MOVED_AFTER);
+        let is_silent = self.selected_active_at.is_none_or(|at| now >= at + MOVED_AFTER);
         if self.selected.is_none() || (self.selected != Some(source) && is_silent) {
             self.selected = Some(source);
         }
         if self.selected == Some(source) {
-            self.selected_heard = Some(now);
+            self.selected_active_at = Some(now);
         }
     }
 
