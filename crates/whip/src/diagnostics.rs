@@ -194,7 +194,7 @@ pub(crate) fn problems(
         }
         if track.reorder().is_undeclared() {
             problems.push(
-                "B-frames come although the stream does not announce them: switch B-frames off"
+                "B-frames arrive although the stream does not declare them: turn B-frames off"
                     .to_owned(),
             );
         }
@@ -207,12 +207,12 @@ pub(crate) fn problems(
     }
     if let Some(skew) = of.skew_ms.filter(|skew| skew.abs() > SKEW_LIMIT_MS) {
         problems.push(format!(
-            "video and audio are {:.0} ms apart and being brought together",
+            "video and audio are {:.0} ms apart and are being realigned",
             skew.abs()
         ));
     }
     if of.path.is_some_and(|path| path.is_tcp) {
-        problems.push("media comes by TCP: open UDP for a shorter delay".to_owned());
+        problems.push("media arrives over TCP: open UDP for lower latency".to_owned());
     }
     problems
 }
