@@ -30,13 +30,13 @@ pub enum Error {
     /// More extensions (ModEx) before the media than any sender needs.
     #[error("tag body has too many extensions")]
     Extensions,
-    /// A video codec we do not carry (FLV codec id).
+    /// An unsupported video codec (FLV codec id).
     #[error("video codec {0} is not supported")]
     VideoCodec(u8),
-    /// An audio codec we do not carry (FLV sound format).
+    /// An unsupported audio codec (FLV sound format).
     #[error("audio codec {0} is not supported")]
     AudioCodec(u8),
-    /// An Enhanced RTMP codec we do not carry.
+    /// An unsupported Enhanced RTMP codec.
     #[error("codec {} is not supported", .0.escape_ascii())]
     FourCc([u8; 4]),
     /// Opus with more than two channels or its own channel mapping (RFC 7845 5.1.1), which a decoder for mapping family

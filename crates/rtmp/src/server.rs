@@ -310,13 +310,13 @@ impl ServerSession {
         &self.four_cc_list
     }
 
-    /// Bytes to write.
+    /// The output to write.
     #[must_use]
     pub const fn output(&self) -> &Output {
         &self.wire.output
     }
 
-    /// Bytes to write, to be consumed as they are written.
+    /// The output to write; written bytes are consumed from it.
     pub const fn output_mut(&mut self) -> &mut Output {
         &mut self.wire.output
     }

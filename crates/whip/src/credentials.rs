@@ -16,7 +16,7 @@ pub struct Credentials {
     pub ufrag: String,
     /// `a=ice-pwd` of the answer.
     pub password: String,
-    /// Our id in RTCP.
+    /// Our SSRC in RTCP.
     pub ssrc: u32,
 }
 

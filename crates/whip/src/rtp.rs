@@ -11,7 +11,7 @@ pub struct RtpHeader {
     pub sequence: u16,
     /// Sampling time in units of the track's clock.
     pub timestamp: u32,
-    /// Sender's id of the track.
+    /// Synchronisation source of the track.
     pub ssrc: u32,
     /// Where the payload starts.
     pub payload_at: usize,

@@ -30,9 +30,10 @@ impl Refusal {
 /// What the driver has to act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// Answer with [`ServerSession::allow`] or [`ServerSession::deny`].
+    /// A publish was requested. Answer with [`ServerSession::allow`], [`ServerSession::deny`] or
+    /// [`ServerSession::redirect`].
     PublishRequested(Target),
-    /// Answer with [`ServerSession::accept_play`] or [`ServerSession::refuse_play`].
+    /// A play was requested. Answer with [`ServerSession::accept_play`] or [`ServerSession::refuse_play`].
     PlayRequested(Target),
     /// Media of an allowed publish.
     Media(MediaMessage),

@@ -64,7 +64,7 @@ impl Pair {
         while self.carry_to_server(usize::MAX) + self.carry_to_client(usize::MAX) > 0 {}
     }
 
-    /// Carries at most so many bytes to the server; returns how many there were.
+    /// Carries at most `at_most` bytes to the server; returns how many there were.
     pub(crate) fn carry_to_server(&mut self, at_most: usize) -> usize {
         let bytes = take(self.client.output_mut(), at_most);
         for piece in self.splits.pieces(&bytes) {
@@ -78,7 +78,7 @@ impl Pair {
         bytes.len()
     }
 
-    /// Carries at most so many bytes to the client; returns how many there were.
+    /// Carries at most `at_most` bytes to the client; returns how many there were.
     pub(crate) fn carry_to_client(&mut self, at_most: usize) -> usize {
         let bytes = take(self.server.output_mut(), at_most);
         for piece in self.splits.pieces(&bytes) {
@@ -158,7 +158,7 @@ impl Splits {
     }
 }
 
-/// Numbers that are the same in every run (xorshift).
+/// Random numbers with the same sequence in every run (xorshift).
 pub(crate) struct Random(u64);
 
 impl Random {

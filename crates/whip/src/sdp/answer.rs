@@ -36,7 +36,7 @@ pub struct AnswerSettings<'a> {
 }
 
 impl fmt::Debug for AnswerSettings<'_> {
-    /// Without the ICE credentials.
+    /// Omits the ICE credentials.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("AnswerSettings")

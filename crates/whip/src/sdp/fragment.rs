@@ -25,7 +25,7 @@ pub struct Fragment {
 }
 
 impl fmt::Debug for Fragment {
-    /// Without the ICE credentials.
+    /// Omits the ICE credentials.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Fragment")
@@ -106,7 +106,8 @@ mod tests {
         let address: SocketAddr = "192.0.2.8:40000".parse().expect("an address");
         let candidate = "a=candidate:1 1 udp 2130706431 192.0.2.8 40000 typ host\r\n";
         let table = [
-            // RFC 9725 4.3.2; browsers by whip-whep; Eyevinn's and Meetecho's; whip-js without a port; GStreamer's mids.
+            // As in RFC 9725 4.3.2, from browsers (whip-whep), from Eyevinn's and Meetecho's clients, from whip-js
+            // (without a port) and from GStreamer (with its mids).
             format!(
                 "a=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\n{CREDENTIALS}{candidate}a=end-of-candidates\r\n"
             ),

@@ -44,7 +44,7 @@ pub struct Offer {
 }
 
 impl fmt::Debug for Offer {
-    /// Without the ICE credentials.
+    /// Omits the ICE credentials.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Offer")

@@ -51,7 +51,7 @@ impl RevokedConsent {
 }
 
 impl fmt::Debug for RevokedConsent {
-    /// Without the passwords.
+    /// Omits the passwords.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("RevokedConsent").finish_non_exhaustive()
     }
