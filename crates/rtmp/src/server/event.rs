@@ -30,10 +30,11 @@ impl Refusal {
 /// What the driver has to act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// A publish was requested. Answer with [`ServerSession::allow`], [`ServerSession::deny`] or
-    /// [`ServerSession::redirect`].
+    /// A publish was requested. Answer with [`allow`](super::ServerSession::allow),
+    /// [`deny`](super::ServerSession::deny) or [`redirect`](super::ServerSession::redirect).
     PublishRequested(Target),
-    /// A play was requested. Answer with [`ServerSession::accept_play`] or [`ServerSession::refuse_play`].
+    /// A play was requested. Answer with [`accept_play`](super::ServerSession::accept_play) or
+    /// [`refuse_play`](super::ServerSession::refuse_play).
     PlayRequested(Target),
     /// Media of an allowed publish.
     Media(MediaMessage),
