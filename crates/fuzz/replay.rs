@@ -1,20 +1,20 @@
-//! Every fuzz body on inputs that are the same in every run: the corpus, the corpus spoilt, and noise.
-//! A bounded share of what `npm run fuzz` does without end. The tests of the crates that have fuzz bodies include this file.
+//! Runs a fuzz body on inputs that are the same in every run: the corpus, mutations of it, and noise. It is a bounded
+//! share of what `npm run fuzz` does endlessly. The tests of the crates with fuzz bodies include this file.
 
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::Path;
 
-/// Inputs of each sort; all together take a second or two without optimisation.
+/// Inputs of each kind; all together take a second or two in an unoptimised build.
 const ROUNDS: usize = 20_000;
-/// Noise is refused early: more of it finds nothing.
+/// Noise is rejected early, so longer noise finds nothing.
 const NOISE_BYTES: usize = 400;
-/// Spoiling may double an input, and again.
+/// A mutation may double an input, repeatedly.
 const INPUT_LIMIT_BYTES: usize = 1 << 16;
-/// Bytes that stand at an edge: of a length, of a chunk's format, of AMF0's markers.
+/// Boundary values: of a length, of a chunk's format, of AMF0's markers.
 const EDGES: [u8; 12] = [0, 1, 2, 3, 8, 9, 10, 16, 0x7f, 0x80, 0xc3, 0xff];
 
-/// Numbers that are the same in every run (xorshift).
+/// Random numbers with the same sequence in every run (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -29,7 +29,7 @@ impl Random {
         self.below(256) as u8
     }
 
-    /// A part of `bytes`.
+    /// A random part of `bytes`.
     fn part<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let start = self.below(bytes.len());
         let end = start + self.below((bytes.len() - start).min(300) + 1);
@@ -64,7 +64,7 @@ impl Random {
     }
 }
 
-/// The inputs kept for a body: whole conversations, some of what fuzzing learned from them, and every finding.
+/// The corpus of a body: complete sessions, some inputs found by fuzzing, and every finding.
 fn corpus(name: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(name);
     let entries = fs::read_dir(folder).expect("the corpus is in git");
@@ -78,7 +78,7 @@ fn run(body: fn(&[u8]), input: &[u8]) {
     assert!(catch_unwind(|| body(input)).is_ok(), "panicked on {input:02x?}");
 }
 
-/// Runs `body` on the corpus `name` and on what becomes of it.
+/// Runs `body` on the corpus `name` and on mutations of it.
 pub(crate) fn run_all(body: fn(&[u8]), name: &str) {
     let (corpus, mut random) = (corpus(name), Random(0x9e37_79b9_7f4a_7c15));
     for input in &corpus {

@@ -2,139 +2,148 @@
 
 /** One capture. */
 export declare class MediaCapture {
-  /** How it does. */
+  /** The progress of the capture. */
   status(): CaptureCounters
-  /** Ends it; its file is closed soon. */
+  /** Ends the capture; its file is closed shortly afterwards. */
   stop(): void
 }
 
 /** The running media core. */
 export declare class MediaCore {
-  /** The sockets that a successor inherits; closed by stop_accepting. */
+  /** The sockets to be inherited by a successor process; stop_accepting closes them. */
   rtmpSockets(): RtmpSockets | null
-  /** Accepts RTMP connections from now on. */
+  /** Starts accepting RTMP connections. */
   startAccepting(): void
-  /** Accepts no more, and closes the sockets here. */
+  /** Stops accepting RTMP connections and closes the sockets in this process. */
   stopAccepting(): void
   /**
-   * Accepts connections of other nodes at one more port, which stays open; returns it. Throws with a code of
-   * `StartError`.
+   * Accepts connections from other nodes on an additional port, which stays open, and returns that port. Throws with
+   * a code of `StartError`.
    */
   acceptPulls(host: string, port: number): number
   /**
-   * Captures a publish that runs; null when it does not run here, or cannot be captured. Throws when the file cannot be
-   * made.
+   * Captures a running publish; null when it is not running on this node or cannot be captured. Throws when the file
+   * cannot be created.
    */
   capture(clientId: number, options: CaptureOptions): MediaCapture | null
-  /** Captures the publish that is allowed under this client id right after, from its first byte on. */
+  /** Captures, from its first byte on, the publish that is allowed under this client id next. */
   captureNext(clientId: number, options: CaptureOptions): MediaCapture | null
-  /** A running publish as FLV, from its cached keyframe on; null when it does not run. */
+  /** Opens a running publish as FLV, starting at its cached keyframe; null when it is not running. */
   openPreview(clientId: number, wake: () => void): MediaPreview | null
-  /** Opens a WHIP publish that was allowed and returns the answer, or our own offer. A publish_ended follows in any case. */
+  /**
+   * Opens a WHIP publish that was allowed and returns the answer, or our own offer. A publish_ended follows in any
+   * case.
+   */
   openWhip(offer: WhipOffer, options: WhipOptions): string
   /**
-   * Takes a client's answer to our own offer; null when it is accepted. After a refusal with status 422 another one is
-   * still awaited.
+   * Handles a client's answer to our own offer; null when it is accepted. After a refusal with status 422 another
+   * answer is still expected.
    */
   answerWhip(clientId: number, answer: string): SdpRefusal | null
-  /** Gives a trickled fragment to a running WHIP publish. */
+  /** Passes a trickled fragment to a running WHIP publish. */
   patchWhip(clientId: number, fragment: string): FragmentAnswer
-  /** Sends a data message (AMF0 values) to everyone who reads a WHIP publish; false when it does not run. */
+  /** Sends a data message (AMF0 values) to all subscribers of a WHIP publish; false when it is not running. */
   sendWhipData(clientId: number, data: Buffer): boolean
-  /** The sender of a WHIP publish is told to stay below `kbps` from now on, 0 for no limit; false when it does not run. */
+  /**
+   * Asks the sender of a WHIP publish to stay below `kbps` from now on, 0 for no limit; false when it is not
+   * running.
+   */
   limitWhipBitrate(clientId: number, kbps: number): boolean
-  /** Whether ICE and DTLS of a WHIP publish are done; false when it does not run. */
+  /** Whether ICE and DTLS of a WHIP publish are complete; false when it is not running. */
   isWhipConnected(clientId: number): boolean
   /**
-   * What there is to say about a running WHIP publish, at most two seconds old; null before its first second and for
-   * any other publish.
+   * Diagnostics of a running WHIP publish, at most two seconds old; null during its first second and for any other
+   * publish.
    */
   whipDiagnostics(clientId: number): WhipReport | null
-  /** How busy and how late each media worker was over the last second. */
+  /** Load and lateness of each media worker over the last second. */
   workerStatus(): Array<WorkerStatus>
-  /** Connections to the RTMP ports now. */
+  /** The current connections to the RTMP ports. */
   connections(): ConnectionCount
-  /** The port RTMP is served on. */
+  /** The RTMP port. */
   get rtmpPort(): number
-  /** The port RTMP over TLS is served on; null without one. */
+  /** The RTMP over TLS port; null without one. */
   get rtmpTlsPort(): number | null
-  /** Connections that come from now on see this certificate. Throws when it cannot be used. */
+  /** Uses this certificate for connections from now on. Throws when it cannot be used. */
   setCertificate(cert: string, key: string): void
   /** The UDP ports, one per media worker. */
   get mediaPorts(): Array<number>
-  /** Transcoders that run now. */
+  /** Number of running transcoders. */
   transcoders(): number
-  /** Transcoders that could not do their work, since the start. */
+  /** Number of transcoders that failed since the start. */
   failedTranscoders(): number
   /**
-   * RTMP connections that were closed at once because a limit was reached, and upstreams that were not dialled for
-   * the same reason, since the start.
+   * RTMP connections closed at once because a limit was reached, and upstreams not dialled for the same reason,
+   * since the start.
    */
   refusedConnections(): number
   /**
-   * Datagrams that the kernel dropped on the media ports because they were not read in time; null where the system
-   * does not say.
+   * Datagrams dropped by the kernel on the media ports because they were not read in time; null if the system does
+   * not report it.
    */
   kernelDrops(): number | null
-  /** Bytes that the kernel buffers on each media port, when it grants fewer than asked for; null when all is well. */
+  /** Receive buffer of each media port in bytes, if the kernel granted less than requested; null otherwise. */
   get smallReceiveBuffer(): number | null
-  /** Everything since the last drain, oldest first. */
+  /** All items since the last drain, oldest first. */
   drain(): Array<MailboxItem>
-  /** Answers a publish request: it goes live. A publish_ended follows in any case. */
+  /** Allows a publish request: it goes live. A publish_ended follows in any case. */
   allow(request: number, clientId: number, upstreams: Array<UpstreamOptions>, hold: HoldOptions): void
-  /** Puts one of two publishes of a name on air. */
+  /** Puts one of two publishes with the same name on air. */
   switchTo(clientId: number): void
-  /** Ends the upstreams and players of a publish that was lost, if they are held. */
+  /** Ends the upstreams and players of a lost publish, if they are held. */
   release(clientId: number): void
   /**
-   * Answers a play request: the player reads what is published here; not counted is another node. A play_ended
-   * follows in any case.
+   * Allows a play request: the player reads a publish on this node. `counted` is false for a player that is another
+   * node. A play_ended follows in any case.
    */
   allowPlay(request: number, counted: boolean): void
   /**
-   * Answers a play request: the player reads what is pulled from another node. A play_ended follows in any case, and
+   * Allows a play request: the player reads a stream pulled from another node. A play_ended follows in any case, and
    * a pull_ended for each pull.
    */
   pull(request: number, source: PullOptions): void
-  /** Answers source_wanted; none: the stream is nowhere any more. */
+  /** Answers source_wanted; none means that the stream is not published anywhere. */
   dialPull(pull: number, source?: PullOptions | undefined | null): void
-  /** The pulls that run, by name. */
+  /** The running pulls, by name. */
   pulls(): Array<PullCounters>
-  /** Answers a publish or play request: it is refused. `bad_name` or `denied`. */
+  /** Denies a publish or play request, with code `bad_name` or `denied`. */
   deny(request: number, code: string, description: string): void
   /**
-   * Answers a publish request: it is refused here. Who is known to follow is sent to one of these tcUrls, once; the
-   * others are told the description.
+   * Refuses a publish request here. A publisher that is known to follow is redirected, once, to one of these tcUrls;
+   * any other gets the description.
    */
   redirect(request: number, tcUrls: Array<string>, description: string): void
-  /** Answers address_wanted; no address means "not now". What is not an address is left out. */
+  /** Answers address_wanted; no address means "not now". Invalid addresses are ignored. */
   dial(push: number, addresses: Array<string>): void
   /** Ends a running publish. */
   end(clientId: number, reason: string, description: string): void
-  /** Counters of a running publish; null when it does not run. */
+  /** Counters of a running publish; null when it is not running. */
   snapshot(clientId: number): PublishCounters | null
-  /** Who plays a running publish, the oldest first; none when it does not run. */
+  /** The players of a running publish, oldest first; empty when it is not running. */
   players(clientId: number): Array<PlayerCounters>
-  /** Pushes a running publish to one more upstream: added, not_running or too_many. */
+  /** Pushes a running publish to an additional upstream. Returns added, not_running or too_many. */
   addUpstream(clientId: number, options: UpstreamOptions): string
-  /** Takes an upstream from a running publish. False when it has none of that id. */
+  /** Removes an upstream from a running publish. False when there is none with this id. */
   removeUpstream(clientId: number, id: string): boolean
-  /** Ends every session and joins the workers off the JavaScript thread. Drain once more afterwards. */
+  /** Ends every session and joins the workers outside the JavaScript thread. Drain once more afterwards. */
   stop(): Promise<unknown>
 }
 
 /** One preview of one running publish. */
 export declare class MediaPreview {
-  /** The next bytes. After neither bytes nor an end, `wake` is called once when there is something. */
+  /**
+   * The next bytes. When it returns neither bytes nor an end, `wake` is called once as soon as there is something to
+   * read.
+   */
   read(): PreviewPart
-  /** Nothing more is wanted of it. */
+  /** Closes the preview. */
   close(): void
 }
 
-/** An offer that was parsed and validated, or one of our own: `openWhip` takes it. */
+/** An offer that was parsed and validated, or our own: for `openWhip`. */
 export declare class WhipOffer {}
 
-/** The sound of a WHIP publish. */
+/** The audio of a WHIP publish. */
 export interface AudioReport {
   codec: string
   channels: number
@@ -148,62 +157,62 @@ export interface AudioTrack {
   channels?: number
 }
 
-/** How a capture does. */
+/** Progress of a capture. */
 export interface CaptureCounters {
-  /** Of it, so far. */
+  /** Bytes of the file so far. */
   bytes: number
-  /** That were handed on. */
+  /** Frames forwarded during the capture. */
   frames: number
-  /** Why it ended; none while it runs. */
+  /** Why the capture ended; none while it is running. */
   ended?: string
 }
 
-/** What to capture, and where to. */
+/** What to capture, and to which file. */
 export interface CaptureOptions {
   /** A file that does not exist yet. */
   path: string
-  /** A JSON object, for people. */
+  /** A JSON object with information for people. */
   header: string
-  /** False: audio and video are overwritten. */
+  /** False: audio and video are overwritten with zeros. */
   media: boolean
-  /** Of the file. */
+  /** Largest size of the file in bytes. */
   bytesLimit: number
-  /** From its beginning. */
+  /** Longest duration of the capture. */
   timeLimitMs: number
 }
 
-/** How many connections the RTMP ports have, and may have. */
+/** The number of connections to the RTMP ports, and its limit. */
 export interface ConnectionCount {
   held: number
-  /** None where neither the configuration nor the system sets one. */
+  /** None if neither the configuration nor the system sets a limit. */
   limit?: number
 }
 
-/** Another descriptor of a socket that this process has open, whoever closes it: each is watched by itself. */
+/** Duplicates the descriptor of a socket that is open in this process. Each is watched and closed separately. */
 export declare function duplicateDescriptor(descriptor: number): number
 
-/** What a trickled fragment led to: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted. */
+/** The result of a trickled fragment: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted. */
 export interface FragmentAnswer {
   code?: string
   status?: number
   detail?: string
-  /** `application/trickle-ice-sdpfrag`: our half of the new ICE session. */
+  /** `application/trickle-ice-sdpfrag` with our half of the new ICE session. */
   fragment?: string
 }
 
-/** What becomes of a publish's upstreams and players when its publisher is lost. */
+/** What happens to a publish's upstreams and players when its publisher is lost. */
 export interface HoldOptions {
-  /** How long they are held; 0: not at all. */
+  /** How long they are kept; 0: not at all. */
   windowMs: number
-  /** The lost publish whose upstreams and players it takes over, if they are still held. */
+  /** The lost publish whose upstreams and players this one takes over, if they are still held. */
   continues?: number
-  /** The other publish of its name: while that is on air, this one stands by. */
+  /** The other publish with the same name: while that one is on air, this one stands by. */
   beside?: number
-  /** With it: stream name of both, without arguments. */
+  /** Set together with `beside`: the stream name of both, without arguments. */
   name?: Buffer
 }
 
-/** One mailbox item, flat: `kind` tells which members are there. */
+/** One mailbox item as a flat object: `kind` determines which members are set. */
 export interface MailboxItem {
   /**
    * publish_requested, publish_ended, hold_ended, on_air_changed, play_requested, play_ended, source_wanted, pull_ended,
@@ -238,57 +247,57 @@ export interface MailboxItem {
   detail?: string
 }
 
-/** How to start the core. */
+/** Settings for starting the core. */
 export interface MediaOptions {
-  /** An IP address. */
+  /** IP address to listen on for RTMP. */
   rtmpHost: string
-  /** 0 takes any free port. */
+  /** RTMP port; 0 takes any free port. */
   rtmpPort: number
-  /** The sockets that listen there already, as file descriptors of this process: they are its own from now on. */
+  /** Sockets that already listen there, as file descriptors of this process; the core duplicates them. */
   rtmpSocket?: number
   rtmpTlsSocket?: number
-  /** Whether RTMP connections are accepted at once, or from start_accepting on. */
+  /** Whether RTMP connections are accepted at once, or only after start_accepting. */
   accepts: boolean
-  /** RTMP over TLS beside it: port (0 takes any free one), certificate chain and key as PEM; all three or none. */
+  /** RTMP over TLS: port (0 takes any free one), certificate chain and key as PEM; all three or none. */
   rtmpTlsPort?: number
   rtmpTlsCert?: string
   rtmpTlsKey?: string
-  /** Authorities for upstreams' certificates beside the system's, PEM. */
+  /** Authorities for upstreams' certificates in addition to the system's, PEM. */
   upstreamCa?: string
-  /** An IP address. */
+  /** IP address to listen on for media. */
   mediaHost: string
   /** UDP port of the first media worker; 0 takes any free ones. */
   mediaPort: number
-  /** IP addresses that answers name, the best first. */
+  /** IP addresses written into answers, the best first. */
   publicAddresses: Array<string>
-  /** Media workers; at least one. */
+  /** Number of media workers; at least one. */
   workers: number
-  /** Threads that make AAC of Opus; at least one. */
+  /** Number of transcoding threads; at least one. */
   audioWorkers: number
-  /** Whether late players start with the cached GOP. */
+  /** Whether new players start with the cached GOP. */
   gopCache: boolean
-  /** Whether pushes without audio get silence. */
+  /** Whether silence is added to pushes without audio. */
   pushSilence: boolean
   /** Whether publishes may be captured. */
   captures: boolean
-  /** RTMP connections in all; 0: as many as the process's descriptors allow. */
+  /** Limit of RTMP connections; 0: as many as the process's descriptors allow. */
   rtmpConnections: number
-  /** RTMP connections from one address; 0 is no limit. */
+  /** Limit of RTMP connections from one address; 0 is no limit. */
   rtmpConnectionsPerAddress: number
 }
 
-/** Tells the service manager (sd_notify(3)) `state`, at the socket that it named: a path, or `@` and an abstract name. */
+/** Sends `state` to the service manager (sd_notify(3)) at its socket: a path, or `@` and an abstract name. */
 export declare function notifyManager(socket: string, state: string): void
 
-/** An offer of our own, to receive audio, video or both; throws for neither. */
+/** Creates our own offer, to receive audio, video or both; throws for neither. */
 export declare function ownOffer(audio: boolean, video: boolean): WhipOffer
 
-/** Parses and validates a WHIP offer before anyone is asked. */
+/** Parses and validates a WHIP offer before the customer is asked. */
 export declare function parseOffer(offer: string): WhipOffer | SdpRefusal
 
-/** How one player of a running publish does. */
+/** Counters of one player of a running publish. */
 export interface PlayerCounters {
-  /** Where it reads from. */
+  /** Address of the player. */
   address: string
   /** When it joined, epoch ms. */
   since: number
@@ -296,7 +305,7 @@ export interface PlayerCounters {
   droppedFrames: number
 }
 
-/** What a read gave: bytes, or why there will be no more; neither when nothing is there yet. */
+/** The result of a read: bytes, or the reason why there will be no more, or neither when nothing is available yet. */
 export interface PreviewPart {
   data?: Buffer
   /** publish_ended, stalled, closed or internal_error. */
@@ -306,12 +315,12 @@ export interface PreviewPart {
 /** Counters of one running publish. */
 export interface PublishCounters {
   clientId: number
-  /** False: it stands by for another publish of its name. */
+  /** False: it stands by for another publish with the same name. */
   onAir: boolean
   timestampMs: number
   bytesIn: number
   bytesOut: number
-  /** Metadata and protocol included. */
+  /** Bytes received, including metadata and protocol. */
   receivedBytes: number
   silentMs: number
   subscribers: number
@@ -324,13 +333,13 @@ export interface PublishCounters {
   video?: VideoTrack
   audio?: AudioTrack
   upstreams: Array<UpstreamCounters>
-  /** Why its audio is not transcoded although someone needs that. */
+  /** Why its audio is not transcoded although a subscriber needs it. */
   transcoderError?: string
 }
 
-/** How one pull does. */
+/** Counters of one pull. */
 export interface PullCounters {
-  /** The publish at the source. */
+  /** Client id of the publish at the source. */
   clientId: number
   /** Stream name without arguments. */
   name: Buffer
@@ -339,15 +348,15 @@ export interface PullCounters {
   players: number
   bytesIn: number
   bytesOut: number
-  /** When it began, epoch ms. */
+  /** When the pull began, epoch ms. */
   since: number
   /** connecting, playing or reconnecting. */
   state: string
 }
 
-/** Where a stream is pulled from. */
+/** The source of a pull. */
 export interface PullOptions {
-  /** The publish there. */
+  /** Client id of the publish at the source. */
   clientId: number
   /** A complete RTMP URL. */
   url: string
@@ -355,79 +364,82 @@ export interface PullOptions {
   address: string
 }
 
-/** Why a trickled fragment is none, without looking at any session; null when it is one. */
+/** Why a trickled fragment is invalid, independent of any session; null when it is valid. */
 export declare function refuseFragment(fragment: string): SdpRefusal | null
 
-/** Plays a capture; `flv`: a file for its frames. Throws when one of them cannot be read or made, or is no capture. */
+/**
+ * Replays a capture; `flv` is a file to write its frames to. Throws when a file cannot be read or created, or is not a
+ * capture.
+ */
 export declare function replayCapture(path: string, flv?: string | undefined | null): ReplayOutcome
 
-/** What came of a capture. */
+/** The result of replaying a capture. */
 export interface ReplayOutcome {
-  /** The header that it was captured with. */
+  /** The header given to the capture. */
   header: string
-  /** By WHIP; else by RTMP. */
+  /** True for WHIP, false for RTMP. */
   whip: boolean
-  /** False: audio and video are overwritten. */
+  /** False: audio and video are overwritten with zeros. */
   media: boolean
-  /** It began in mid-publish. */
+  /** The capture began in the middle of the publish. */
   fromMiddle: boolean
-  /** Video first. */
+  /** The tracks, video first. */
   tracks: Array<ReplayTrack>
-  /** Of the bodies and times of all RTMP messages, 16 hexadecimal digits. */
+  /** Hash of the bodies and times of all media messages, 16 hexadecimal digits. */
   hash: string
-  /** That were handed on. */
+  /** Frames forwarded. */
   frames: number
-  /** Audio and video payload. */
+  /** Bytes of audio and video payload. */
   bytesIn: number
-  /** WHIP: packets lost, asked for and recovered, keyframes asked for. */
+  /** Packets lost; WHIP only, as are the next three. */
   lost?: number
-  /** Requests for packets. */
+  /** Retransmission requests. */
   nacks?: number
-  /** Packets that a request brought. */
+  /** Packets recovered by retransmission. */
   recovered?: number
-  /** Requests for a keyframe. */
+  /** Keyframe requests. */
   plis?: number
-  /** Code of the reason of its end. */
+  /** Code of the reason why the publish ended. */
   end?: string
   /** Why the capture ended. */
   finished?: string
   /** Where the file is damaged. */
   fault?: string
-  /** Frames that were compared with those of the live publish, and those before. */
+  /** Frames that were compared with those of the live publish. */
   compared: number
-  /** Before the first one that is compared. */
+  /** Frames of the live publish before the first one that is compared. */
   skipped: number
-  /** What is not as it was live; none: the outcome is the same. */
+  /** How the outcome differs from the live publish; none if it is the same. */
   difference?: string
 }
 
-/** One track of a replay. */
+/** One track in a replay. */
 export interface ReplayTrack {
-  /** Its name. */
+  /** Name of the codec. */
   codec: string
-  /** That were handed on. */
+  /** Frames forwarded. */
   frames: number
-  /** Of it, so far. */
+  /** Payload bytes. */
   bytes: number
-  /** 0 for audio. */
+  /** Keyframes; 0 for audio. */
   keyframes: number
   /** Decode time of the first frame. */
   firstMs: number
-  /** Decode time of the last. */
+  /** Decode time of the last frame. */
   lastMs: number
   /** Decode time of the first keyframe. */
   firstKeyframeMs?: number
-  /** Steps of more than a second. */
+  /** Gaps of more than a second between frames. */
   holes: number
-  /** Timestamps that go back. */
+  /** Timestamps lower than the one before. */
   stepsBack: number
 }
 
-/** RTMP sockets that listen, as file descriptors of this process. */
+/** Listening RTMP sockets, as file descriptors of this process. */
 export interface RtmpSockets {
-  /** Of RTMP. */
+  /** The RTMP socket. */
   plain: number
-  /** Of RTMP over TLS. */
+  /** The RTMP over TLS socket. */
   tls?: number
 }
 
@@ -436,13 +448,13 @@ export interface SdpRefusal {
   code: string
   /** HTTP status. */
   status: number
-  /** For people; never repeats the SDP. */
+  /** A description for people; never repeats the SDP. */
   detail: string
 }
 
 /**
- * Binds, starts the workers and serves. `wake` is called, once until the next drain, when there is something to drain.
- * Throws with a code of `StartError`.
+ * Binds the ports, starts the workers and begins to serve. `wake` is called when there is something to drain, and once
+ * at most until the next drain. Throws with a code of `StartError`.
  */
 export declare function startMedia(options: MediaOptions, wake: () => void): MediaCore
 
@@ -457,9 +469,9 @@ export interface TrackReport {
   jitterMs: number
 }
 
-/** How one upstream of a running publish does. */
+/** Counters and state of one upstream of a running publish. */
 export interface UpstreamCounters {
-  /** As it was given. */
+  /** The id given in its options. */
   id: string
   /** Scheme, host, port and app. */
   url: string
@@ -467,7 +479,7 @@ export interface UpstreamCounters {
   source: string
   /** connecting, sending, waiting or refused. */
   state: string
-  /** Epoch ms. */
+  /** When it entered this state, epoch ms. */
   since: number
   lastError?: string
   bytesOut: number
@@ -475,9 +487,9 @@ export interface UpstreamCounters {
   reconnects: number
 }
 
-/** Where a publish is to be pushed. */
+/** An upstream to push a publish to. */
 export interface UpstreamOptions {
-  /** Unique within the publish, and nothing secret. */
+  /** Unique within the publish, and not secret. */
   id: string
   /** A complete RTMP URL. */
   url: string
@@ -485,7 +497,7 @@ export interface UpstreamOptions {
   source: string
 }
 
-/** The picture of a WHIP publish. */
+/** The video of a WHIP publish. */
 export interface VideoReport {
   codec: string
   profile: string
@@ -498,7 +510,7 @@ export interface VideoReport {
   plis: number
   withheld: number
   reorderDepth: number
-  /** Simulcast layer that is passed on; empty without simulcast. */
+  /** Simulcast layer that is forwarded; empty without simulcast. */
   layer: string
   layers: number
   track: TrackReport
@@ -519,22 +531,22 @@ export interface WhipOptions {
   upstreams: Array<UpstreamOptions>
   stereo: boolean
   startBitrateKbps: number
-  /** 0 is no limit. */
+  /** Highest bitrate of the sender, kbit/s; 0 is no limit. */
   maxBitrateKbps: number
-  /** Bitrate of AAC made of its audio, bit/s, mono or stereo; none for the usual one, which mono takes half of. */
+  /** Bitrate of the transcoded AAC, bit/s, mono or stereo; none for the default, which is halved for mono. */
   audioBitrate?: number
-  /** AMF0 object that joins the connect command to `own_upstream`. */
+  /** AMF0 object whose properties are added to the connect command to the publish's own upstream. */
   connectInfo?: Buffer
   hold: HoldOptions
 }
 
-/** What there is to say about a running WHIP publish. */
+/** Diagnostics of a running WHIP publish. */
 export interface WhipReport {
   isConnected: boolean
-  /** The client's address and port, and `udp` or `tcp`. */
+  /** The client's address and port; `transport` is `udp` or `tcp`. */
   client?: string
   transport?: string
-  /** Our part: `client` or `server`. */
+  /** Our DTLS role: `client` or `server`. */
   dtlsRole: string
   srtp: string
   video?: VideoReport
@@ -542,16 +554,16 @@ export interface WhipReport {
   rttMs?: number
   skewMs?: number
   rejected: number
-  /** What is wrong and what would help, in words. */
+  /** Each problem with its remedy, in words. */
   problems: Array<string>
 }
 
-/** How busy and how late one media worker was over the last second; all zero for one that slept. */
+/** Load and lateness of one media worker over the last second; all zero for a worker that was asleep. */
 export interface WorkerStatus {
-  /** Share of a core that its thread took, 0 to 1. */
+  /** Share of a core that its thread used, 0 to 1. */
   load: number
-  /** Share of the time in which it was at work, or would have been had it got a processor, 0 to 1. */
+  /** Share of the time in which it was working, or would have been if it had been given a processor, 0 to 1. */
   busy: number
-  /** How long what comes to it waits for its turn on average, beyond the turn that is meant, ms. */
+  /** How long an arrival waits for its turn on average, in addition to the intended wait, ms. */
   lateMs: number
 }

@@ -1,4 +1,4 @@
-//! Listening sockets that one process leaves to the next, and what a service manager is told of that.
+//! Listening sockets that one process hands over to its successor, and notifications to the service manager.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -13,38 +13,38 @@ use napi_derive::napi;
 
 use crate::{MediaCore, address};
 
-/// RTMP sockets that listen, as file descriptors of this process.
+/// Listening RTMP sockets, as file descriptors of this process.
 #[napi(object)]
 pub struct RtmpSockets {
-    /// Of RTMP.
+    /// The RTMP socket.
     pub plain: i32,
-    /// Of RTMP over TLS.
+    /// The RTMP over TLS socket.
     pub tls: Option<i32>,
 }
 
 #[napi]
 impl MediaCore {
-    /// The sockets that a successor inherits; closed by stop_accepting.
+    /// The sockets to be inherited by a successor process; stop_accepting closes them.
     #[napi(catch_unwind)]
     pub fn rtmp_sockets(&self) -> Option<RtmpSockets> {
         let (plain, tls) = self.ingest.as_ref()?.rtmp_sockets();
         Some(RtmpSockets { plain, tls })
     }
 
-    /// Accepts RTMP connections from now on.
+    /// Starts accepting RTMP connections.
     #[napi(catch_unwind)]
     pub fn start_accepting(&self) {
         self.ingest.iter().for_each(|ingest| ingest.start_accepting());
     }
 
-    /// Accepts no more, and closes the sockets here.
+    /// Stops accepting RTMP connections and closes the sockets in this process.
     #[napi(catch_unwind)]
     pub fn stop_accepting(&self) {
         self.ingest.iter().for_each(|ingest| ingest.stop_accepting());
     }
 
-    /// Accepts connections of other nodes at one more port, which stays open; returns it. Throws with a code of
-    /// `StartError`.
+    /// Accepts connections from other nodes on an additional port, which stays open, and returns that port. Throws with
+    /// a code of `StartError`.
     #[napi(catch_unwind)]
     pub fn accept_pulls(&self, host: String, port: u16) -> Result<u16, &'static str> {
         let stopped = || Error::new("io", "the media core has stopped".to_owned());
@@ -55,12 +55,12 @@ impl MediaCore {
     }
 }
 
-/// A listening socket that this process was started with; its descriptor stays open beside what is returned.
+/// A duplicate of a listening socket that this process inherited; the descriptor itself stays open.
 pub(crate) fn inherited(descriptor: RawFd) -> Result<Arc<TcpListener>> {
     Ok(Arc::new(TcpListener::from(duplicate(descriptor)?)))
 }
 
-/// Another descriptor of a socket that this process has open, whoever closes it: each is watched by itself.
+/// Duplicates the descriptor of a socket that is open in this process. Each is watched and closed separately.
 #[napi(catch_unwind)]
 pub fn duplicate_descriptor(descriptor: i32) -> Result<i32> {
     Ok(duplicate(descriptor)?.into_raw_fd())
@@ -70,7 +70,7 @@ fn duplicate(descriptor: RawFd) -> Result<OwnedFd> {
     if descriptor < 0 {
         return Err(Error::new(Status::InvalidArg, "not a file descriptor"));
     }
-    // SAFETY: it is only borrowed, for the call that duplicates it, which fails for one that is not open.
+    // SAFETY: it is borrowed only for the call that duplicates it, which fails if it is not open.
     #[expect(unsafe_code, reason = "a descriptor is known by its number alone")]
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
     borrowed.try_clone_to_owned().map_err(|error| {
@@ -78,10 +78,10 @@ fn duplicate(descriptor: RawFd) -> Result<OwnedFd> {
     })
 }
 
-/// Tells the service manager (sd_notify(3)) `state`, at the socket that it named: a path, or `@` and an abstract name.
+/// Sends `state` to the service manager (sd_notify(3)) at its socket: a path, or `@` and an abstract name.
 #[napi(catch_unwind)]
 pub fn notify_manager(socket: String, state: String) -> Result<()> {
-    let tell = || -> io::Result<()> {
+    let notify = || -> io::Result<()> {
         let address = match socket.strip_prefix('@') {
             Some(name) => UnixAddr::from_abstract_name(name)?,
             None => UnixAddr::from_pathname(&socket)?,
@@ -89,5 +89,5 @@ pub fn notify_manager(socket: String, state: String) -> Result<()> {
         UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address)?;
         Ok(())
     };
-    tell().map_err(|error| Error::new(Status::GenericFailure, error.to_string()))
+    notify().map_err(|error| Error::new(Status::GenericFailure, error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Captures: a publish to a file, and a file played again. Same names and order as in `ts/media/captures.ts`.
+//! Captures: a publish recorded to a file, and the replay of a file. Same names and order as in `ts/media/captures.ts`.
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -14,29 +14,29 @@ use napi_derive::napi;
 use crate::MediaCore;
 use crate::transfer::{number, whole};
 
-/// What to capture, and where to.
+/// What to capture, and to which file.
 #[napi(object)]
 pub struct CaptureOptions {
     /// A file that does not exist yet.
     pub path: String,
-    /// A JSON object, for people.
+    /// A JSON object with information for people.
     pub header: String,
-    /// False: audio and video are overwritten.
+    /// False: audio and video are overwritten with zeros.
     pub media: bool,
-    /// Of the file.
+    /// Largest size of the file in bytes.
     pub bytes_limit: f64,
-    /// From its beginning.
+    /// Longest duration of the capture.
     pub time_limit_ms: f64,
 }
 
-/// How a capture does.
+/// Progress of a capture.
 #[napi(object)]
 pub struct CaptureCounters {
-    /// Of it, so far.
+    /// Bytes of the file so far.
     pub bytes: f64,
-    /// That were handed on.
+    /// Frames forwarded during the capture.
     pub frames: f64,
-    /// Why it ended; none while it runs.
+    /// Why the capture ended; none while it is running.
     pub ended: Option<String>,
 }
 
@@ -46,7 +46,7 @@ pub struct MediaCapture(CaptureHandle);
 
 #[napi]
 impl MediaCapture {
-    /// How it does.
+    /// The progress of the capture.
     #[napi(catch_unwind)]
     pub fn status(&self) -> CaptureCounters {
         let status = self.0.status();
@@ -57,7 +57,7 @@ impl MediaCapture {
         }
     }
 
-    /// Ends it; its file is closed soon.
+    /// Ends the capture; its file is closed shortly afterwards.
     #[napi(catch_unwind)]
     pub fn stop(&self) {
         self.0.stop();
@@ -66,8 +66,8 @@ impl MediaCapture {
 
 #[napi]
 impl MediaCore {
-    /// Captures a publish that runs; null when it does not run here, or cannot be captured. Throws when the file cannot be
-    /// made.
+    /// Captures a running publish; null when it is not running on this node or cannot be captured. Throws when the file
+    /// cannot be created.
     #[napi(catch_unwind)]
     pub fn capture(&self, client_id: f64, options: CaptureOptions) -> Result<Option<MediaCapture>> {
         let (client_id, settings) = (whole(client_id)?, settings_of(options)?);
@@ -79,7 +79,7 @@ impl MediaCore {
         }
     }
 
-    /// Captures the publish that is allowed under this client id right after, from its first byte on.
+    /// Captures, from its first byte on, the publish that is allowed under this client id next.
     #[napi(catch_unwind)]
     pub fn capture_next(
         &self,
@@ -102,71 +102,72 @@ fn settings_of(options: CaptureOptions) -> Result<CaptureSettings> {
     })
 }
 
-/// One track of a replay.
+/// One track in a replay.
 #[napi(object)]
 pub struct ReplayTrack {
-    /// Its name.
+    /// Name of the codec.
     pub codec: String,
-    /// That were handed on.
+    /// Frames forwarded.
     pub frames: f64,
-    /// Of it, so far.
+    /// Payload bytes.
     pub bytes: f64,
-    /// 0 for audio.
+    /// Keyframes; 0 for audio.
     pub keyframes: f64,
     /// Decode time of the first frame.
     pub first_ms: f64,
-    /// Decode time of the last.
+    /// Decode time of the last frame.
     pub last_ms: f64,
     /// Decode time of the first keyframe.
     pub first_keyframe_ms: Option<f64>,
-    /// Steps of more than a second.
+    /// Gaps of more than a second between frames.
     pub holes: f64,
-    /// Timestamps that go back.
+    /// Timestamps lower than the one before.
     pub steps_back: f64,
 }
 
-/// What came of a capture.
+/// The result of replaying a capture.
 #[napi(object)]
 pub struct ReplayOutcome {
-    /// The header that it was captured with.
+    /// The header given to the capture.
     pub header: String,
-    /// By WHIP; else by RTMP.
+    /// True for WHIP, false for RTMP.
     pub whip: bool,
-    /// False: audio and video are overwritten.
+    /// False: audio and video are overwritten with zeros.
     pub media: bool,
-    /// It began in mid-publish.
+    /// The capture began in the middle of the publish.
     pub from_middle: bool,
-    /// Video first.
+    /// The tracks, video first.
     pub tracks: Vec<ReplayTrack>,
-    /// Of the bodies and times of all RTMP messages, 16 hexadecimal digits.
+    /// Hash of the bodies and times of all media messages, 16 hexadecimal digits.
     pub hash: String,
-    /// That were handed on.
+    /// Frames forwarded.
     pub frames: f64,
-    /// Audio and video payload.
+    /// Bytes of audio and video payload.
     pub bytes_in: f64,
-    /// WHIP: packets lost, asked for and recovered, keyframes asked for.
+    /// Packets lost; WHIP only, as are the next three.
     pub lost: Option<f64>,
-    /// Requests for packets.
+    /// Retransmission requests.
     pub nacks: Option<f64>,
-    /// Packets that a request brought.
+    /// Packets recovered by retransmission.
     pub recovered: Option<f64>,
-    /// Requests for a keyframe.
+    /// Keyframe requests.
     pub plis: Option<f64>,
-    /// Code of the reason of its end.
+    /// Code of the reason why the publish ended.
     pub end: Option<String>,
     /// Why the capture ended.
     pub finished: Option<String>,
     /// Where the file is damaged.
     pub fault: Option<String>,
-    /// Frames that were compared with those of the live publish, and those before.
+    /// Frames that were compared with those of the live publish.
     pub compared: f64,
-    /// Before the first one that is compared.
+    /// Frames of the live publish before the first one that is compared.
     pub skipped: f64,
-    /// What is not as it was live; none: the outcome is the same.
+    /// How the outcome differs from the live publish; none if it is the same.
     pub difference: Option<String>,
 }
 
-/// Plays a capture; `flv`: a file for its frames. Throws when one of them cannot be read or made, or is no capture.
+/// Replays a capture; `flv` is a file to write its frames to. Throws when a file cannot be read or created, or is not a
+/// capture.
 #[napi(catch_unwind)]
 pub fn replay_capture(path: String, flv: Option<String>) -> Result<ReplayOutcome> {
     let failed = |error: std::io::Error| Error::new(Status::GenericFailure, error.to_string());

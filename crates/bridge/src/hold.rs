@@ -1,4 +1,4 @@
-//! What becomes of a publish's upstreams and players when its publisher is lost, as the gateway says it.
+//! What happens to a publish's upstreams and players when its publisher is lost, as decided by the gateway.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use napi_derive::napi;
 
 use crate::transfer::whole;
 
-/// What becomes of a publish's upstreams and players when its publisher is lost.
+/// What happens to a publish's upstreams and players when its publisher is lost.
 #[napi(object)]
 pub struct HoldOptions {
-    /// How long they are held; 0: not at all.
+    /// How long they are kept; 0: not at all.
     pub window_ms: u32,
-    /// The lost publish whose upstreams and players it takes over, if they are still held.
+    /// The lost publish whose upstreams and players this one takes over, if they are still held.
     pub continues: Option<f64>,
-    /// The other publish of its name: while that is on air, this one stands by.
+    /// The other publish with the same name: while that one is on air, this one stands by.
     pub beside: Option<f64>,
-    /// With it: stream name of both, without arguments.
+    /// Set together with `beside`: the stream name of both, without arguments.
     pub name: Option<Buffer>,
 }
 

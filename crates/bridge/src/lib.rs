@@ -1,7 +1,7 @@
-//! The N-API bridge: names and transfer objects, nothing to decide.
+//! The N-API bridge: names and transfer objects, without decisions of its own.
 //!
-//! The core only *wakes* JavaScript; JavaScript drains the mailbox. Every export catches panics: without that a panic
-//! would take the process along.
+//! The core only *wakes* JavaScript; JavaScript drains the mailbox. Every export catches panics, which would otherwise
+//! abort the process.
 
 pub mod accepting;
 pub mod capture;
@@ -32,8 +32,8 @@ use transfer::{
 };
 use whip::WhipOffer;
 
-/// The core's own allocator: frames of one picture after the other come and go in the order of their groups, of which the
-/// system's makes a sixth of a media worker's time. Node keeps its own.
+/// The allocator of the core. Frames are allocated and freed in the order of their groups, for which the system's
+/// allocator takes a sixth of a media worker's time. Node keeps its own.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -46,8 +46,8 @@ pub struct MediaCore {
     media_ports: Vec<u16>,
 }
 
-/// Binds, starts the workers and serves. `wake` is called, once until the next drain, when there is something to drain.
-/// Throws with a code of `StartError`.
+/// Binds the ports, starts the workers and begins to serve. `wake` is called when there is something to drain, and once
+/// at most until the next drain. Throws with a code of `StartError`.
 #[napi(catch_unwind)]
 pub fn start_media(
     options: MediaOptions,
@@ -96,12 +96,12 @@ fn config_of(options: MediaOptions) -> Result<IngestConfig> {
     })
 }
 
-/// What is none of `StartError` counts as refused by the system.
+/// Errors that are not a `StartError` are reported with its code `io`.
 fn with_code(error: Error) -> Error<&'static str> {
     Error::new("io", error.reason.clone())
 }
 
-/// Parses and validates a WHIP offer before anyone is asked.
+/// Parses and validates a WHIP offer before the customer is asked.
 #[napi(catch_unwind)]
 pub fn parse_offer(offer: String) -> Either<WhipOffer, SdpRefusal> {
     match headgate_ingest::parse_offer(&offer) {
@@ -113,14 +113,14 @@ pub fn parse_offer(offer: String) -> Either<WhipOffer, SdpRefusal> {
     }
 }
 
-/// An offer of our own, to receive audio, video or both; throws for neither.
+/// Creates our own offer, to receive audio, video or both; throws for neither.
 #[napi(catch_unwind)]
 pub fn own_offer(audio: bool, video: bool) -> Result<WhipOffer> {
     let offer = headgate_ingest::own_offer(audio, video);
     offer.map(WhipOffer).ok_or_else(|| Error::new(Status::InvalidArg, "neither audio nor video"))
 }
 
-/// Why a trickled fragment is none, without looking at any session; null when it is one.
+/// Why a trickled fragment is invalid, independent of any session; null when it is valid.
 #[napi(catch_unwind)]
 pub fn refuse_fragment(fragment: String) -> Option<SdpRefusal> {
     let error = validate_fragment(&fragment).err()?;
@@ -130,19 +130,19 @@ pub fn refuse_fragment(fragment: String) -> Option<SdpRefusal> {
 
 #[napi]
 impl MediaCore {
-    /// The port RTMP is served on.
+    /// The RTMP port.
     #[napi(getter, catch_unwind)]
     pub fn rtmp_port(&self) -> u16 {
         self.rtmp_port
     }
 
-    /// The port RTMP over TLS is served on; null without one.
+    /// The RTMP over TLS port; null without one.
     #[napi(getter, catch_unwind)]
     pub fn rtmp_tls_port(&self) -> Option<u16> {
         self.ingest.as_ref().and_then(|ingest| ingest.rtmp_tls_port())
     }
 
-    /// Connections that come from now on see this certificate. Throws when it cannot be used.
+    /// Uses this certificate for connections from now on. Throws when it cannot be used.
     #[napi(catch_unwind)]
     pub fn set_certificate(&self, cert: String, key: String) -> Result<()> {
         let Some(ingest) = &self.ingest else { return Ok(()) };
@@ -157,46 +157,46 @@ impl MediaCore {
         self.media_ports.clone()
     }
 
-    /// Transcoders that run now.
+    /// Number of running transcoders.
     #[napi(catch_unwind)]
     pub fn transcoders(&self) -> u32 {
         self.ingest.as_ref().map_or(0, |ingest| ingest.transcoders() as u32)
     }
 
-    /// Transcoders that could not do their work, since the start.
+    /// Number of transcoders that failed since the start.
     #[napi(catch_unwind)]
     pub fn failed_transcoders(&self) -> f64 {
         number(self.ingest.as_ref().map_or(0, |ingest| ingest.failed_transcoders()))
     }
 
-    /// RTMP connections that were closed at once because a limit was reached, and upstreams that were not dialled for
-    /// the same reason, since the start.
+    /// RTMP connections closed at once because a limit was reached, and upstreams not dialled for the same reason,
+    /// since the start.
     #[napi(catch_unwind)]
     pub fn refused_connections(&self) -> f64 {
         number(self.ingest.as_ref().map_or(0, |ingest| ingest.refused_connections()))
     }
 
-    /// Datagrams that the kernel dropped on the media ports because they were not read in time; null where the system
-    /// does not say.
+    /// Datagrams dropped by the kernel on the media ports because they were not read in time; null if the system does
+    /// not report it.
     #[napi(catch_unwind)]
     pub fn kernel_drops(&self) -> Option<f64> {
         self.ingest.as_ref().and_then(|ingest| ingest.kernel_drops()).map(number)
     }
 
-    /// Bytes that the kernel buffers on each media port, when it grants fewer than asked for; null when all is well.
+    /// Receive buffer of each media port in bytes, if the kernel granted less than requested; null otherwise.
     #[napi(getter, catch_unwind)]
     pub fn small_receive_buffer(&self) -> Option<f64> {
         let granted = self.ingest.as_ref().and_then(|ingest| ingest.small_receive_buffer());
         granted.map(|bytes| number(bytes as u64))
     }
 
-    /// Everything since the last drain, oldest first.
+    /// All items since the last drain, oldest first.
     #[napi(catch_unwind)]
     pub fn drain(&self) -> Vec<MailboxItem> {
         (self.drain)().into_iter().map(MailboxItem::from).collect()
     }
 
-    /// Answers a publish request: it goes live. A publish_ended follows in any case.
+    /// Allows a publish request: it goes live. A publish_ended follows in any case.
     #[napi(catch_unwind)]
     pub fn allow(
         &self,
@@ -212,7 +212,7 @@ impl MediaCore {
         Ok(())
     }
 
-    /// Puts one of two publishes of a name on air.
+    /// Puts one of two publishes with the same name on air.
     #[napi(catch_unwind)]
     pub fn switch_to(&self, client_id: f64) -> Result<()> {
         if let Some(ingest) = &self.ingest {
@@ -221,7 +221,7 @@ impl MediaCore {
         Ok(())
     }
 
-    /// Ends the upstreams and players of a publish that was lost, if they are held.
+    /// Ends the upstreams and players of a lost publish, if they are held.
     #[napi(catch_unwind)]
     pub fn release(&self, client_id: f64) -> Result<()> {
         if let Some(ingest) = &self.ingest {
@@ -230,8 +230,8 @@ impl MediaCore {
         Ok(())
     }
 
-    /// Answers a play request: the player reads what is published here; not counted is another node. A play_ended
-    /// follows in any case.
+    /// Allows a play request: the player reads a publish on this node. `counted` is false for a player that is another
+    /// node. A play_ended follows in any case.
     #[napi(catch_unwind)]
     pub fn allow_play(&self, request: f64, counted: bool) -> Result<()> {
         if let Some(ingest) = &self.ingest {
@@ -240,7 +240,7 @@ impl MediaCore {
         Ok(())
     }
 
-    /// Answers a play request: the player reads what is pulled from another node. A play_ended follows in any case, and
+    /// Allows a play request: the player reads a stream pulled from another node. A play_ended follows in any case, and
     /// a pull_ended for each pull.
     #[napi(catch_unwind)]
     pub fn pull(&self, request: f64, source: PullOptions) -> Result<()> {
@@ -251,7 +251,7 @@ impl MediaCore {
         Ok(())
     }
 
-    /// Answers source_wanted; none: the stream is nowhere any more.
+    /// Answers source_wanted; none means that the stream is not published anywhere.
     #[napi(catch_unwind)]
     pub fn dial_pull(&self, pull: f64, source: Option<PullOptions>) -> Result<()> {
         let source = source.map(|source| pull_source(&source)).transpose()?;
@@ -261,14 +261,14 @@ impl MediaCore {
         Ok(())
     }
 
-    /// The pulls that run, by name.
+    /// The running pulls, by name.
     #[napi(catch_unwind)]
     pub fn pulls(&self) -> Vec<PullCounters> {
         let pulls = self.ingest.as_ref().map(|ingest| ingest.pulls());
         pulls.into_iter().flatten().map(PullCounters::from).collect()
     }
 
-    /// Answers a publish or play request: it is refused. `bad_name` or `denied`.
+    /// Denies a publish or play request, with code `bad_name` or `denied`.
     #[napi(catch_unwind)]
     pub fn deny(&self, request: f64, code: String, description: String) -> Result<()> {
         let denial = if code == "bad_name" { Denial::BadName } else { Denial::Denied };
@@ -278,8 +278,8 @@ impl MediaCore {
         Ok(())
     }
 
-    /// Answers a publish request: it is refused here. Who is known to follow is sent to one of these tcUrls, once; the
-    /// others are told the description.
+    /// Refuses a publish request here. A publisher that is known to follow is redirected, once, to one of these tcUrls;
+    /// any other gets the description.
     #[napi(catch_unwind)]
     pub fn redirect(&self, request: f64, tc_urls: Vec<String>, description: String) -> Result<()> {
         if let Some(ingest) = &self.ingest {
@@ -288,7 +288,7 @@ impl MediaCore {
         Ok(())
     }
 
-    /// Answers address_wanted; no address means "not now". What is not an address is left out.
+    /// Answers address_wanted; no address means "not now". Invalid addresses are ignored.
     #[napi(catch_unwind)]
     pub fn dial(&self, push: f64, addresses: Vec<String>) -> Result<()> {
         let addresses = addresses.iter().filter_map(|address| address.parse().ok()).collect();
@@ -315,7 +315,7 @@ impl MediaCore {
         Ok(())
     }
 
-    /// Counters of a running publish; null when it does not run.
+    /// Counters of a running publish; null when it is not running.
     #[napi(catch_unwind)]
     pub fn snapshot(&self, client_id: f64) -> Result<Option<PublishCounters>> {
         let client_id = whole(client_id)?;
@@ -323,7 +323,7 @@ impl MediaCore {
         Ok(snapshot.map(|snapshot| PublishCounters::new(number(client_id), snapshot)))
     }
 
-    /// Who plays a running publish, the oldest first; none when it does not run.
+    /// The players of a running publish, oldest first; empty when it is not running.
     #[napi(catch_unwind)]
     pub fn players(&self, client_id: f64) -> Result<Vec<PlayerCounters>> {
         let client_id = whole(client_id)?;
@@ -331,7 +331,7 @@ impl MediaCore {
         Ok(players.into_iter().flatten().map(PlayerCounters::from).collect())
     }
 
-    /// Pushes a running publish to one more upstream: added, not_running or too_many.
+    /// Pushes a running publish to an additional upstream. Returns added, not_running or too_many.
     #[napi(catch_unwind)]
     pub fn add_upstream(&self, client_id: f64, options: UpstreamOptions) -> Result<String> {
         let (client_id, upstream) = (whole(client_id)?, upstream(&options)?);
@@ -344,14 +344,14 @@ impl MediaCore {
         Ok(outcome.into())
     }
 
-    /// Takes an upstream from a running publish. False when it has none of that id.
+    /// Removes an upstream from a running publish. False when there is none with this id.
     #[napi(catch_unwind)]
     pub fn remove_upstream(&self, client_id: f64, id: String) -> Result<bool> {
         let client_id = whole(client_id)?;
         Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.remove_upstream(client_id, &id)))
     }
 
-    /// Ends every session and joins the workers off the JavaScript thread. Drain once more afterwards.
+    /// Ends every session and joins the workers outside the JavaScript thread. Drain once more afterwards.
     #[napi(catch_unwind)]
     pub fn stop(&self) -> AsyncTask<StopTask> {
         // Not `&mut self`: the mailbox is drained while this runs.
@@ -376,7 +376,7 @@ pub(crate) fn address(text: &str) -> Result<IpAddr> {
     text.parse().map_err(|_| Error::new(Status::InvalidArg, "not an IP address"))
 }
 
-/// Joining the workers.
+/// The task that joins the workers.
 pub struct StopTask {
     ingest: Option<Arc<Ingest>>,
 }

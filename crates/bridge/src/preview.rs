@@ -1,4 +1,4 @@
-//! Previews: a running publish as FLV, in buffers that JavaScript passes on as they are.
+//! Previews: a running publish as FLV, in buffers that JavaScript forwards unchanged.
 
 use headgate_ingest::{PreviewRead, PreviewReader};
 use napi::bindgen_prelude::{Buffer, Function, Result};
@@ -12,7 +12,7 @@ use crate::transfer::whole;
 #[napi]
 pub struct MediaPreview(Option<PreviewReader>);
 
-/// What a read gave: bytes, or why there will be no more; neither when nothing is there yet.
+/// The result of a read: bytes, or the reason why there will be no more, or neither when nothing is available yet.
 #[napi(object)]
 pub struct PreviewPart {
     pub data: Option<Buffer>,
@@ -22,7 +22,8 @@ pub struct PreviewPart {
 
 #[napi]
 impl MediaPreview {
-    /// The next bytes. After neither bytes nor an end, `wake` is called once when there is something.
+    /// The next bytes. When it returns neither bytes nor an end, `wake` is called once as soon as there is something to
+    /// read.
     #[napi(catch_unwind)]
     pub fn read(&self) -> PreviewPart {
         let nothing = PreviewPart { data: None, ended: None };
@@ -36,7 +37,7 @@ impl MediaPreview {
         }
     }
 
-    /// Nothing more is wanted of it.
+    /// Closes the preview.
     #[napi(catch_unwind)]
     pub fn close(&mut self) {
         self.0 = None;
@@ -45,7 +46,7 @@ impl MediaPreview {
 
 #[napi]
 impl MediaCore {
-    /// A running publish as FLV, from its cached keyframe on; null when it does not run.
+    /// Opens a running publish as FLV, starting at its cached keyframe; null when it is not running.
     #[napi(catch_unwind)]
     pub fn open_preview(
         &self,

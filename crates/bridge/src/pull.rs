@@ -1,4 +1,4 @@
-//! What crosses the bridge of pulls: streams of other nodes. Same names and order as in `ts/media/pulls.ts`.
+//! The transfer objects of pulls: streams from other nodes. Same names and order as in `ts/media/pulls.ts`.
 
 use headgate_ingest::{PullSource, PullStatus, UpstreamUrl};
 use napi::bindgen_prelude::{Buffer, Result};
@@ -8,10 +8,10 @@ use napi_derive::napi;
 use crate::address;
 use crate::transfer::{epoch_ms, number, whole};
 
-/// Where a stream is pulled from.
+/// The source of a pull.
 #[napi(object)]
 pub struct PullOptions {
-    /// The publish there.
+    /// Client id of the publish at the source.
     pub client_id: f64,
     /// A complete RTMP URL.
     pub url: String,
@@ -26,10 +26,10 @@ pub(crate) fn pull_source(options: &PullOptions) -> Result<PullSource> {
     Ok(PullSource { client_id, url, address })
 }
 
-/// How one pull does.
+/// Counters of one pull.
 #[napi(object)]
 pub struct PullCounters {
-    /// The publish at the source.
+    /// Client id of the publish at the source.
     pub client_id: f64,
     /// Stream name without arguments.
     pub name: Buffer,
@@ -38,7 +38,7 @@ pub struct PullCounters {
     pub players: f64,
     pub bytes_in: f64,
     pub bytes_out: f64,
-    /// When it began, epoch ms.
+    /// When the pull began, epoch ms.
     pub since: f64,
     /// connecting, playing or reconnecting.
     pub state: String,

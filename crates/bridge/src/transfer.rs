@@ -1,4 +1,4 @@
-//! What crosses the bridge. Same names and order as in `ts/media.ts`; `null` is none.
+//! The transfer objects. Same names and order as in `ts/media.ts`; `null` means none.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,50 +9,50 @@ use napi_derive::napi;
 
 use crate::hold::HoldOptions;
 
-/// How to start the core.
+/// Settings for starting the core.
 #[napi(object)]
 pub struct MediaOptions {
-    /// An IP address.
+    /// IP address to listen on for RTMP.
     pub rtmp_host: String,
-    /// 0 takes any free port.
+    /// RTMP port; 0 takes any free port.
     pub rtmp_port: u16,
-    /// The sockets that listen there already, as file descriptors of this process: they are its own from now on.
+    /// Sockets that already listen there, as file descriptors of this process; the core duplicates them.
     pub rtmp_socket: Option<i32>,
     pub rtmp_tls_socket: Option<i32>,
-    /// Whether RTMP connections are accepted at once, or from start_accepting on.
+    /// Whether RTMP connections are accepted at once, or only after start_accepting.
     pub accepts: bool,
-    /// RTMP over TLS beside it: port (0 takes any free one), certificate chain and key as PEM; all three or none.
+    /// RTMP over TLS: port (0 takes any free one), certificate chain and key as PEM; all three or none.
     pub rtmp_tls_port: Option<u16>,
     pub rtmp_tls_cert: Option<String>,
     pub rtmp_tls_key: Option<String>,
-    /// Authorities for upstreams' certificates beside the system's, PEM.
+    /// Authorities for upstreams' certificates in addition to the system's, PEM.
     pub upstream_ca: Option<String>,
-    /// An IP address.
+    /// IP address to listen on for media.
     pub media_host: String,
     /// UDP port of the first media worker; 0 takes any free ones.
     pub media_port: u16,
-    /// IP addresses that answers name, the best first.
+    /// IP addresses written into answers, the best first.
     pub public_addresses: Vec<String>,
-    /// Media workers; at least one.
+    /// Number of media workers; at least one.
     pub workers: u32,
-    /// Threads that make AAC of Opus; at least one.
+    /// Number of transcoding threads; at least one.
     pub audio_workers: u32,
-    /// Whether late players start with the cached GOP.
+    /// Whether new players start with the cached GOP.
     pub gop_cache: bool,
-    /// Whether pushes without audio get silence.
+    /// Whether silence is added to pushes without audio.
     pub push_silence: bool,
     /// Whether publishes may be captured.
     pub captures: bool,
-    /// RTMP connections in all; 0: as many as the process's descriptors allow.
+    /// Limit of RTMP connections; 0: as many as the process's descriptors allow.
     pub rtmp_connections: u32,
-    /// RTMP connections from one address; 0 is no limit.
+    /// Limit of RTMP connections from one address; 0 is no limit.
     pub rtmp_connections_per_address: u32,
 }
 
-/// Where a publish is to be pushed.
+/// An upstream to push a publish to.
 #[napi(object)]
 pub struct UpstreamOptions {
-    /// Unique within the publish, and nothing secret.
+    /// Unique within the publish, and not secret.
     pub id: String,
     /// A complete RTMP URL.
     pub url: String,
@@ -69,11 +69,11 @@ pub struct WhipOptions {
     pub upstreams: Vec<UpstreamOptions>,
     pub stereo: bool,
     pub start_bitrate_kbps: u32,
-    /// 0 is no limit.
+    /// Highest bitrate of the sender, kbit/s; 0 is no limit.
     pub max_bitrate_kbps: u32,
-    /// Bitrate of AAC made of its audio, bit/s, mono or stereo; none for the usual one, which mono takes half of.
+    /// Bitrate of the transcoded AAC, bit/s, mono or stereo; none for the default, which is halved for mono.
     pub audio_bitrate: Option<u32>,
-    /// AMF0 object that joins the connect command to `own_upstream`.
+    /// AMF0 object whose properties are added to the connect command to the publish's own upstream.
     pub connect_info: Option<Buffer>,
     pub hold: HoldOptions,
 }
@@ -84,11 +84,11 @@ pub struct SdpRefusal {
     pub code: String,
     /// HTTP status.
     pub status: u16,
-    /// For people; never repeats the SDP.
+    /// A description for people; never repeats the SDP.
     pub detail: String,
 }
 
-/// One mailbox item, flat: `kind` tells which members are there.
+/// One mailbox item as a flat object: `kind` determines which members are set.
 #[napi(object)]
 pub struct MailboxItem {
     /// publish_requested, publish_ended, hold_ended, on_air_changed, play_requested, play_ended, source_wanted, pull_ended,
@@ -246,12 +246,12 @@ impl From<Event> for MailboxItem {
 #[napi(object)]
 pub struct PublishCounters {
     pub client_id: f64,
-    /// False: it stands by for another publish of its name.
+    /// False: it stands by for another publish with the same name.
     pub on_air: bool,
     pub timestamp_ms: f64,
     pub bytes_in: f64,
     pub bytes_out: f64,
-    /// Metadata and protocol included.
+    /// Bytes received, including metadata and protocol.
     pub received_bytes: f64,
     pub silent_ms: f64,
     pub subscribers: f64,
@@ -264,7 +264,7 @@ pub struct PublishCounters {
     pub video: Option<VideoTrack>,
     pub audio: Option<AudioTrack>,
     pub upstreams: Vec<UpstreamCounters>,
-    /// Why its audio is not transcoded although someone needs that.
+    /// Why its audio is not transcoded although a subscriber needs it.
     pub transcoder_error: Option<String>,
 }
 
@@ -284,10 +284,10 @@ pub struct AudioTrack {
     pub channels: Option<u32>,
 }
 
-/// How one upstream of a running publish does.
+/// Counters and state of one upstream of a running publish.
 #[napi(object)]
 pub struct UpstreamCounters {
-    /// As it was given.
+    /// The id given in its options.
     pub id: String,
     /// Scheme, host, port and app.
     pub url: String,
@@ -295,7 +295,7 @@ pub struct UpstreamCounters {
     pub source: String,
     /// connecting, sending, waiting or refused.
     pub state: String,
-    /// Epoch ms.
+    /// When it entered this state, epoch ms.
     pub since: f64,
     pub last_error: Option<String>,
     pub bytes_out: f64,
@@ -319,10 +319,10 @@ impl From<UpstreamStatus> for UpstreamCounters {
     }
 }
 
-/// How one player of a running publish does.
+/// Counters of one player of a running publish.
 #[napi(object)]
 pub struct PlayerCounters {
-    /// Where it reads from.
+    /// Address of the player.
     pub address: String,
     /// When it joined, epoch ms.
     pub since: f64,
@@ -380,13 +380,13 @@ impl PublishCounters {
     }
 }
 
-/// Handles, client ids and byte counts stay far below 2^53, where a JavaScript number is exact.
+/// Handles, client ids and byte counts are far below 2^53, up to which a JavaScript number is exact.
 #[allow(clippy::cast_precision_loss, reason = "below 2^53, see above")]
 pub(crate) const fn number(value: u64) -> f64 {
     value as f64
 }
 
-/// A non-negative whole number from JavaScript.
+/// Checks a non-negative whole number from JavaScript.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked first")]
 pub(crate) fn whole(value: f64) -> Result<u64> {
     const EXACT: f64 = 9_007_199_254_740_991.0;

@@ -1,4 +1,4 @@
-//! What the gateway asks of running WHIP publishes, and the transfer objects of it.
+//! The gateway's operations on WHIP publishes, and their transfer objects.
 
 use headgate_ingest::{
     AnswerError, AudioDiagnostics, Diagnostics, ParsedOffer, TrackDiagnostics, VideoDiagnostics,
@@ -12,17 +12,17 @@ use crate::hold::hold_of;
 use crate::transfer::{SdpRefusal, WhipOptions, number, whole};
 use crate::{MediaCore, upstream};
 
-/// An offer that was parsed and validated, or one of our own: `openWhip` takes it.
+/// An offer that was parsed and validated, or our own: for `openWhip`.
 #[napi]
 pub struct WhipOffer(pub(crate) ParsedOffer);
 
-/// What a trickled fragment led to: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted.
+/// The result of a trickled fragment: `code`, `status` and `detail` when it was refused, `fragment` when ICE restarted.
 #[napi(object)]
 pub struct FragmentAnswer {
     pub code: Option<String>,
     pub status: Option<u16>,
     pub detail: Option<String>,
-    /// `application/trickle-ice-sdpfrag`: our half of the new ICE session.
+    /// `application/trickle-ice-sdpfrag` with our half of the new ICE session.
     pub fragment: Option<String>,
 }
 
@@ -38,7 +38,7 @@ pub struct TrackReport {
     pub jitter_ms: f64,
 }
 
-/// The picture of a WHIP publish.
+/// The video of a WHIP publish.
 #[napi(object)]
 pub struct VideoReport {
     pub codec: String,
@@ -52,13 +52,13 @@ pub struct VideoReport {
     pub plis: f64,
     pub withheld: f64,
     pub reorder_depth: u32,
-    /// Simulcast layer that is passed on; empty without simulcast.
+    /// Simulcast layer that is forwarded; empty without simulcast.
     pub layer: String,
     pub layers: u32,
     pub track: TrackReport,
 }
 
-/// The sound of a WHIP publish.
+/// The audio of a WHIP publish.
 #[napi(object)]
 pub struct AudioReport {
     pub codec: String,
@@ -66,14 +66,14 @@ pub struct AudioReport {
     pub track: TrackReport,
 }
 
-/// What there is to say about a running WHIP publish.
+/// Diagnostics of a running WHIP publish.
 #[napi(object)]
 pub struct WhipReport {
     pub is_connected: bool,
-    /// The client's address and port, and `udp` or `tcp`.
+    /// The client's address and port; `transport` is `udp` or `tcp`.
     pub client: Option<String>,
     pub transport: Option<String>,
-    /// Our part: `client` or `server`.
+    /// Our DTLS role: `client` or `server`.
     pub dtls_role: String,
     pub srtp: String,
     pub video: Option<VideoReport>,
@@ -81,11 +81,11 @@ pub struct WhipReport {
     pub rtt_ms: Option<f64>,
     pub skew_ms: Option<f64>,
     pub rejected: f64,
-    /// What is wrong and what would help, in words.
+    /// Each problem with its remedy, in words.
     pub problems: Vec<String>,
 }
 
-/// Stable name and HTTP status (RFC 9725 4.3).
+/// Stable name and HTTP status of an error (RFC 9725 4.3).
 pub(crate) const fn code_of(error: &WhipPatchError) -> (&'static str, u16) {
     match error {
         WhipPatchError::Unknown => ("unknown_session", 404),
@@ -98,7 +98,8 @@ pub(crate) const fn code_of(error: &WhipPatchError) -> (&'static str, u16) {
 
 #[napi]
 impl MediaCore {
-    /// Opens a WHIP publish that was allowed and returns the answer, or our own offer. A publish_ended follows in any case.
+    /// Opens a WHIP publish that was allowed and returns the answer, or our own offer. A publish_ended follows in any
+    /// case.
     #[napi(catch_unwind)]
     pub fn open_whip(&self, offer: &WhipOffer, options: WhipOptions) -> Result<String> {
         let Some(ingest) = &self.ingest else {
@@ -122,8 +123,8 @@ impl MediaCore {
             .map_err(|error| Error::new(Status::GenericFailure, error.to_string()))
     }
 
-    /// Takes a client's answer to our own offer; null when it is accepted. After a refusal with status 422 another one is
-    /// still awaited.
+    /// Handles a client's answer to our own offer; null when it is accepted. After a refusal with status 422 another
+    /// answer is still expected.
     #[napi(catch_unwind)]
     pub fn answer_whip(&self, client_id: f64, answer: String) -> Result<Option<SdpRefusal>> {
         let client_id = whole(client_id)?;
@@ -140,7 +141,7 @@ impl MediaCore {
         }))
     }
 
-    /// Gives a trickled fragment to a running WHIP publish.
+    /// Passes a trickled fragment to a running WHIP publish.
     #[napi(catch_unwind)]
     pub fn patch_whip(&self, client_id: f64, fragment: String) -> Result<FragmentAnswer> {
         let client_id = whole(client_id)?;
@@ -163,7 +164,7 @@ impl MediaCore {
         })
     }
 
-    /// Sends a data message (AMF0 values) to everyone who reads a WHIP publish; false when it does not run.
+    /// Sends a data message (AMF0 values) to all subscribers of a WHIP publish; false when it is not running.
     #[napi(catch_unwind)]
     pub fn send_whip_data(&self, client_id: f64, data: Buffer) -> Result<bool> {
         let client_id = whole(client_id)?;
@@ -171,27 +172,29 @@ impl MediaCore {
         Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.send_whip_data(client_id, data)))
     }
 
-    /// The sender of a WHIP publish is told to stay below `kbps` from now on, 0 for no limit; false when it does not run.
+    /// Asks the sender of a WHIP publish to stay below `kbps` from now on, 0 for no limit; false when it is not
+    /// running.
     #[napi(catch_unwind)]
     pub fn limit_whip_bitrate(&self, client_id: f64, kbps: u32) -> Result<bool> {
         let client_id = whole(client_id)?;
         Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.limit_whip_bitrate(client_id, kbps)))
     }
 
-    /// Whether ICE and DTLS of a WHIP publish are done; false when it does not run.
+    /// Whether ICE and DTLS of a WHIP publish are complete; false when it is not running.
     #[napi(catch_unwind)]
     pub fn is_whip_connected(&self, client_id: f64) -> Result<bool> {
         let client_id = whole(client_id)?;
         Ok(self.ingest.as_ref().is_some_and(|ingest| ingest.is_whip_connected(client_id)))
     }
 
-    /// What there is to say about a running WHIP publish, at most two seconds old; null before its first second and for
-    /// any other publish.
+    /// Diagnostics of a running WHIP publish, at most two seconds old; null during its first second and for any other
+    /// publish.
     #[napi(catch_unwind)]
     pub fn whip_diagnostics(&self, client_id: f64) -> Result<Option<WhipReport>> {
         let client_id = whole(client_id)?;
-        let told = self.ingest.as_ref().and_then(|ingest| ingest.whip_diagnostics(client_id));
-        Ok(told.map(WhipReport::from))
+        let diagnostics =
+            self.ingest.as_ref().and_then(|ingest| ingest.whip_diagnostics(client_id));
+        Ok(diagnostics.map(WhipReport::from))
     }
 }
 

@@ -1,18 +1,18 @@
-//! How the media workers do and how full the RTMP ports are, as JavaScript reads it.
+//! Load of the media workers and of the RTMP ports, for JavaScript.
 
 use napi_derive::napi;
 
 use crate::MediaCore;
 use crate::transfer::number;
 
-/// How busy and how late one media worker was over the last second; all zero for one that slept.
+/// Load and lateness of one media worker over the last second; all zero for a worker that was asleep.
 #[napi(object)]
 pub struct WorkerStatus {
-    /// Share of a core that its thread took, 0 to 1.
+    /// Share of a core that its thread used, 0 to 1.
     pub load: f64,
-    /// Share of the time in which it was at work, or would have been had it got a processor, 0 to 1.
+    /// Share of the time in which it was working, or would have been if it had been given a processor, 0 to 1.
     pub busy: f64,
-    /// How long what comes to it waits for its turn on average, beyond the turn that is meant, ms.
+    /// How long an arrival waits for its turn on average, in addition to the intended wait, ms.
     pub late_ms: f64,
 }
 
@@ -23,24 +23,24 @@ impl From<headgate_ingest::WorkerStatus> for WorkerStatus {
     }
 }
 
-/// How many connections the RTMP ports have, and may have.
+/// The number of connections to the RTMP ports, and its limit.
 #[napi(object)]
 pub struct ConnectionCount {
     pub held: f64,
-    /// None where neither the configuration nor the system sets one.
+    /// None if neither the configuration nor the system sets a limit.
     pub limit: Option<f64>,
 }
 
 #[napi]
 impl MediaCore {
-    /// How busy and how late each media worker was over the last second.
+    /// Load and lateness of each media worker over the last second.
     #[napi(catch_unwind)]
     pub fn worker_status(&self) -> Vec<WorkerStatus> {
         let status = self.ingest.as_ref().map(|ingest| ingest.worker_status());
         status.into_iter().flatten().map(WorkerStatus::from).collect()
     }
 
-    /// Connections to the RTMP ports now.
+    /// The current connections to the RTMP ports.
     #[napi(catch_unwind)]
     pub fn connections(&self) -> ConnectionCount {
         let count = self.ingest.as_ref().map(|ingest| ingest.connections());

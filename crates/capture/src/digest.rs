@@ -1,10 +1,10 @@
-//! What a capture keeps of each frame that was handed on: enough to tell whether a replay makes the same of it.
+//! What a capture records of each forwarded frame: enough to tell whether a replay produces the same frame.
 
 use headgate_media::{Codec, Frame, FrameKind};
 
 use crate::varint;
 
-/// A running hash (FNV-1a, 64 bits): tells differences, keeps no secrets.
+/// A running hash (FNV-1a, 64 bits): it detects differences and does not protect secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash(u64);
 
@@ -15,34 +15,34 @@ impl Default for Hash {
 }
 
 impl Hash {
-    /// More bytes.
+    /// Adds bytes to the hash.
     pub fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 
-    /// Of all bytes so far.
+    /// The hash of all bytes so far.
     #[must_use]
     pub const fn value(self) -> u64 {
         self.0
     }
 }
 
-/// One frame.
+/// The digest of one frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameDigest {
-    /// Coding.
+    /// Codec of the frame.
     pub codec: Codec,
-    /// What the frame is.
+    /// Kind of the frame.
     pub kind: FrameKind,
     /// Decode time in microseconds.
     pub timestamp_us: i64,
-    /// Display time less decode time in milliseconds.
+    /// Composition time in milliseconds: presentation time minus decode time.
     pub composition_ms: i32,
-    /// Bytes of its data.
+    /// Length of its data in bytes.
     pub size: u64,
-    /// Of its data.
+    /// Hash of its data.
     pub hash: u64,
 }
 
@@ -67,7 +67,7 @@ const KINDS: [FrameKind; 7] = [
 ];
 
 impl FrameDigest {
-    /// Of a frame.
+    /// The digest of a frame.
     #[must_use]
     pub fn of(frame: &Frame) -> Self {
         let mut hash = Hash::default();
@@ -82,7 +82,7 @@ impl FrameDigest {
         }
     }
 
-    /// As it stands in the file.
+    /// The digest as written to the file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let place =
@@ -98,7 +98,7 @@ impl FrameDigest {
         bytes
     }
 
-    /// Reads it; `None` for anything else.
+    /// Reads a digest; `None` for anything else.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let (&[codec, kind], mut rest) = bytes.split_first_chunk()?;

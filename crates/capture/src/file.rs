@@ -1,47 +1,47 @@
-//! The file: a head, then records. Written front to back, so that what is cut off is good up to the cut.
+//! The capture file: a head, then records. It is written sequentially, so that a truncated file is valid up to the cut.
 
 use crate::kind::Kind;
 use crate::varint;
 
-/// First bytes of every capture.
+/// First bytes of every capture file.
 const MAGIC: &[u8; 8] = b"HGCAPT\r\n";
-/// Of the format that is described here. A reader refuses others.
+/// Version of the format described here. A reader rejects others.
 const VERSION: u8 = 1;
-/// Bytes of the head's JSON.
+/// Most bytes of the head's JSON.
 const HEADER_LIMIT: usize = 64 << 10;
-/// Bytes of one record: what a worker reads of a connection at once, or an offer, several times over.
+/// Most bytes of one record: several times what a worker reads from a connection at once, or an offer.
 const RECORD_LIMIT: usize = 16 << 20;
-/// Bits of the flags.
+/// Bits of the flags byte.
 const IS_WHIP: u8 = 1;
 const WITHOUT_MEDIA: u8 = 2;
 const FROM_MIDDLE: u8 = 4;
 
-/// What a capture is of.
+/// The properties of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// By WHIP; else by RTMP.
+    /// True for WHIP, false for RTMP.
     pub is_whip: bool,
-    /// Audio and video are zeros of their own length.
+    /// Audio and video are replaced by zeros of the same length.
     pub without_media: bool,
-    /// It began while the publish ran, not with its first byte.
+    /// The capture began while the publish was running, not with its first byte.
     pub from_middle: bool,
-    /// For people and for the command line: a JSON object, written by the gateway.
+    /// A JSON object written by the gateway, for people and for the command line.
     pub json: String,
 }
 
-/// Why bytes are no capture, or no more of one.
+/// Why bytes are not a capture, or a capture cannot be read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// Something else.
+    /// Not a capture file.
     #[error("this is no capture of headgate")]
     NotACapture,
-    /// Of a version that is not known here.
+    /// An unknown version of the format.
     #[error("the capture has version {0} of the format, and version 1 is known here")]
     Version(u8),
-    /// The head is too long, or its JSON no text.
+    /// The head is too long, or its JSON is not valid text.
     #[error("the head of the capture is damaged")]
     Head,
-    /// A record of no known kind, or too long.
+    /// A record of an unknown kind, or too long.
     #[error("record {0} of the capture is damaged")]
     Record(u64),
     /// The file ends within a record.
@@ -49,14 +49,14 @@ pub enum FileError {
     CutOff(u64),
 }
 
-/// Writes a file, piece by piece: each method returns what is to be appended.
+/// Writes a file in pieces: each method yields bytes to be appended.
 #[derive(Debug, Default)]
 pub struct Writer {
     last_ns: u64,
 }
 
 impl Writer {
-    /// The beginning of the file. A header that is too long is left out.
+    /// The beginning of the file. A JSON header that is too long is omitted.
     #[must_use]
     pub fn head(head: &Head) -> Vec<u8> {
         let json = if head.json.len() > HEADER_LIMIT { "{}" } else { &head.json };
@@ -75,7 +75,7 @@ impl Writer {
         bytes
     }
 
-    /// One record, `at_ns` nanoseconds after the beginning; time does not go back.
+    /// Appends one record, `at_ns` nanoseconds after the beginning; time must not go back.
     pub fn record(&mut self, kind: Kind, at_ns: u64, body: &[u8], out: &mut Vec<u8>) {
         out.push(kind.number());
         varint::put(at_ns.saturating_sub(self.last_ns), out);
@@ -88,15 +88,15 @@ impl Writer {
 /// One record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// What it says.
+    /// Kind of the record.
     pub kind: Kind,
     /// Nanoseconds since the beginning.
     pub at_ns: u64,
-    /// By its kind.
+    /// Contents, depending on the kind.
     pub body: &'a [u8],
 }
 
-/// Reads a file that is in memory.
+/// Reads a capture file from memory.
 #[derive(Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
     /// The next record; `None` at the end.
     ///
     /// # Errors
-    /// See [`FileError`]; what came before is good.
+    /// See [`FileError`]; the records before the error are valid.
     pub fn next_record(&mut self) -> Result<Option<Record<'a>>, FileError> {
         let Some((number, mut rest)) = self.rest.split_first() else { return Ok(None) };
         let kind = Kind::of(*number).ok_or(FileError::Record(self.records))?;
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Takes a length and so many bytes; `None` when there are fewer, or more than the limit.
+/// Takes a length and that many bytes; `None` when there are fewer, or when the length exceeds the limit.
 fn take<'a>(rest: &mut &'a [u8], limit: usize) -> Option<&'a [u8]> {
     let length = usize::try_from(varint::take(rest)?).ok().filter(|length| *length <= limit)?;
     let (taken, left) = rest.split_at_checked(length)?;

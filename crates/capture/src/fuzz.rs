@@ -1,11 +1,11 @@
-//! The fuzz body: any bytes as a capture file.
+//! The fuzz body: reads any bytes as a capture file.
 
 use crate::{FrameDigest, Kind, Reader, Writer};
 
-/// The bytes as a file.
+/// Reads the bytes as a file.
 ///
 /// # Panics
-/// A file that reads otherwise once it is written again, or time that goes back, is a finding.
+/// When the file reads differently after being written again, or time goes back.
 pub fn capture_reader(bytes: &[u8]) {
     let Ok((head, mut reader)) = Reader::new(bytes) else { return };
     let (mut again, mut writer) = (Writer::head(&head), Writer::default());

@@ -1,23 +1,23 @@
-//! What a record of a capture file says.
+//! The kinds of records in a capture file.
 
-/// The kinds of records, by the number that stands in the file.
+/// The kinds of records, by their number in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// RTMP: bytes as they were read from the connection. WHIP: an RTP or RTCP packet without its encryption.
+    /// RTMP: bytes as they were read from the connection. WHIP: a decrypted RTP or RTCP packet.
     Input,
-    /// The session was told that time had passed.
+    /// The session's timeout was handled.
     Timeout,
-    /// WHIP: the frames of all packets so far were taken.
+    /// WHIP: the frames of all packets so far were polled.
     Settled,
     /// RTMP: the publish was allowed.
     Allowed,
-    /// WHIP: the keys of the media were agreed on.
+    /// WHIP: the media keys were negotiated.
     Connected,
-    /// WHIP: somebody wanted a keyframe.
+    /// WHIP: a keyframe was requested by a subscriber.
     KeyframeWanted,
     /// RTMP: the peer closed the connection.
     Closed,
-    /// A frame was handed on: a [`crate::FrameDigest`].
+    /// A frame was forwarded: a [`crate::FrameDigest`].
     Frame,
     /// The publish ended: an [`Ended`].
     Ended,
@@ -25,13 +25,13 @@ pub enum Kind {
     Offer,
     /// WHIP: our answer, without its secrets.
     Answer,
-    /// RTMP: what the session knew when a capture began in mid-publish.
+    /// RTMP: the reading state of the session when a capture began in the middle of a publish.
     State,
     /// The last record: why the capture ended, one of the codes of docs/capture.md.
     Finished,
 }
 
-/// All kinds, at the place of their number less one.
+/// All kinds, each at the index of its number minus one.
 const KINDS: [Kind; 13] = [
     Kind::Input,
     Kind::Timeout,
@@ -62,14 +62,14 @@ impl Kind {
 /// The body of [`Kind::Ended`]: who ended the publish, and the code of the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// The service did (an operator, the customer, a shutdown); else the session found it out from what arrived.
+    /// True if the service ended it (an operator, the customer, a shutdown), false if the end resulted from the input.
     pub is_ordered: bool,
-    /// `EndReason`'s code.
+    /// Code of the `EndReason`.
     pub reason: String,
 }
 
 impl Ended {
-    /// As it stands in the file.
+    /// The body as written to the file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![u8::from(self.is_ordered)];
@@ -77,7 +77,7 @@ impl Ended {
         bytes
     }
 
-    /// Reads it; `None` for anything else.
+    /// Reads the body; `None` for anything else.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let (first, rest) = bytes.split_first()?;

@@ -1,5 +1,5 @@
-//! The file of a captured publish: what arrived of it and when, and which frames it became. Pure: bytes in, bytes out; who
-//! captures and who replays is `headgate-ingest`. The format is described in docs/capture.md.
+//! The file of a captured publish: its input with arrival times, and the frames that were produced. Pure: it takes
+//! bytes and returns bytes; `headgate-ingest` captures and replays. The format is described in docs/capture.md.
 #![forbid(unsafe_code)]
 
 mod digest;

@@ -1,6 +1,6 @@
-//! Integers of one to ten bytes, seven bits each, the lowest first (LEB128).
+//! Integers of one to ten bytes, seven bits each, least significant first (LEB128).
 
-/// The longest: 64 bits.
+/// Longest encoding, that of a 64-bit integer.
 const BYTES_LIMIT: usize = 10;
 
 pub(crate) fn put(mut value: u64, out: &mut Vec<u8>) {
@@ -13,7 +13,7 @@ pub(crate) fn put(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Takes one from the front of `bytes`; `None` when it is cut off or too large.
+/// Takes an integer from the front of `bytes`; `None` when it is truncated or too large.
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for place in 0..BYTES_LIMIT {
@@ -31,7 +31,7 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Small numbers of either sign become small (zigzag).
+/// Zigzag encoding: small numbers of either sign become small unsigned numbers.
 pub(crate) const fn folded(value: i64) -> u64 {
     (value << 1 ^ value >> 63).cast_unsigned()
 }

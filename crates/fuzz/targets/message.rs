@@ -1,4 +1,4 @@
-//! Any bytes as the messages that hold others: commands, script data, aggregates.
+//! Reads any bytes as the messages that contain others: commands, script data, aggregates.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| headgate_rtmp::fuzz::message(bytes));

@@ -1,4 +1,4 @@
-//! AudioSpecificConfig: what an AAC `Configuration` frame carries. Not an encoder (`transcode`).
+//! AudioSpecificConfig, the data of an AAC `Configuration` frame. Not an encoder (`transcode`).
 //!
 //! Source: ISO 14496-3 1.6.2.1, 1.6.3.3, tables 1.18 and 1.19.
 
@@ -22,16 +22,16 @@ const RATES: [u32; 13] = [
     7_350,
 ];
 
-/// What is wrong with a configuration.
+/// Why a configuration is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Shorter than its own fields.
     #[error("AudioSpecificConfig ends inside a field")]
     Truncated,
-    /// A reserved index, or a rate of zero.
+    /// A reserved frequency index, or a rate of zero.
     #[error("AudioSpecificConfig with a reserved sampling frequency")]
     Rate,
-    /// A reserved channel configuration, or one spelt out in the stream (0), which no encoder we meet sends.
+    /// A reserved channel configuration, or one defined in the stream (0), which no known encoder sends.
     #[error("AudioSpecificConfig with channel configuration {0}")]
     Channels(u8),
 }
@@ -53,17 +53,17 @@ impl Error {
 pub struct AudioSpecificConfig {
     /// Audio object type of the core: 2 is AAC-LC.
     pub object_type: u8,
-    /// Samples per second as heard: with explicit SBR the doubled rate.
+    /// Samples per second of the output: with explicit SBR the doubled rate.
     pub sample_rate: u32,
-    /// Channels as heard, 1 to 8: with explicit parametric stereo 2.
+    /// Channels of the output, 1 to 8: with explicit parametric stereo 2.
     pub channels: u8,
 }
 
 impl AudioSpecificConfig {
-    /// Reads the configuration's first fields; what follows them is not looked at.
+    /// Parses the first fields of the configuration; anything after them is ignored.
     ///
     /// # Errors
-    /// Missing bits or reserved values.
+    /// When bits are missing or values are reserved.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let mut bits = Bits { bytes, position: 0 };
         let mut object_type = bits.object_type()?;
@@ -94,9 +94,9 @@ pub const fn lc_48k(channels: Channels) -> [u8; 2] {
     fields.to_be_bytes()
 }
 
-/// One frame of silence, stereo, at any rate: a channel pair without a spectrum (`max_sfb` 0), then the end (ISO 14496-3
-/// 4.4.2.1). It is what our own encoder makes of zeros, without the fill element by which that keeps its bitrate; a test
-/// in `transcode` compares them.
+/// One frame of silence in stereo, valid at any rate: a channel pair without a spectrum (`max_sfb` 0), then the end
+/// (ISO 14496-3 4.4.2.1). Our own encoder produces it from zeros, apart from the fill element with which it keeps its
+/// bitrate; a test in `transcode` compares the two.
 pub const SILENCE_STEREO: [u8; 6] = [0x21, 0x10, 0x03, 0x40, 0x68, 0x1c];
 
 struct Bits<'a> {
@@ -105,7 +105,7 @@ struct Bits<'a> {
 }
 
 impl Bits<'_> {
-    /// At most 32 bits, most significant first.
+    /// Reads at most 32 bits, most significant first.
     fn read(&mut self, count: usize) -> Result<u32, Error> {
         let mut value = 0;
         for position in self.position..self.position + count {
@@ -153,15 +153,15 @@ mod tests {
     #[test]
     fn configurations_of_other_encoders_are_read() {
         for (bytes, expected) in [
-            // OBS and ffmpeg, 44.1 kHz stereo, with and without the backward-compatible SBR note.
+            // OBS and ffmpeg, 44.1 kHz stereo, with and without the backward-compatible SBR extension.
             (&[0x12, 0x10][..], Ok(config(2, 44_100, 2))),
             (&[0x12, 0x10, 0x56, 0xe5, 0x00], Ok(config(2, 44_100, 2))),
             // 7.1.
             (&[0x11, 0xb8], Ok(config(2, 48_000, 8))),
-            // HE-AAC, core 24 kHz heard at 48; HE-AAC v2, core mono heard in stereo.
+            // HE-AAC with a 24 kHz core and 48 kHz output; HE-AAC v2 with a mono core and stereo output.
             (&[0x2b, 0x11, 0x88, 0x00], Ok(config(2, 48_000, 2))),
             (&[0xeb, 0x09, 0x88, 0x00], Ok(config(2, 48_000, 2))),
-            // A rate spelt out: 40,000 Hz.
+            // An explicit rate: 40,000 Hz.
             (&[0x17, 0x80, 0x4e, 0x20, 0x10], Ok(config(2, 40_000, 2))),
             // Object type 42 by escape.
             (&[0xf9, 0x46, 0x40], Ok(config(42, 48_000, 2))),

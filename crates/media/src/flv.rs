@@ -21,26 +21,26 @@ pub use file::{FILE_HEADER_BYTES, file_header, write_tag};
 pub use header::{TagHeader, tag_header};
 pub use video::read_video;
 
-/// What is wrong with a tag body.
+/// Why a tag body is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Shorter than its own header.
     #[error("tag body ends inside its header")]
     Truncated,
-    /// More extensions (ModEx) before the media than anyone needs.
+    /// More extensions (ModEx) before the media than any sender needs.
     #[error("tag body has too many extensions")]
     Extensions,
-    /// A video codec we do not carry (FLV codec id).
+    /// An unsupported video codec (FLV codec id).
     #[error("video codec {0} is not supported")]
     VideoCodec(u8),
-    /// An audio codec we do not carry (FLV sound format).
+    /// An unsupported audio codec (FLV sound format).
     #[error("audio codec {0} is not supported")]
     AudioCodec(u8),
-    /// An Enhanced RTMP codec we do not carry.
+    /// An unsupported Enhanced RTMP codec.
     #[error("codec {} is not supported", .0.escape_ascii())]
     FourCc([u8; 4]),
-    /// Opus of more than two channels, or with a channel mapping of its own (RFC 7845 5.1.1): nobody who only knows
-    /// mapping family 0 could decode it.
+    /// Opus with more than two channels or its own channel mapping (RFC 7845 5.1.1), which a decoder for mapping family
+    /// 0 cannot decode.
     #[error("Opus with {channels} channels and channel mapping family {family} is not supported")]
     OpusChannels {
         /// Output channel count.
@@ -48,7 +48,7 @@ pub enum Error {
         /// Channel mapping family.
         family: u8,
     },
-    /// A decoder configuration or colour information that is too long to be one.
+    /// A decoder configuration or colour information longer than the limit.
     #[error("decoder configuration or colour information is longer than 64 KiB")]
     ConfigurationLimit,
 }
@@ -69,8 +69,8 @@ impl Error {
     }
 }
 
-/// Longest decoder configuration or colour information: parameter sets take a few hundred bytes, and both are kept for as
-/// long as the stream lives and handed to all who join.
+/// Longest decoder configuration or colour information: parameter sets take a few hundred bytes, and both are kept for
+/// the life of the stream and sent to every new subscriber.
 pub const CONFIGURATION_LIMIT_BYTES: usize = 64 << 10;
 
 const FRAME_TYPE_KEY: u8 = 1;
@@ -81,16 +81,16 @@ const VIDEO_HEVC_LEGACY: u8 = 12;
 const SOUND_MP3: u8 = 2;
 const SOUND_EX: u8 = 9;
 const SOUND_AAC: u8 = 10;
-/// Marks a video tag body as one of Enhanced RTMP.
+/// Marks a video tag body as Enhanced RTMP.
 const EX_VIDEO: u8 = 0x80;
 
-// Packet types that Enhanced RTMP's audio and video share.
+// Packet types with the same value for Enhanced RTMP's audio and video.
 const SEQUENCE_START: u8 = 0;
 const CODED_FRAMES: u8 = 1;
-/// Of video alone: colour information.
+/// Video only: colour information.
 const METADATA: u8 = 4;
 
-/// A frame; nothing when there is no data for one. An error when it is an oversized configuration.
+/// Builds a frame; `None` when there is no data for one. An oversized configuration is an error.
 fn frame(
     codec: Codec,
     kind: FrameKind,

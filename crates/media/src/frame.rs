@@ -1,4 +1,4 @@
-//! One frame and its time. Not how it is packed (`flv`), not where it goes (`ingest`).
+//! One frame and its time. Not how it is packed (`flv`) or where it goes (`ingest`).
 
 use bytes::Bytes;
 
@@ -7,28 +7,28 @@ use bytes::Bytes;
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The start of the clock.
+    /// The start of the session's clock.
     pub const ZERO: Self = Self(0);
 
-    /// From whole milliseconds, the unit of RTMP and FLV.
+    /// Converts from whole milliseconds, the unit of RTMP and FLV.
     #[must_use]
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis.saturating_mul(1000))
     }
 
-    /// From microseconds.
+    /// Converts from microseconds.
     #[must_use]
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// Whole milliseconds, rounded down.
+    /// Converts to whole milliseconds, rounded down.
     #[must_use]
     pub const fn as_millis(self) -> i64 {
         self.0.div_euclid(1000)
     }
 
-    /// Microseconds.
+    /// Converts to microseconds.
     #[must_use]
     pub const fn as_micros(self) -> i64 {
         self.0
@@ -38,15 +38,15 @@ impl Timestamp {
 /// Which of a session's tracks a frame belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Track {
-    /// The picture.
+    /// Video.
     Video,
-    /// The sound.
+    /// Audio.
     Audio,
-    /// Script data: `onMetaData`, cue points. Carried along, never counted as payload.
+    /// Script data such as `onMetaData` and cue points. Forwarded, but not counted as payload.
     Script,
 }
 
-/// How a frame's data is coded.
+/// How a frame's data is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Codec {
     /// H.264: NAL units with four-byte lengths; configuration is an AVCDecoderConfigurationRecord (ISO 14496-15 5.3.3).
@@ -63,12 +63,12 @@ pub enum Codec {
     Mp3,
     /// Opus packets (RFC 6716); configuration is an OpusHead (RFC 7845 5.1).
     Opus,
-    /// AMF0 values as in an RTMP data message, the name first (without `@setDataFrame`).
+    /// AMF0 values as in an RTMP data message, beginning with its name (without `@setDataFrame`).
     Amf0,
 }
 
 impl Codec {
-    /// Stable name.
+    /// Stable name for logs and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl Codec {
         }
     }
 
-    /// The track such frames belong to.
+    /// The track that frames with this codec belong to.
     #[must_use]
     pub const fn track(self) -> Track {
         match self {
@@ -94,21 +94,21 @@ impl Codec {
     }
 }
 
-/// What a frame means to someone who joins or has to drop.
+/// What a frame means to a new subscriber, and to one that has to drop frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameKind {
-    /// Decoder configuration; must precede the first frame of its track and is replayed to late joiners.
+    /// Decoder configuration; precedes the first frame of its track and is replayed to new subscribers.
     Configuration,
-    /// What a display must know of the pictures (E-RTMP, "Metadata Frame"): AMF0, `colorInfo` first. Replayed to late
-    /// joiners as configurations are; of several only the newest counts.
+    /// How the video's colours are to be displayed (E-RTMP, "Metadata Frame"): AMF0, beginning with `colorInfo`.
+    /// Replayed to new subscribers like a configuration; only the newest counts.
     ColorInfo,
-    /// A picture that starts decoding (IDR).
+    /// A video frame at which decoding can start (IDR).
     Keyframe,
-    /// A picture that needs earlier ones.
+    /// A video frame that needs earlier ones.
     Inter,
-    /// A picture that no other needs.
+    /// A video frame that no other needs.
     Disposable,
-    /// An audio packet; each stands alone.
+    /// An audio packet; each can be decoded independently.
     Audio,
     /// Script data.
     Script,
@@ -117,15 +117,15 @@ pub enum FrameKind {
 /// One access unit, one audio packet, one decoder configuration, or one script data message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// How `data` is coded.
+    /// How `data` is encoded.
     pub codec: Codec,
-    /// What it means to a joiner.
+    /// What the frame means to a subscriber.
     pub kind: FrameKind,
     /// Decode time.
     pub timestamp: Timestamp,
-    /// Composition time in milliseconds: presentation minus decode time, signed; 0 but for video with B-frames.
+    /// Composition time in milliseconds: presentation time minus decode time, signed; 0 except for video with B-frames.
     pub composition_ms: i32,
-    /// The payload, without any FLV, RTMP or RTP bytes; shared, never copied after reassembly.
+    /// The payload, without FLV, RTMP or RTP headers; shared, and not copied after reassembly.
     pub data: Bytes,
 }
 
@@ -139,7 +139,7 @@ impl Frame {
     /// Whether this is the `onMetaData` message, of which only the newest counts.
     #[must_use]
     pub fn is_metadata(&self) -> bool {
-        /// An AMF0 string: marker 2, length, name.
+        /// As an AMF0 string: marker 2, length, name.
         const ON_METADATA: &[u8] = b"\x02\x00\x0aonMetaData";
         self.codec == Codec::Amf0 && self.data.starts_with(ON_METADATA)
     }

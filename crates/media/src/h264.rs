@@ -1,4 +1,4 @@
-//! H.264 NAL units, parameter sets and the decoder configuration made of them. Not their RTP packing (`whip`).
+//! H.264 NAL units, parameter sets and the decoder configuration built from them. Not their RTP packing (`whip`).
 //!
 //! Sources: ITU-T H.264 7.3.1, 7.4.1.
 
@@ -9,26 +9,26 @@ mod sps;
 pub use sets::{ParameterSets, SetChange};
 pub use sps::{Sps, read_sps};
 
-/// What a NAL unit is, as far as it matters here (H.264 table 7-1).
+/// The kinds of NAL unit that matter here (H.264 table 7-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NalKind {
     /// A coded slice that refers to earlier frames.
     Slice,
     /// A coded slice of an IDR access unit.
     Idr,
-    /// Supplemental enhancement information: kept, customers put timecodes there.
+    /// Supplemental enhancement information: kept, because customers put timecodes there.
     Sei,
     /// Sequence parameter set.
     Sps,
     /// Picture parameter set.
     Pps,
-    /// Access unit delimiter, end of sequence or stream, filler: nothing a decoder needs.
+    /// Access unit delimiter, end of sequence or stream, filler: not needed by a decoder.
     Filler,
-    /// Anything else: passed on.
+    /// Anything else: forwarded.
     Other,
 }
 
-/// The kind of a NAL unit by its first byte.
+/// The kind of a NAL unit, from its first byte.
 #[must_use]
 pub const fn nal_kind(first: u8) -> NalKind {
     match first & 0x1f {
@@ -42,7 +42,7 @@ pub const fn nal_kind(first: u8) -> NalKind {
     }
 }
 
-/// Whether any other frame refers to this one (nal_ref_idc, 7.4.1).
+/// Whether other frames refer to this one (nal_ref_idc, 7.4.1).
 #[must_use]
 pub const fn is_reference(first: u8) -> bool {
     first & 0x60 != 0
@@ -54,10 +54,10 @@ pub fn is_first_slice(nal: &[u8]) -> bool {
     nal.get(1).is_some_and(|byte| byte & 0x80 != 0)
 }
 
-/// Bytes of a slice behind the unit's first that are kept by [`blank_unit`]: its place, type and parameter set.
+/// Bytes of a slice after the NAL unit's first that [`blank_unit`] keeps: its position, type and parameter set.
 const SLICE_HEADER: usize = 6;
 
-/// Overwrites what a NAL unit shows; what a parser reads of it stays. Parameter sets stay whole.
+/// Overwrites the image data of a NAL unit and keeps what a parser reads. Parameter sets are left unchanged.
 pub fn blank_unit(unit: &mut [u8]) {
     let kept = match unit.first().map(|first| nal_kind(*first)) {
         Some(NalKind::Sps | NalKind::Pps) => unit.len(),

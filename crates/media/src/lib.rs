@@ -1,4 +1,5 @@
-//! What a frame is: the one unit every protocol converts to and from, and Opus made AAC for those who need it.
+//! Frames, the unit that every protocol converts to and from, and the transcoding of Opus to AAC for subscribers that
+//! need it.
 //! No protocol, no I/O, no clock.
 
 pub mod aac;

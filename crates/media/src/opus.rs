@@ -1,25 +1,25 @@
-//! What an Opus packet says of itself without being decoded, and the OpusHead. Not a decoder (`transcode`).
+//! Properties of an Opus packet that can be read without decoding it, and the OpusHead. Not a decoder (`transcode`).
 //!
 //! Sources: RFC 6716 3.1 and 3.2; RFC 7845 5.1.
 
-/// Opus runs on this clock whatever bandwidth a packet carries (RFC 7587 4.1).
+/// The Opus clock, independent of a packet's bandwidth (RFC 7587 4.1).
 pub const SAMPLE_RATE: u32 = 48_000;
 
 /// No packet is longer than 120 ms (RFC 6716 3.2.5, R5).
 pub const LONGEST_PACKET_SAMPLES: u32 = 5760;
 
-/// Samples a decoder throws away at the start: the 6.5 ms of libopus's lookahead.
+/// Samples a decoder discards at the start: libopus's lookahead of 6.5 ms.
 pub const PRE_SKIP: u16 = 312;
 
-/// A packet of silence that any decoder takes: one frame of CELT, full band, mono, without energy (RFC 6716 3.1, 4.3).
+/// A packet of silence that any decoder accepts: one CELT frame, full band, mono, without energy (RFC 6716 3.1, 4.3).
 pub const SILENCE: [u8; 3] = [0xf8, 0xff, 0xfe];
-/// How long that lasts, in microseconds.
+/// Duration of [`SILENCE`] in microseconds.
 pub const SILENCE_US: i64 = 20_000;
 
-/// A packet of at most this many bytes carries no audio: the sender is in discontinuous transmission.
+/// A packet of at most this many bytes contains no audio: the sender is in discontinuous transmission.
 const DTX_BYTES: usize = 2;
 
-/// How many channels audio has; more are not carried.
+/// Channels of the audio; more than two are not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channels {
     /// One.
@@ -39,21 +39,21 @@ impl Channels {
     }
 }
 
-/// What is wrong with a packet's first bytes.
+/// Why a packet's header is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No TOC byte, or none that counts the frames where the TOC promises one.
+    /// The TOC byte is missing, or the frame count byte that the TOC requires.
     #[error("Opus packet ends inside its header")]
     Truncated,
     /// A frame count of zero, or more than 120 ms.
     #[error("Opus packet of an impossible duration")]
     Duration,
-    /// Neither mono nor stereo: a mapping family other than 0, or a channel count that family 0 does not have.
+    /// Neither mono nor stereo: a mapping family other than 0, or a channel count not allowed in family 0.
     #[error("multichannel Opus (mapping family {family}, {channels} channels)")]
     Multichannel {
-        /// RFC 7845 5.1.1.
+        /// Channel mapping family (RFC 7845 5.1.1).
         family: u8,
-        /// As the OpusHead says.
+        /// Channel count in the OpusHead.
         channels: u8,
     },
 }
@@ -70,10 +70,10 @@ impl Error {
     }
 }
 
-/// The duration of the packet, in samples of the 48 kHz clock: 120 to 5760.
+/// The duration of the packet in samples of the 48 kHz clock: 120 to 5760.
 ///
 /// # Errors
-/// A truncated header or a duration that no packet may have.
+/// When the header is truncated or the duration not allowed.
 pub fn duration(packet: &[u8]) -> Result<u32, Error> {
     let &toc = packet.first().ok_or(Error::Truncated)?;
     let frames = match toc & 3 {
@@ -87,22 +87,22 @@ pub fn duration(packet: &[u8]) -> Result<u32, Error> {
     }
 }
 
-/// How many channels the packet codes (bit 2 of the TOC).
+/// The channels encoded in the packet (bit 2 of the TOC).
 ///
 /// # Errors
-/// An empty packet.
+/// When the packet is empty.
 pub fn channels(packet: &[u8]) -> Result<Channels, Error> {
     let &toc = packet.first().ok_or(Error::Truncated)?;
     Ok(if toc & 4 == 0 { Channels::Mono } else { Channels::Stereo })
 }
 
-/// Whether the sender has nothing to say (RFC 6716 2.1.9): it will then leave packets out as well.
+/// Whether the sender is silent (RFC 6716 2.1.9): it then omits packets as well.
 #[must_use]
 pub const fn is_dtx(packet: &[u8]) -> bool {
     packet.len() <= DTX_BYTES
 }
 
-/// The OpusHead of a stream with mapping family 0: what an Opus `Configuration` frame carries.
+/// The OpusHead of a stream with mapping family 0, the data of an Opus `Configuration` frame.
 #[must_use]
 pub fn head(channels: Channels) -> [u8; 19] {
     let mut head = *b"OpusHead\x01\x02\0\0\0\0\0\0\0\0\0";
@@ -118,10 +118,10 @@ pub fn is_head(bytes: &[u8]) -> bool {
     bytes.starts_with(b"OpusHead")
 }
 
-/// Channels of an OpusHead with mapping family 0, the only one that is carried (RFC 7845 5.1.1.1).
+/// The channels in an OpusHead with mapping family 0, the only one supported (RFC 7845 5.1.1.1).
 ///
 /// # Errors
-/// A head that ends early, or multichannel Opus.
+/// When the head is truncated or declares multichannel Opus.
 pub fn head_channels(head: &[u8]) -> Result<Channels, Error> {
     let (Some(&channels), Some(&family)) = (head.get(9), head.get(18)) else {
         return Err(Error::Truncated);
@@ -133,7 +133,7 @@ pub fn head_channels(head: &[u8]) -> Result<Channels, Error> {
     }
 }
 
-/// Samples of one frame of a packet (RFC 6716 table 2).
+/// Samples in one frame of a packet (RFC 6716 table 2).
 const fn frame_samples(toc: u8) -> u32 {
     const MS: u32 = SAMPLE_RATE / 1000;
     let size = toc >> 3 & 3;

@@ -1,8 +1,9 @@
-//! Opus frames to AAC-LC frames, one [`Transcoder`] per stream. The only code that knows codec libraries.
+//! Transcodes Opus frames to AAC-LC frames, with one [`Transcoder`] per stream. The only code that uses codec
+//! libraries.
 //!
-//! An AAC frame's timestamp is that of the first sample a decoder puts out for it: the encoder's delay is fed ahead
-//! as silence and the frames that would hold nothing but that silence are not sent, so the first frame bears the
-//! first packet's timestamp.
+//! An AAC frame's timestamp is that of the first sample a decoder outputs for it. The encoder's delay is first filled
+//! with silence, and the frames that contain only that silence are not sent, so that the first frame sent has the first
+//! packet's timestamp.
 
 mod decoder;
 mod encoder;
@@ -24,9 +25,9 @@ use timeline::{Arrival, Timeline};
 use crate::opus::LONGEST_PACKET_SAMPLES;
 use crate::{Channels, Codec, Frame, FrameKind, Timestamp, aac, opus};
 
-/// How much of a hole is concealed before it is left silent: 120 ms, by when concealment has faded out.
+/// How much of a hole is concealed before silence follows: 120 ms, by which time concealment has faded out.
 const LIMIT_CONCEALED: usize = LONGEST_PACKET_SAMPLES as usize;
-/// What a packet that cannot be read is taken for when none has been read yet: 20 ms.
+/// Duration assumed for an unreadable packet while none has been read yet: 20 ms.
 const USUAL_PACKET_SAMPLES: usize = 960;
 
 /// Why a frame could not be transcoded. The stream continues with the next one.
@@ -38,13 +39,13 @@ pub enum TranscodeError {
     /// Opus of more than two channels, or of a mapping family other than 0 (RFC 7845 5.1.1).
     #[error("Opus cannot be transcoded: {0}")]
     Head(#[from] opus::Error),
-    /// [`Transcoder::wanted_encoder`] names an encoder that has not been given.
+    /// The encoder that [`Transcoder::wanted_encoder`] returned has not been supplied.
     #[error("transcoder has no encoder")]
     NoEncoder,
-    /// libopus could not be opened: no memory.
+    /// libopus could not be initialised: out of memory.
     #[error("no Opus decoder could be made")]
     Decoder,
-    /// The AAC encoder failed; the transcoder asks for another one.
+    /// The AAC encoder failed; the transcoder requests another one.
     #[error(transparent)]
     Encoder(#[from] EncoderError),
 }
@@ -63,42 +64,43 @@ impl TranscodeError {
     }
 }
 
-/// What a transcoder had to put up with.
+/// Counters of irregularities in a transcoded stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TranscodeCounters {
     /// Packets that could not be decoded and were concealed.
     pub corrupt_packets: u64,
-    /// Packets whose time had passed, dropped.
+    /// Packets dropped because their time had passed.
     pub late_packets: u64,
-    /// Samples (per channel) made up for packets missing or corrupt.
+    /// Samples (per channel) generated for missing or corrupt packets.
     pub concealed_samples: u64,
-    /// Holes of more than a second, or left by a failed encoder, after which the audio continued at its own timestamp.
+    /// Holes of more than a second, or left by a failed encoder, after which the audio continued at its own timestamps.
     pub discontinuities: u64,
-    /// Frames the encoder failed to make.
+    /// Frames that the encoder failed to encode.
     pub lost_frames: u64,
 }
 
-/// Makes one stream's Opus AAC-LC at 48 kHz. Mono stays mono until a stereo packet comes, then stereo for good.
+/// Transcodes one stream's Opus to AAC-LC at 48 kHz. Mono stays mono until a stereo packet arrives; from then on the
+/// output stays stereo.
 ///
-/// Before each frame ask [`Transcoder::wanted_encoder`]; if it names one, give it with [`Transcoder::give_encoder`],
-/// then hand the frame to [`Transcoder::handle_frame`]. Nothing here blocks.
+/// Before each frame, call [`Transcoder::wanted_encoder`]; if it returns a kind, supply such an encoder with
+/// [`Transcoder::give_encoder`]. Then pass the frame to [`Transcoder::handle_frame`]. Nothing here blocks.
 pub struct Transcoder {
     bitrate: AacBitrate,
-    // Given and not in use yet.
+    // Supplied and not in use yet.
     spare: Option<Encoder>,
     // `None` before the first packet.
     pipeline: Option<Pipeline>,
     timeline: Timeline,
-    // Of the last packet that could be read.
+    // Duration of the last packet that could be read.
     packet_samples: usize,
     packet_is_dtx: bool,
-    // Why the stream's packets cannot be transcoded, as its configuration says.
+    // Why the stream's packets cannot be transcoded, according to its configuration.
     refused: Option<opus::Error>,
     counters: TranscodeCounters,
 }
 
 impl Transcoder {
-    /// See [`EncoderKind::new`] for the bounds of `bitrate`.
+    /// A transcoder for one stream. [`EncoderKind::new`] gives the bounds of `bitrate`.
     #[must_use]
     pub fn new(bitrate: AacBitrate) -> Self {
         Self {
@@ -113,7 +115,7 @@ impl Transcoder {
         }
     }
 
-    /// The encoder that must be given before `frame` can be handled; `None` when it can be handled now.
+    /// The kind of encoder that must be supplied before `frame` can be handled; `None` when it can be handled now.
     #[must_use]
     pub fn wanted_encoder(&self, frame: &Frame) -> Option<EncoderKind> {
         if frame.codec != Codec::Opus || frame.kind != FrameKind::Audio || self.refused.is_some() {
@@ -133,19 +135,20 @@ impl Transcoder {
         (!is_equipped && !is_given).then_some(kind)
     }
 
-    /// Gives the encoder that [`Transcoder::wanted_encoder`] named. It goes back to its pool with the transcoder.
+    /// Supplies an encoder of the kind that [`Transcoder::wanted_encoder`] returned. It returns to its pool when the
+    /// transcoder is dropped.
     pub fn give_encoder(&mut self, encoder: Encoder) {
         self.spare = Some(encoder);
     }
 
     /// Takes one Opus frame and appends the AAC frames it completes: a `Configuration` before the first and whenever
-    /// the channels change, then `Audio`, whose timestamps always rise. An Opus `Configuration` is checked and not
-    /// passed on. Holes of up to a second before the frame are filled; after longer ones the audio continues at the
+    /// the channels change, then `Audio`, with strictly increasing timestamps. An Opus `Configuration` is checked and
+    /// not forwarded. Holes of up to a second before the frame are filled; after longer ones the audio continues at the
     /// frame's own timestamp.
     ///
     /// # Errors
-    /// Another codec, more than two channels, or no decoder or encoder; `out` keeps what was appended, and the next
-    /// frame is welcome. A corrupt packet is not an error but is concealed and counted.
+    /// Another codec, more than two channels, or no decoder or encoder. `out` keeps what was appended, and the next
+    /// frame may be handled as usual. A corrupt packet is not an error: it is concealed and counted.
     pub fn handle_frame(
         &mut self,
         frame: &Frame,
@@ -192,7 +195,7 @@ impl Transcoder {
             if opus::duration(packet).is_ok() && pipeline.decode(packet, samples) {
                 (self.packet_samples, self.packet_is_dtx) = (samples, opus::is_dtx(packet));
             } else {
-                // The duration that a corrupt packet claims cannot be trusted either.
+                // The duration in a corrupt packet cannot be trusted either.
                 samples = self.packet_samples;
                 pipeline.fill(Filling::Concealment, samples);
                 self.counters.corrupt_packets += 1;
@@ -203,26 +206,26 @@ impl Transcoder {
         self.send(out)
     }
 
-    /// Appends the frames that hold the end of the audio, completed with silence.
+    /// Appends the frames with the end of the audio, padded with silence.
     ///
     /// # Errors
-    /// The encoder failed.
+    /// When the encoder failed.
     pub fn finish(mut self, out: &mut Vec<Frame>) -> Result<(), TranscodeError> {
         self.flush(out)
     }
 
-    /// What happened so far.
+    /// Counters since the start.
     #[must_use]
     pub const fn counters(&self) -> TranscodeCounters {
         self.counters
     }
 
-    /// Samples of the packet, or of the last one that could be read.
+    /// Samples in the packet or, if it cannot be read, in the last one that could.
     fn samples(&self, packet: &Frame) -> usize {
         opus::duration(&packet.data).map_or(self.packet_samples, |samples| samples as usize)
     }
 
-    /// Channels that the stream has from this packet on.
+    /// Channels of the stream from this packet on.
     fn channels(&self, packet: &Frame) -> Channels {
         let is_stereo = opus::duration(&packet.data).is_ok()
             && opus::channels(&packet.data) == Ok(Channels::Stereo);
@@ -233,7 +236,7 @@ impl Transcoder {
         }
     }
 
-    /// Puts the encoder that was given to work, with a decoder of its channels.
+    /// Puts the supplied encoder into use, with a decoder of the same channels.
     fn prepare(&mut self, channels: Channels, out: &mut Vec<Frame>) -> Result<(), TranscodeError> {
         if let Some(pipeline) = &self.pipeline
             && pipeline.channels() == channels
@@ -264,7 +267,7 @@ impl Transcoder {
         Ok(())
     }
 
-    /// Appends what the encoder still holds; a segment must begin after it.
+    /// Appends the audio remaining in the encoder; a new segment must begin afterwards.
     fn flush(&mut self, out: &mut Vec<Frame>) -> Result<(), TranscodeError> {
         while self.timeline.has_unsent()
             && let Some(pipeline) = &mut self.pipeline
@@ -275,8 +278,9 @@ impl Transcoder {
         Ok(())
     }
 
-    /// Fills the hole before a packet: its last `samples` from the packet's redundancy; what is before that is concealed
-    /// for at most [`LIMIT_CONCEALED`], or for all of a pause that the sender announced, and silent after that.
+    /// Fills the hole before a packet: the last `samples` of it from the packet's redundancy. Before that the audio is
+    /// concealed, for at most [`LIMIT_CONCEALED`] or throughout a pause that the sender announced, and silent for the
+    /// rest.
     fn fill(
         &mut self,
         missing: usize,
@@ -306,7 +310,7 @@ impl Transcoder {
         Ok(())
     }
 
-    /// Appends the frames whose samples are there.
+    /// Appends the frames whose samples are complete.
     fn send(&mut self, out: &mut Vec<Frame>) -> Result<(), TranscodeError> {
         let Some(pipeline) = &mut self.pipeline else { return Ok(()) };
         while let Some(frame) = pipeline.next_frame() {

@@ -1,4 +1,5 @@
-//! DTLS 1.2 in either role: our throw-away certificate, the server's fingerprint, the keys. Not what the keys protect.
+//! DTLS 1.2 in either role: a temporary certificate, the check of the server's fingerprint, and the keys. Not what the
+//! keys protect.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,15 +19,16 @@ use rtc_srtp::config::LABEL_EXTRACTOR_DTLS_SRTP;
 use crate::srtp::Srtp;
 use crate::{Error, Result, SrtpChoice};
 
-/// A browser sends a lost flight again after so long. The library does so seven times, in new records, and fails with the
-/// eighth; it forgets its timer when the server repeats itself or sends half a flight.
+/// Interval after which a browser retransmits a lost flight. The library does so seven times, in new records, and fails
+/// the eighth time; it forgets its timer when the server repeats itself or sends half a flight.
 const LIBRARY_INTERVAL: Duration = Duration::from_millis(1_300);
-/// In between, and when it has forgotten, the same datagrams are sent again after so long, then twice as long.
+/// In between, and when the library has forgotten, the same datagrams are retransmitted after this interval, which then
+/// doubles.
 const FLIGHT_INTERVAL: Duration = Duration::from_millis(100);
-/// One server, one key: the library only tells associations apart by it.
+/// There is one server and one key; the library uses the address only to tell associations apart.
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 2);
 
-/// A certificate and the cryptography behind it.
+/// A certificate, and the cryptography provider behind it.
 pub(crate) struct Identity {
     pub(crate) provider: Arc<dyn RTCCryptoProvider>,
     certificate: Certificate,
@@ -54,13 +56,13 @@ impl Identity {
     }
 }
 
-/// What DTLS came to.
+/// The outcome of DTLS.
 pub(crate) enum Outcome {
     Connected(Box<Srtp>),
     Closed,
 }
 
-/// The association with the server.
+/// The DTLS association with the server.
 pub(crate) struct Dtls {
     endpoint: Endpoint,
     provider: Arc<dyn RTCCryptoProvider>,
@@ -74,7 +76,7 @@ pub(crate) struct Dtls {
 }
 
 impl Dtls {
-    /// `mtu`: where the library fragments handshake messages; 0 is its own default.
+    /// `mtu`: the size to which the library fragments handshake messages; 0 is its own default.
     pub(crate) fn new(
         identity: &Identity,
         server_fingerprint: [u8; 32],
@@ -124,7 +126,7 @@ impl Dtls {
         })
     }
 
-    /// The pair works: a client says hello.
+    /// The ICE pair works: if we are the client, sends the ClientHello.
     pub(crate) fn start(&mut self, now: Instant) -> Option<Outcome> {
         if !self.is_client {
             return None;
@@ -139,7 +141,7 @@ impl Dtls {
         self.collect(now, FLIGHT_INTERVAL);
         let events = match read {
             Ok(events) => events,
-            // Before the keys an error is an alert, ours or theirs; after them, one bad record.
+            // Until there are keys, an error is an alert, ours or the server's; after that, one bad record.
             Err(_) if !self.is_connected => return Some(Outcome::Closed),
             Err(_) => return None,
         };
@@ -153,7 +155,7 @@ impl Dtls {
         })
     }
 
-    /// Sends a lost flight again.
+    /// Retransmits a lost flight.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Option<Outcome> {
         if self.is_connected {
             return None;
@@ -177,12 +179,12 @@ impl Dtls {
         self.outgoing.pop_front()
     }
 
-    /// When the last flight is due again.
+    /// When the last flight is to be retransmitted.
     fn resend_at(&self) -> Option<Instant> {
         (!self.flight.is_empty()).then(|| self.flight_sent_at + self.pause)
     }
 
-    /// Takes what the library wants sent; it becomes the last flight, due again after `pause`.
+    /// Queues the library's output; it becomes the last flight, to be retransmitted after `pause`.
     fn collect(&mut self, now: Instant, pause: Duration) {
         let datagrams: Vec<_> =
             std::iter::from_fn(|| Some(self.endpoint.poll_transmit()?.message.to_vec())).collect();
@@ -192,7 +194,7 @@ impl Dtls {
         }
     }
 
-    /// close_notify.
+    /// Sends close_notify.
     pub(crate) fn close(&mut self, now: Instant) {
         self.endpoint.stop(now, SERVER);
         self.collect(now, FLIGHT_INTERVAL);

@@ -1,6 +1,6 @@
-//! The controlling ICE agent with one pair (RFC 8445): checks until answered, then nominates and keeps the pair alive. The
-//! checks of a server that is no ICE-lite one are answered.
-//! Not gathering, not trickle: the server sees our address in the check.
+//! The controlling ICE agent with a single pair (RFC 8445): it sends checks until one is answered, then nominates the
+//! pair and keeps it alive. Checks from servers other than ICE-lite ones are answered. No gathering and no trickle: the
+//! server learns our address from the check.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,19 +17,19 @@ use rtc_stun::message::{BINDING_REQUEST, BINDING_SUCCESS, Message, Setter, Trans
 use rtc_stun::textattrs::TextAttribute;
 use rtc_stun::xoraddr::XorMappedAddress;
 
-/// Between checks while nobody answers.
+/// Interval between checks until one is answered.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// Between checks once the pair works: consent (RFC 7675) and nomination in one.
+/// Interval between checks once the pair works: consent (RFC 7675) and nomination in one.
 const KEEP_INTERVAL: Duration = Duration::from_millis(2_500);
-/// Checks whose answer is still welcome.
+/// Outstanding checks whose answer is still accepted.
 const PENDING_LIMIT: usize = 64;
 /// Priority of a peer-reflexive candidate (RFC 8445 5.1.2.1).
 const PRIORITY: u32 = 0x6e7f_00ff;
 
-/// One pair.
+/// The ICE pair.
 pub(crate) struct Ice {
     provider: Arc<dyn RTCCryptoProvider>,
-    /// `remote:local`.
+    /// User name for checks to the server: `remote:local`.
     username: String,
     remote_password: String,
     local_password: String,
@@ -40,7 +40,7 @@ pub(crate) struct Ice {
 }
 
 impl Ice {
-    /// Checking begins at `now`.
+    /// Starts the checks at `now`.
     pub(crate) fn new(
         provider: Arc<dyn RTCCryptoProvider>,
         (local_ufrag, local_password): (&str, &str),
@@ -61,7 +61,7 @@ impl Ice {
         }
     }
 
-    /// A STUN datagram; true when it is the first answer to one of our checks.
+    /// Handles a STUN datagram; true when it is the first answer to one of our checks.
     pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> bool {
         let mut response = Message::new();
         if response.unmarshal_binary(datagram).is_err() || response.typ != BINDING_SUCCESS {
@@ -78,12 +78,12 @@ impl Ice {
             return false;
         }
         self.is_answered = true;
-        // Nominate at once.
+        // Nominates the pair immediately.
         self.next_check = now;
         true
     }
 
-    /// The answer to a check of the server's (RFC 8445 7.3), if the datagram is one that knows our password.
+    /// The answer to a check from the server (RFC 8445 7.3), if the datagram is authenticated with our password.
     pub(crate) fn answer(&self, server: SocketAddr, datagram: &[u8]) -> Option<Vec<u8>> {
         let crypto = self.provider.crypto();
         let mut request = Message::new();
@@ -109,7 +109,7 @@ impl Ice {
         Some(response.raw)
     }
 
-    /// The check that is due.
+    /// The check to send, if one is due.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Option<Vec<u8>> {
         if now < self.next_check {
             return None;
@@ -152,7 +152,7 @@ impl Ice {
     }
 }
 
-/// An attribute whose value is given as bytes.
+/// A STUN attribute with its value as bytes.
 struct Attribute(rtc_stun::attributes::AttrType, Vec<u8>);
 
 impl Setter for Attribute {

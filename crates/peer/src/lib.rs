@@ -1,5 +1,5 @@
-//! A WebRTC publisher for tests and load; sans-I/O; never shipped. It offers H.264 and Opus as a browser does and shares
-//! no line with the server it talks to, so that neither hides the other's mistakes.
+//! A WebRTC publisher for tests and load generation; sans-I/O; never shipped. It offers H.264 and Opus as a browser
+//! does and shares no code with the server under test, so that neither hides the other's errors.
 #![forbid(unsafe_code)]
 
 mod dtls;
@@ -19,32 +19,32 @@ use std::time::Duration;
 pub use offer::VIDEO_PAYLOAD_TYPE;
 pub use publisher::{DatagramFilter, Publisher};
 
-/// The most RTP payload in one packet.
+/// Most bytes of RTP payload in one packet.
 pub const PAYLOAD_LIMIT: usize = 1_200;
-/// Sent packets of a track that are kept for a NACK.
+/// Sent packets of a track kept to answer NACKs.
 pub const HISTORY_LIMIT: usize = 1_024;
 
-/// How the publisher presents itself.
+/// Properties of the publisher.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Offer Opus.
     pub audio: bool,
     /// Offer H.264.
     pub video: bool,
-    /// What `use_srtp` lists.
+    /// Profiles listed in `use_srtp`.
     pub srtp: SrtpChoice,
-    /// Offer `setup:passive`: the server sends the first hello (FFmpeg does that).
+    /// Offer `setup:passive`, as FFmpeg does: the server sends the ClientHello.
     pub dtls_server: bool,
-    /// Offer the transport-wide sequence number and send it when it is answered.
+    /// Offer the transport-wide sequence number, and send it if the answer accepts it.
     pub transport_cc: bool,
     /// Offer `stereo=1`.
     pub stereo: bool,
-    /// By its sender reports a picture was captured so much later than a sound that is sent with it.
+    /// How much later, by its sender reports, a video frame was captured than audio sent at the same time.
     pub video_clock_ahead: Duration,
 }
 
 impl Default for Settings {
-    /// Audio and video, GCM, `actpass`, transport-cc, mono, one clock.
+    /// Audio and video, GCM, `actpass`, transport-cc, mono, one clock for both tracks.
     fn default() -> Self {
         Self {
             audio: true,
@@ -61,42 +61,42 @@ impl Default for Settings {
 /// SRTP protection profiles (RFC 5764 4.1.2, RFC 7714 14.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SrtpChoice {
-    /// AEAD_AES_128_GCM alone.
+    /// Only AEAD_AES_128_GCM.
     Gcm,
-    /// AES128_CM_HMAC_SHA1_80 alone.
+    /// Only AES128_CM_HMAC_SHA1_80.
     Cm,
     /// Both, CM first, as Chromium lists them.
     Both,
 }
 
-/// What a test or a bench may want to know.
+/// Events of interest to a test or a benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// ICE and DTLS are done: media may flow.
+    /// ICE and DTLS are complete: media may flow.
     Connected,
-    /// PLI or FIR.
+    /// PLI or FIR was received.
     KeyframeWanted,
-    /// Sequence numbers of one track that were asked for again; those still kept are already on their way.
+    /// Sequence numbers of one track that were requested again; packets still kept have already been queued.
     Nack(Vec<u16>),
-    /// A transport-wide feedback packet.
+    /// A transport-wide feedback packet was received.
     TransportFeedback,
-    /// The server said goodbye, or DTLS failed. Nothing follows.
+    /// The server closed DTLS, or the handshake failed. No further event follows.
     Closed,
 }
 
-/// Why the publisher cannot go on.
+/// Why the publisher cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The cryptography refused.
+    /// The cryptography provider failed.
     #[error("cryptography: {0}")]
     Crypto(String),
-    /// The answer lacks something, or it came twice.
+    /// The answer lacks something, or is the second one.
     #[error("the answer has no usable {0}")]
     Answer(&'static str),
-    /// DTLS refused to start.
+    /// DTLS could not be started.
     #[error("DTLS: {0}")]
     Dtls(String),
 }
 
-/// A result with the crate's error.
+/// A result with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;

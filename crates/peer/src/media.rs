@@ -1,4 +1,4 @@
-//! What flows once the session is connected: the two tracks under SRTP, sender reports, and answers to feedback.
+//! Media of a connected session: the two tracks under SRTP, sender reports, and reactions to feedback.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,25 +10,25 @@ use crate::srtp::Srtp;
 use crate::track::Track;
 use crate::{Event, SrtpChoice};
 
-/// Between sender reports.
+/// Interval between sender reports.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Both tracks. Without keys nothing is sent.
+/// Both tracks. Nothing is sent until there are keys.
 pub(crate) struct Media {
     audio: Track,
     video: Track,
     srtp: Option<Box<Srtp>>,
-    /// Counts over both tracks; `None` unless offered and answered.
+    /// Counter over both tracks; `None` unless offered and accepted.
     transport_sequence: Option<u16>,
     next_report: Option<Instant>,
     video_clock_ahead: Duration,
 }
 
 impl Media {
-    /// `seed` makes SSRCs and first sequence numbers.
+    /// `seed` determines the SSRCs and first sequence numbers.
     pub(crate) fn new(seed: [u8; 12], video_clock_ahead: Duration) -> Self {
         let [a0, a1, a2, a3, v0, v1, v2, v3, s0, s1, t0, t1] = seed;
-        // They differ in the last bit at least.
+        // The SSRCs differ at least in the last bit.
         let audio_ssrc = u32::from_be_bytes([a0, a1, a2, a3]) & !1;
         let video_ssrc = u32::from_be_bytes([v0, v1, v2, v3]) | 1;
         let first = |high, low| u16::from_be_bytes([high, low]);
@@ -42,7 +42,7 @@ impl Media {
         }
     }
 
-    /// Packets carry the transport-wide sequence number.
+    /// Adds the transport-wide sequence number to packets.
     pub(crate) const fn number_packets(&mut self) {
         self.transport_sequence = Some(0);
     }
@@ -105,7 +105,7 @@ impl Media {
         out.extend(self.srtp.as_mut().and_then(|srtp| srtp.protect_rtcp(packet)));
     }
 
-    /// Sends the reports that are due; `elapsed` since the publisher's answer is its NTP time.
+    /// Sends the sender reports that are due; `elapsed`, the time since the answer, becomes their NTP time.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Instant,
@@ -123,7 +123,7 @@ impl Media {
         }
     }
 
-    /// Opens an SRTCP packet, answers the NACKs in it and says what it asked for.
+    /// Decrypts an SRTCP packet, answers the NACKs in it and returns its requests.
     pub(crate) fn handle_feedback(
         &mut self,
         bytes: &[u8],
@@ -153,13 +153,13 @@ impl Media {
         self.srtp.as_ref().map(|srtp| srtp.profile())
     }
 
-    /// Of the audio and of the video track.
+    /// SSRCs of the audio and the video track.
     pub(crate) const fn ssrcs(&self) -> (u32, u32) {
         (self.audio.ssrc, self.video.ssrc)
     }
 }
 
-/// Takes the next number of a counter that is in use.
+/// Takes the next number of a counter, if it is in use.
 fn next(counter: &mut Option<u16>) -> Option<u16> {
     let taken = *counter;
     *counter = taken.map(|number| number.wrapping_add(1));

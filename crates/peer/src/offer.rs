@@ -1,4 +1,4 @@
-//! SDP: the offer we write and the few lines of an answer that matter. Not a parser of SDP in general.
+//! SDP: the offer we write, and the few lines of an answer that we need. Not a general SDP parser.
 
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ const TRANSPORT_CC: &str =
 /// RFC 3550 6.5.1.
 pub(crate) const CNAME: &str = "headgate-peer";
 
-/// What the offer says about us.
+/// Our side of the session, as written into the offer.
 pub(crate) struct Offer<'a> {
     pub(crate) settings: Settings,
     pub(crate) ufrag: &'a str,
@@ -26,13 +26,13 @@ pub(crate) struct Offer<'a> {
     pub(crate) video_ssrc: u32,
 }
 
-/// What the answer says about the server.
+/// The server's side, as read from the answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) ufrag: String,
     pub(crate) password: String,
     pub(crate) fingerprint: [u8; 32],
-    /// `setup:active`: the server sends the first hello.
+    /// `setup:active`: the server sends the ClientHello.
     pub(crate) is_active: bool,
     /// The first UDP host candidate.
     pub(crate) address: SocketAddr,
@@ -40,7 +40,7 @@ pub(crate) struct Answer {
 }
 
 impl Offer<'_> {
-    /// The SDP text, CRLF throughout.
+    /// The SDP text, with CRLF line ends.
     pub(crate) fn to_sdp(&self) -> String {
         let sections =
             [self.settings.audio.then(|| self.audio()), self.settings.video.then(|| self.video())];
@@ -104,7 +104,7 @@ impl Offer<'_> {
 }
 
 impl Answer {
-    /// Reads what is needed to connect; the first of each attribute counts, as with BUNDLE all are equal.
+    /// Reads what is needed to connect. The first of each attribute is used, since all sections of a BUNDLE agree.
     pub(crate) fn parse(sdp: &str) -> Result<Self> {
         let attribute = |name: &str| {
             sdp.lines().find_map(|line| line.strip_prefix("a=")?.strip_prefix(name)).map(str::trim)

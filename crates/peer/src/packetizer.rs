@@ -1,4 +1,4 @@
-//! H.264 into RTP payloads (RFC 6184): single NAL units, STAP-A for parameter sets, FU-A for what is too large.
+//! Packs H.264 into RTP payloads (RFC 6184): single NAL units, STAP-A for parameter sets, FU-A for large NAL units.
 
 use crate::PAYLOAD_LIMIT;
 
@@ -9,7 +9,7 @@ const FU_A: u8 = 28;
 const FU_START: u8 = 0x80;
 const FU_END: u8 = 0x40;
 
-/// Hands each payload of one access unit to `send`, with the marker on the last.
+/// Calls `send` with each payload of one access unit; the last has the marker.
 pub(crate) fn packetize(nal_units: &[&[u8]], mut send: impl FnMut(&[u8], bool)) {
     let mut payload = Vec::with_capacity(PAYLOAD_LIMIT);
     let mut rest: Vec<&[u8]> = nal_units.iter().copied().filter(|unit| !unit.is_empty()).collect();
@@ -25,7 +25,8 @@ pub(crate) fn packetize(nal_units: &[&[u8]], mut send: impl FnMut(&[u8], bool)) 
     }
 }
 
-/// Puts the leading parameter sets into one STAP-A (RFC 6184 5.7.1); how many it holds, less than two being none.
+/// Packs the leading parameter sets into one STAP-A (RFC 6184 5.7.1) and returns their number; fewer than two are not
+/// packed.
 fn aggregate(units: &[&[u8]], payload: &mut Vec<u8>) -> usize {
     payload.clear();
     payload.push(STAP_A);
@@ -36,7 +37,7 @@ fn aggregate(units: &[&[u8]], payload: &mut Vec<u8>) -> usize {
         if !matches!(header & 0x1f, SPS | PPS) || payload.len() + 2 + unit.len() > PAYLOAD_LIMIT {
             break;
         }
-        // The aggregate is as important as its most important part.
+        // The aggregate has the highest importance of its parts (nal_ref_idc).
         payload[0] = STAP_A | (payload[0] & 0x60).max(header & 0x60);
         payload.extend_from_slice(&length.to_be_bytes());
         payload.extend_from_slice(unit);
@@ -45,7 +46,7 @@ fn aggregate(units: &[&[u8]], payload: &mut Vec<u8>) -> usize {
     if count < 2 { 0 } else { count }
 }
 
-/// RFC 6184 5.8. Fragments are of one size but the last.
+/// FU-A (RFC 6184 5.8). All fragments but the last have the same size.
 fn fragment(unit: &[u8], payload: &mut Vec<u8>, is_last: bool, send: &mut impl FnMut(&[u8], bool)) {
     let Some((&header, body)) = unit.split_first() else { return };
     let mut pieces = body.chunks(PAYLOAD_LIMIT - 2).peekable();

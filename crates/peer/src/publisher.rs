@@ -1,4 +1,5 @@
-//! The publisher: datagrams and time in, datagrams and events out; ICE and DTLS until there are keys, then media.
+//! The publisher: takes datagrams and time, returns datagrams and events. ICE and DTLS run until there are keys, then
+//! media flows.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -10,10 +11,10 @@ use crate::media::Media;
 use crate::offer::{Answer, Offer};
 use crate::{Error, Event, Result, Settings, SrtpChoice};
 
-/// What becomes of an outgoing DTLS datagram: nothing holds it back, several are sent in order.
+/// Replaces an outgoing DTLS datagram: an empty result holds it back, several datagrams are sent in order.
 pub type DatagramFilter = Box<dyn FnMut(Vec<u8>) -> Vec<Vec<u8>> + Send>;
 
-/// Publishes one audio and one video track to one server.
+/// Publishes an audio and a video track to one server.
 pub struct Publisher {
     settings: Settings,
     identity: Identity,
@@ -27,21 +28,21 @@ pub struct Publisher {
     events: VecDeque<Event>,
 }
 
-/// What there is once the server has answered.
+/// State that exists once the server has answered.
 struct Session {
     server: SocketAddr,
     ice: Ice,
     dtls: Dtls,
-    /// Sender reports count from here.
+    /// Zero of the sender reports' time.
     origin: Instant,
     is_closed: bool,
 }
 
 impl Publisher {
-    /// With its own certificate, credentials and SSRCs.
+    /// Creates a publisher with its own certificate, credentials and SSRCs.
     ///
     /// # Errors
-    /// When the cryptography refuses.
+    /// When the cryptography provider fails.
     pub fn new(settings: Settings) -> Result<Self> {
         let identity = Identity::generate()?;
         let text = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -59,20 +60,20 @@ impl Publisher {
         })
     }
 
-    /// Handshake messages are fragmented to fit so many bytes; to be set before the answer.
+    /// Limits the size of handshake fragments to this many bytes; to be called before the answer.
     pub const fn set_dtls_mtu(&mut self, bytes: usize) {
         self.dtls_mtu = bytes;
     }
 
-    /// Every DTLS datagram from now on goes through `filter`: to hold back, corrupt, cut or repeat it.
+    /// From now on passes every DTLS datagram through `filter`, which may hold back, corrupt, truncate or repeat it.
     pub fn set_dtls_filter(&mut self, filter: Option<DatagramFilter>) {
         self.dtls_filter = filter;
     }
 
-    /// Takes the server's answer; checking begins.
+    /// Takes the server's answer and starts the ICE checks.
     ///
     /// # Errors
-    /// The answer lacks something or is the second one.
+    /// When the answer lacks something or is the second one.
     pub fn handle_answer(&mut self, now: Instant, sdp: &str) -> Result<()> {
         if self.session.is_some() {
             return Err(Error::Answer("place: there was one"));
@@ -96,7 +97,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// A datagram from the server (RFC 7983: the first byte says what it is).
+    /// Handles a datagram from the server (RFC 7983: the first byte tells the protocols apart).
     pub fn handle_datagram(&mut self, now: Instant, bytes: &[u8]) {
         let Some(session) = self.session.as_mut().filter(|session| !session.is_closed) else {
             return;
@@ -121,7 +122,7 @@ impl Publisher {
         }
     }
 
-    /// Time has passed: checks, lost flights, sender reports.
+    /// Does everything that is due: checks, retransmitted flights, sender reports.
     pub fn handle_timeout(&mut self, now: Instant) {
         let Some(session) = &mut self.session else { return };
         if session.is_closed {
@@ -134,23 +135,24 @@ impl Publisher {
         self.media.handle_timeout(now, elapsed, &mut self.transmits);
     }
 
-    /// The next datagram to send, and where.
+    /// The next datagram to send, and its destination.
     pub fn poll_transmit(&mut self) -> Option<(SocketAddr, Vec<u8>)> {
         let session = self.session.as_ref()?;
         Some((session.server, self.transmits.pop_front()?))
     }
 
-    /// What happened, oldest first.
+    /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Sends one access unit, given without start codes. Nothing before [`Event::Connected`]; offered or not.
+    /// Sends one access unit, given as NAL units without start codes, even if video was not offered. Nothing is sent
+    /// before [`Event::Connected`].
     pub fn send_video(&mut self, now: Instant, rtp_time: u32, nal_units: &[&[u8]]) {
         self.media.send_video(now, rtp_time, nal_units, &mut self.transmits);
     }
 
-    /// Sends one RTP payload of the video track as it is: for what no packetizer makes.
+    /// Sends one RTP payload of the video track unchanged, for payloads that no packetizer produces.
     pub fn send_video_payload(
         &mut self,
         now: Instant,
@@ -161,27 +163,27 @@ impl Publisher {
         self.media.send_video_payload(now, rtp_time, payload, marker, &mut self.transmits);
     }
 
-    /// Sends one Opus packet. Nothing before [`Event::Connected`]; offered or not.
+    /// Sends one Opus packet, even if audio was not offered. Nothing is sent before [`Event::Connected`].
     pub fn send_audio(&mut self, now: Instant, rtp_time: u32, opus_packet: &[u8]) {
         self.media.send_audio(now, rtp_time, opus_packet, &mut self.transmits);
     }
 
-    /// Protects an RTP packet of any sequence number, timestamp and SSRC and sends it: for what no track makes.
+    /// Protects and sends an RTP packet with arbitrary sequence number, timestamp and SSRC.
     pub fn send_rtp(&mut self, packet: &[u8]) {
         self.media.send_rtp(packet, &mut self.transmits);
     }
 
-    /// Protects an RTCP packet and sends it.
+    /// Protects and sends an RTCP packet.
     pub fn send_rtcp(&mut self, packet: &[u8]) {
         self.media.send_rtcp(packet, &mut self.transmits);
     }
 
-    /// Sends any datagram.
+    /// Sends an arbitrary datagram.
     pub fn send_raw(&mut self, bytes: Vec<u8>) {
         self.transmits.push_back(bytes);
     }
 
-    /// Says goodbye; nothing is sent after it.
+    /// Sends close_notify; nothing is sent after it.
     pub fn close(&mut self, now: Instant) {
         let Some(session) = &mut self.session else { return };
         session.dtls.close(now);
@@ -189,7 +191,7 @@ impl Publisher {
         self.end();
     }
 
-    /// The offer. Always the same.
+    /// The offer, which is the same on every call.
     #[must_use]
     pub fn offer(&self) -> String {
         let (audio_ssrc, video_ssrc) = self.media.ssrcs();
@@ -204,7 +206,7 @@ impl Publisher {
         .to_sdp()
     }
 
-    /// When [`Publisher::handle_timeout`] wants to be called.
+    /// When [`Publisher::handle_timeout`] is to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let session = self.session.as_ref().filter(|session| !session.is_closed)?;
@@ -212,19 +214,19 @@ impl Publisher {
         [checks, session.dtls.poll_timeout(), self.media.poll_timeout()].into_iter().flatten().min()
     }
 
-    /// The profile that was agreed on, [`SrtpChoice::Gcm`] or [`SrtpChoice::Cm`]; `None` before [`Event::Connected`].
+    /// The negotiated profile, [`SrtpChoice::Gcm`] or [`SrtpChoice::Cm`]; `None` before [`Event::Connected`].
     #[must_use]
     pub fn srtp(&self) -> Option<SrtpChoice> {
         self.media.profile()
     }
 
-    /// SSRC of the audio and of the video track.
+    /// SSRCs of the audio and the video track.
     #[must_use]
     pub const fn ssrcs(&self) -> (u32, u32) {
         self.media.ssrcs()
     }
 
-    /// What DTLS came to and what it wants to send.
+    /// Sends the datagrams of DTLS and handles its outcome.
     fn settle(&mut self, outcome: Option<Outcome>) {
         let Some(session) = &mut self.session else { return };
         while let Some(datagram) = session.dtls.poll_transmit() {

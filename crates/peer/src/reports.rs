@@ -13,25 +13,25 @@ const NACK: u8 = 1;
 const TRANSPORT_CC: u8 = 15;
 const PLI: u8 = 1;
 const FIR: u8 = 4;
-/// NTP time of the moment the publisher came to be, seconds since 1900: all publishers agree on it.
+/// NTP time at which the publisher was created, in seconds since 1900; the same for all publishers.
 const NTP_BASE_S: u64 = 3_970_000_000;
 
-/// What the server asks for.
+/// A request from the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Feedback {
     Keyframe,
-    /// Media source, missing sequence numbers.
+    /// SSRC of the media source, and missing sequence numbers.
     Nack(u32, Vec<u16>),
     TransportCc,
 }
 
-/// NTP time, 32.32 fixed point, `elapsed` after the base.
+/// NTP time in 32.32 fixed point, `elapsed` after the base.
 pub(crate) fn ntp_time(elapsed: Duration) -> u64 {
     let fraction = (u64::from(elapsed.subsec_nanos()) << 32) / 1_000_000_000;
     ((NTP_BASE_S + elapsed.as_secs()) << 32) | fraction
 }
 
-/// A compound packet: sender report without report blocks, then our CNAME.
+/// A compound packet: a sender report without report blocks, then our CNAME.
 pub(crate) fn sender_report(
     ssrc: u32,
     ntp: u64,
@@ -56,7 +56,7 @@ pub(crate) fn sender_report(
     report
 }
 
-/// The feedback in a compound packet; what is unknown or malformed is passed over.
+/// The feedback in a compound packet; unknown or malformed packets are ignored.
 pub(crate) fn read_feedback(compound: &[u8]) -> Vec<Feedback> {
     let mut found = Vec::new();
     let mut rest = compound;
@@ -75,7 +75,7 @@ pub(crate) fn read_feedback(compound: &[u8]) -> Vec<Feedback> {
     found
 }
 
-/// RFC 4585 6.2.1: each entry is a packet id and a mask of the 16 after it.
+/// RFC 4585 6.2.1: each entry is a packet id and a mask of the 16 packets after it.
 fn read_nack(packet: &[u8]) -> Option<Feedback> {
     let (media, entries) = packet.get(8..)?.split_first_chunk()?;
     let mut missing = Vec::new();

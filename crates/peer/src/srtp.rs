@@ -1,4 +1,4 @@
-//! SRTP and SRTCP with the library's contexts, one for each direction.
+//! SRTP and SRTCP with the library's contexts, one per direction.
 
 use rtc_crypto::RTCCrypto;
 use rtc_srtp::config::Config;
@@ -7,7 +7,7 @@ use rtc_srtp::protection_profile::ProtectionProfile;
 
 use crate::SrtpChoice;
 
-/// Both directions of a connected session.
+/// The contexts of both directions of a connected session.
 pub(crate) struct Srtp {
     profile: SrtpChoice,
     outgoing: Context,
@@ -15,7 +15,7 @@ pub(crate) struct Srtp {
 }
 
 impl Srtp {
-    /// `export` gives so many bytes of the DTLS exporter (RFC 5764 4.2).
+    /// `export` returns that many bytes from the DTLS exporter (RFC 5764 4.2).
     pub(crate) fn new(
         profile: SrtpChoice,
         is_client: bool,
@@ -38,7 +38,7 @@ impl Srtp {
         })
     }
 
-    /// What was agreed on.
+    /// The negotiated profile.
     pub(crate) const fn profile(&self) -> SrtpChoice {
         self.profile
     }
@@ -55,7 +55,7 @@ impl Srtp {
         self.incoming.decrypt_rtcp(packet).ok().map(Into::into)
     }
 
-    /// For the server that the tests play.
+    /// For the server that the tests implement.
     #[cfg(test)]
     pub(crate) fn open_rtp(&mut self, packet: &[u8]) -> Option<Vec<u8>> {
         self.incoming.decrypt_rtp(packet).ok().map(Into::into)

@@ -1,4 +1,4 @@
-//! The publisher against a server in memory that knows the standards and nothing of Headgate.
+//! The publisher against an in-memory server that follows the standards and shares no code with Headgate.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::{Event, Publisher, Settings, SrtpChoice};
 
 const PASSWORD: &str = "serverserverserverserver";
 
-/// ICE-lite, DTLS and SRTP of the other side.
+/// The server's ICE-lite, DTLS and SRTP.
 struct Server {
     identity: Identity,
     dtls: Dtls,
@@ -27,7 +27,7 @@ struct Server {
     is_closed: bool,
 }
 
-/// Both sides and the time between them.
+/// Both sides, and the time they share.
 struct World {
     publisher: Publisher,
     server: Server,
@@ -142,7 +142,7 @@ impl World {
         world
     }
 
-    /// Carries datagrams both ways until none is left.
+    /// Carries datagrams in both directions until none is left.
     fn exchange(&mut self) {
         while let Some((to, bytes)) = self.publisher.poll_transmit() {
             assert_eq!(to, SocketAddr::from(([192, 0, 2, 1], 4000)));
@@ -265,7 +265,7 @@ fn lost_flights_are_sent_again() {
         let mut world =
             World::new(Settings { dtls_server, ..Settings::default() }, SrtpChoice::Gcm);
         let mut count = 0;
-        // Each second datagram is lost, and of the others one half is sent twice.
+        // Every second datagram is lost, and half of the others are sent twice.
         world.publisher.set_dtls_filter(Some(Box::new(move |datagram| {
             count += 1;
             match count % 4 {

@@ -1,4 +1,4 @@
-//! One RTP track: headers, the history that answers NACKs, and the numbers of its sender reports (RFC 3550).
+//! One RTP track: headers, the history for answering NACKs, and the counters of its sender reports (RFC 3550).
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -7,18 +7,18 @@ use crate::offer::TRANSPORT_CC_ID;
 use crate::srtp::Srtp;
 use crate::{HISTORY_LIMIT, reports};
 
-/// What is sent under one SSRC.
+/// The packets sent with one SSRC.
 pub(crate) struct Track {
     pub(crate) ssrc: u32,
     payload_type: u8,
-    /// RTP ticks per second.
+    /// RTP clock rate in Hz.
     clock_rate: u32,
     sequence: u16,
     packets: u32,
     octets: u32,
-    /// The newest timestamp and when it was handed to us.
+    /// The newest timestamp, and when it was passed to us.
     newest: Option<(u32, Instant)>,
-    /// Protected packets as they were sent. A repetition is byte for byte the same: GCM must not see a nonce twice.
+    /// Protected packets as sent. A retransmission is identical byte for byte: GCM must not use a nonce twice.
     history: VecDeque<(u16, Vec<u8>)>,
 }
 
@@ -36,12 +36,12 @@ impl Track {
         }
     }
 
-    /// Notes the timestamp of what [`Track::send`] sends next.
+    /// Sets the timestamp of the packets that [`Track::send`] sends next.
     pub(crate) const fn set_time(&mut self, now: Instant, rtp_time: u32) {
         self.newest = Some((rtp_time, now));
     }
 
-    /// The next packet, protected. `transport_sequence` goes into its header extension.
+    /// Protects and returns the next packet. `transport_sequence` goes into its header extension.
     pub(crate) fn send(
         &mut self,
         srtp: &mut Srtp,
@@ -57,7 +57,7 @@ impl Track {
         packet.extend_from_slice(&rtp_time.to_be_bytes());
         packet.extend_from_slice(&self.ssrc.to_be_bytes());
         if let Some(sequence) = transport_sequence {
-            // RFC 8285 4.2, one-byte form: a value of two bytes and one of padding.
+            // RFC 8285 4.2, one-byte form: a value of two bytes, and one byte of padding.
             packet.extend_from_slice(&[0xbe, 0xde, 0, 1, TRANSPORT_CC_ID << 4 | 1]);
             packet.extend_from_slice(&sequence.to_be_bytes());
             packet.push(0);
@@ -74,15 +74,15 @@ impl Track {
         Some(protected)
     }
 
-    /// A packet sent before, when it is still kept.
+    /// A packet that was sent before, if it is still kept.
     pub(crate) fn sent_before(&self, sequence: u16) -> Option<Vec<u8>> {
-        // The history has no gaps: its place follows from the sequence number.
+        // The history has no gaps, so the position follows from the sequence number.
         let (first, _) = self.history.front()?;
         let (_, packet) = self.history.get(usize::from(sequence.wrapping_sub(*first)))?;
         Some(packet.clone())
     }
 
-    /// The sender report of this moment; nothing before the first packet.
+    /// The current sender report; `None` before the first packet.
     pub(crate) fn report(&self, now: Instant, ntp: u64) -> Option<Vec<u8>> {
         let (rtp_time, at) = self.newest?;
         let ahead = now.saturating_duration_since(at).as_micros() * u128::from(self.clock_rate);

@@ -1,24 +1,25 @@
-//! How much work one connection may cause in one turn of its driver. Not how many bytes it may send in a second (the
-//! driver's), nor how many commands (`rate`).
+//! Limits how much work one connection may cause in one turn of its driver. The bytes per second are limited by the
+//! driver, the commands per second by `rate`.
 //!
-//! One unit is what reading a chunk header costs, 20 to 35 ns; the other costs are measured against it, and rounded up.
+//! One unit is the cost of reading a chunk header, 20 to 35 ns; the other costs are measured relative to it and rounded
+//! up.
 
-/// A whole message: its buffer is handed on, an event is queued, and the driver parses and forwards it.
+/// A complete message: its buffer is passed on, an event is queued, and the driver parses and forwards it.
 pub(crate) const MESSAGE: usize = 32;
-/// A message within an aggregate, when the aggregate is taken apart; each is a message of its own after that.
+/// A message within an aggregate, when the aggregate is split; each part then costs a message as well.
 pub(crate) const PART: usize = 2;
-/// So many bytes of AMF0 are parsed at the price of one unit: the shortest property takes six and two allocations.
+/// Bytes of AMF0 parsed for one unit: the shortest property takes six bytes and two allocations.
 const AMF_BYTES: usize = 2;
-/// So many bytes of payload are copied into new memory at the price of one unit.
+/// Bytes of payload copied into new memory for one unit.
 const PAYLOAD_BYTES: usize = 128;
 
-/// Work left in this turn. Work is spent first and checked after, so one message may overdraw the allowance; the next
-/// turn starts with what was overdrawn already gone.
+/// Work left in this turn. Work is spent first and checked afterwards, so one message may overdraw the allowance; what
+/// was overdrawn is deducted from the next turn.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     per_turn: i64,
     left: i64,
-    /// Payload that is not yet a unit.
+    /// Payload bytes that do not yet make up a unit.
     payload: usize,
 }
 
@@ -28,7 +29,7 @@ impl Allowance {
         Self { per_turn, left: per_turn, payload: 0 }
     }
 
-    /// A new turn; what the last one left unused is lost.
+    /// Starts a new turn; an unused remainder is lost.
     pub(crate) fn begin_turn(&mut self) {
         self.left = (self.left + self.per_turn).min(self.per_turn);
     }

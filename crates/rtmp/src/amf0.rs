@@ -1,4 +1,4 @@
-//! AMF0, as far as commands and metadata need it. Strings are bytes: stream names are not always UTF-8.
+//! AMF0, as far as commands and metadata need it. Strings are bytes, because stream names are not always UTF-8.
 
 use crate::Error;
 
@@ -55,14 +55,14 @@ impl Value {
         if let Self::Number(number) = self { Some(*number) } else { None }
     }
 
-    /// One more property of an object.
+    /// Appends a property to an object.
     pub(crate) fn push(&mut self, key: &str, value: Self) {
         if let Self::Object(properties) = self {
             properties.push((key.as_bytes().to_vec(), value));
         }
     }
 
-    /// A property of an object or ECMA array; keys compare without case, as peers spell `tcUrl` in two ways.
+    /// A property of an object or ECMA array. Keys are compared without case, because peers spell `tcUrl` in two ways.
     pub(crate) fn property(&self, key: &str) -> Option<&Self> {
         let (Self::Object(properties) | Self::EcmaArray(properties)) = self else { return None };
         let same = |(name, _): &&(Vec<u8>, Self)| name.eq_ignore_ascii_case(key.as_bytes());
@@ -70,7 +70,7 @@ impl Value {
     }
 }
 
-/// Reads values off the front of a message.
+/// Reads values from the front of a message.
 pub(crate) struct Reader<'a> {
     left: &'a [u8],
     properties: usize,
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
             5 => Value::Null,
             6 => Value::Undefined,
             8 => {
-                // The count is a hint that encoders get wrong; the end marker decides.
+                // The count is only a hint, and encoders get it wrong; the end marker is decisive.
                 let [..] = self.array::<4>()?;
                 Value::EcmaArray(self.object(depth)?)
             }
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
                 self.short()?;
                 Value::Object(self.object(depth)?)
             }
-            // Movie clip, reference, record set, AMF3: nothing that talks to us sends them.
+            // Movie clip, reference, record set, AMF3: no known peer sends them.
             _ => return Err(Error::Amf),
         })
     }
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
     fn object(&mut self, depth: usize) -> Result<Vec<(Vec<u8>, Value)>, Error> {
         let mut properties = Vec::new();
         loop {
-            // Some encoders never write the end marker of the last array.
+            // Some encoders omit the end marker of the last array.
             if self.left.is_empty() {
                 return Ok(properties);
             }

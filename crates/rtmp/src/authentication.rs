@@ -1,7 +1,7 @@
-//! What we answer an upstream that asks who we are: `authmod=adobe` and `authmod=llnw`, both MD5 and both in further
-//! arguments of app and tcUrl on a new connection. Not the decision to reconnect, which is the session's. Pure.
+//! Authentication towards an upstream: `authmod=adobe` and `authmod=llnw`. Both use MD5, and both add arguments to app
+//! and tcUrl on a new connection. The session decides whether to reconnect. Pure.
 //!
-//! Neither has a public specification; this is what OBS's librtmp and FFmpeg's rtmpproto send.
+//! Neither has a public specification; this matches OBS's librtmp and FFmpeg's rtmpproto.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use md5::{Digest, Md5};
 
-/// A description longer than this asks for nothing: what it says would come back in our next connect.
+/// A longer description is not treated as a challenge: its contents would be repeated in our next connect.
 const DESCRIPTION_LIMIT_BYTES: usize = 2048;
 
-/// Who we are to an upstream that asks; the password leaves us only as a digest.
+/// Credentials for an upstream that requires authentication; the password is sent only as a digest.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// As in the URL, percent-decoded.
+    /// User name as in the URL, percent-decoded.
     pub user: String,
-    /// Likewise.
+    /// Password as in the URL, percent-decoded.
     pub password: String,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// What the next connection adds to app and tcUrl; opaque to the driver, which carries it from
+/// Arguments that the next connection adds to app and tcUrl. They are opaque to the driver, which copies them from
 /// [`crate::ClientEvent::Reconnect`] to [`crate::ClientConfig::arguments`].
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ConnectArguments {
@@ -36,7 +36,7 @@ pub struct ConnectArguments {
 }
 
 impl ConnectArguments {
-    /// `text` with these arguments behind it.
+    /// `text` with these arguments appended.
     pub(crate) fn append_to(&self, text: &str) -> String {
         if self.text.is_empty() {
             return text.to_owned();
@@ -46,14 +46,14 @@ impl ConnectArguments {
     }
 }
 
-/// They hold the answer to a challenge.
+/// The arguments are not printed: they contain the response to a challenge.
 impl fmt::Debug for ConnectArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ConnectArguments({:?})", self.step)
     }
 }
 
-/// How many steps are done; every reconnect is one step more, so that there are two at most.
+/// How many steps are complete; each reconnect adds one, so there are at most two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     #[default]
@@ -62,30 +62,30 @@ enum Step {
     Answered,
 }
 
-/// What a refused connect has to do with who we are.
+/// What a refused connect requires for authentication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Demand {
-    /// Nothing.
+    /// It has nothing to do with authentication.
     Nothing,
-    /// Connect again with these.
+    /// Connect again with these arguments.
     Arguments(ConnectArguments),
-    /// It wants what we do not have, or has rejected what we gave.
+    /// Credentials are required and we have none, or ours were rejected.
     Failed,
 }
 
-/// What we know when a connect is refused.
+/// What is known when a connect is refused.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
     pub(crate) credentials: Option<&'a Credentials>,
-    /// What this connection had already.
+    /// The arguments this connection already used.
     pub(crate) arguments: &'a ConnectArguments,
-    /// App without arguments.
+    /// App name without arguments.
     pub(crate) app: &'a str,
-    /// Any bits that differ from connection to connection.
+    /// Any bits that differ between connections.
     pub(crate) seed: [u8; 8],
 }
 
-/// Reads the description of a refused connect:
+/// Parses the description of a refused connect:
 /// `… code=403 need auth; authmod=adobe …`, then `… authmod=adobe … ?reason=needauth&user=…&salt=…&challenge=…`.
 pub(crate) fn read_demand(description: &str, known: Known<'_>) -> Demand {
     if description.len() > DESCRIPTION_LIMIT_BYTES {
@@ -155,11 +155,11 @@ impl Scheme {
                 format!("{name}&challenge={own}&response={response}{opaque}")
             }
             Self::Llnw => {
-                /// The first, and only, request with this nonce.
+                /// Count of requests with this nonce: this is the first and only one.
                 const COUNT: &str = "00000001";
                 let nonce = asked("nonce").unwrap_or_default();
                 let app = known.app;
-                // An app without an instance means its default one.
+                // An app without an instance means the default instance.
                 let instance = if app.contains('/') { "" } else { "/_definst_" };
                 let secret = hex_md5(&format!("{user}:live:{password}"));
                 let target = hex_md5(&format!("publish:/{app}{instance}"));
@@ -170,7 +170,7 @@ impl Scheme {
     }
 }
 
-/// A value of the query that a description ends with; values may hold `=`.
+/// A value from the query at the end of a description; values may contain `=`.
 fn argument<'a>(description: &'a str, key: &str) -> Option<&'a str> {
     let (_, query) = description.split_once('?')?;
     let query = query.split([' ', ']', '\r', '\n']).next()?;

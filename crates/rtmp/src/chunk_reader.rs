@@ -1,22 +1,22 @@
-//! Chunks in, messages out (RTMP 5.3.1). Input may be split anywhere.
+//! Reassembles messages from chunks (RTMP 5.3.1). Input may be split anywhere.
 
 use bytes::{Bytes, BytesMut};
 
 use crate::allowance::Allowance;
 use crate::{Error, Limits};
 
-/// Chunk size before anyone sets it (RTMP 5.4.1).
+/// Chunk size until a peer sets it (RTMP 5.4.1).
 pub(crate) const DEFAULT_CHUNK_SIZE: u32 = 128;
-/// A 24-bit time field with this value is followed by an extended one (RTMP 5.3.1.3).
+/// A 24-bit time field with this value is followed by an extended timestamp (RTMP 5.3.1.3).
 pub(crate) const EXTENDED: u32 = 0x00ff_ffff;
-/// Chunk sizes below this cost more than they carry; see [`Limits::small_chunk_message_bytes`].
+/// Smaller chunks cost more than they carry; see [`Limits::small_chunk_message_bytes`].
 const SMALL_CHUNK: u32 = 128;
 /// Longest header: 3 basic, 11 message, 4 extended time.
 const HEADER_LIMIT: usize = 18;
-/// The least a growing message reserves.
+/// Least capacity reserved for a growing message.
 const RESERVE_BYTES: usize = 512;
 
-/// One whole message.
+/// One complete message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) kind: u8,
@@ -31,17 +31,17 @@ struct ChunkStream {
     kind: u8,
     stream: u32,
     timestamp: u32,
-    /// What a type 3 chunk that starts a message adds.
+    /// The time added by a type 3 chunk that starts a message.
     delta: u32,
-    /// The extended field of the last header, if it had one.
+    /// The extended timestamp in the last header, if it had one.
     extended: Option<u32>,
     length: usize,
     payload: BytesMut,
-    /// Inside a message.
+    /// A message is being received.
     is_open: bool,
 }
 
-/// The assembler of all chunk streams of one connection.
+/// Reassembles all chunk streams of one connection.
 #[derive(Debug)]
 pub(crate) struct ChunkReader {
     limits: Limits,
@@ -51,10 +51,10 @@ pub(crate) struct ChunkReader {
     partial: usize,
     header: [u8; HEADER_LIMIT],
     header_length: usize,
-    /// Bytes that were read as an extended time and turned out to be payload.
+    /// Bytes read as an extended timestamp that turned out to be payload.
     carry: [u8; 4],
     carry_length: usize,
-    /// The chunk whose payload is being read: index of its stream and bytes left.
+    /// The chunk whose payload is being read: index of its stream, and bytes left.
     chunk: Option<(usize, usize)>,
 }
 
@@ -74,12 +74,12 @@ impl ChunkReader {
         }
     }
 
-    /// Long messages are welcome from now on.
+    /// From now on messages of the longer limit are allowed.
     pub(crate) const fn set_accepted(&mut self) {
         self.message_limit = self.limits.message_after_bytes;
     }
 
-    /// The peer's SetChunkSize, for the chunks that follow.
+    /// Applies the peer's SetChunkSize to the chunks that follow.
     pub(crate) fn set_chunk_size(&mut self, size: u32) -> Result<(), Error> {
         if size == 0 || size > self.limits.chunk_size {
             return Err(Error::ChunkSizeLimit);
@@ -93,7 +93,7 @@ impl ChunkReader {
         Ok(())
     }
 
-    /// The peer's Abort: the unfinished message of that chunk stream is dropped.
+    /// Applies the peer's Abort: the unfinished message on that chunk stream is dropped.
     pub(crate) fn abort(&mut self, id: u32) {
         if let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) {
             self.partial -= stream.payload.len();
@@ -102,8 +102,8 @@ impl ChunkReader {
         }
     }
 
-    /// The next whole message, taking from the front of `input` only what it needs. `None`: all input is taken, or the
-    /// allowance is spent.
+    /// The next complete message, taking from the front of `input` only what it needs. `None`: all input was taken, or
+    /// the allowance is spent.
     pub(crate) fn read(
         &mut self,
         input: &mut &[u8],
@@ -113,7 +113,8 @@ impl ChunkReader {
         Ok(message.map(|(_, message)| message))
     }
 
-    /// The same, with the index of the message's chunk stream; `trace` is told where each piece of payload stood.
+    /// The same, with the index of the message's chunk stream; `trace` is called with the position of each piece of
+    /// payload.
     pub(crate) fn read_traced(
         &mut self,
         input: &mut &[u8],
@@ -147,12 +148,13 @@ impl ChunkReader {
         }
     }
 
-    /// Bytes that were taken for an extended time wait to be read as what they are: the allowance was spent.
+    /// Whether bytes mistaken for an extended timestamp are still to be read as payload, because the allowance was
+    /// spent.
     pub(crate) const fn has_carry(&self) -> bool {
         self.carry_length > 0
     }
 
-    /// Bytes that must come at least before another message is whole; 0 between two messages.
+    /// Least number of bytes that complete another message; 0 between two messages.
     pub(crate) fn missing_bytes(&self) -> usize {
         if self.header_length > 0 {
             return 1;
@@ -172,7 +174,7 @@ impl ChunkReader {
             left -= take;
         }
         let (now, rest) = input.split_at(left.min(input.len()));
-        // Grown by what has arrived, never by what was declared.
+        // Capacity grows with what has arrived, not with the declared length.
         let missing = stream.length - stream.payload.len();
         let arrived = input.len().max(stream.payload.len()).max(RESERVE_BYTES);
         if stream.payload.capacity() - stream.payload.len() < now.len() {
@@ -196,7 +198,7 @@ impl ChunkReader {
         Some(Message { kind, stream: stream.stream, timestamp, payload })
     }
 
-    /// Collects header bytes until a header is whole; false when the input ends first.
+    /// Collects header bytes until a header is complete; false when the input ends first.
     fn read_header(&mut self, input: &mut &[u8]) -> Result<bool, Error> {
         loop {
             if let Some(whole) = self.try_header()? {
@@ -220,7 +222,7 @@ impl ChunkReader {
         }
     }
 
-    /// Reads the header if it is whole: the stream's index and the payload bytes of this chunk.
+    /// Reads the header if it is complete; returns the stream's index and the payload bytes of this chunk.
     fn try_header(&mut self) -> Result<Option<(usize, usize)>, Error> {
         let header = &self.header[..self.header_length];
         let Some((format, id, basic)) = basic_header(header) else { return Ok(None) };
@@ -243,7 +245,7 @@ impl ChunkReader {
             };
             let field = u32::from_be_bytes([a, b, c, d]);
             if expected.is_some_and(|expected| expected != field) {
-                // The peer leaves the field out on type 3 chunks: these four bytes are payload.
+                // The peer omits the extended timestamp on type 3 chunks: these four bytes are payload.
                 self.carry = [a, b, c, d];
                 self.carry_length = 4;
             }
@@ -268,7 +270,8 @@ impl ChunkReader {
     ) -> Result<(usize, usize), Error> {
         let index = match known {
             Some(index) => index,
-            // Type 1 on a fresh chunk stream is what an old library's ping does; type 2 and 3 say nothing usable.
+            // An old library sends its pings as type 1 on a fresh chunk stream; types 2 and 3 would be meaningless
+            // there.
             None if format <= 1 => self.new_stream(id)?,
             None => return Err(Error::Chunk),
         };
@@ -276,7 +279,7 @@ impl ChunkReader {
         let (message_limit, script_limit) = (self.message_limit, self.limits.script_bytes);
         let Some(stream) = self.streams.get_mut(index) else { return Err(Error::Chunk) };
         if stream.is_open {
-            // Within a message only type 3 makes sense: its length is fixed by its first chunk.
+            // Within a message only type 3 is valid: the length is fixed by the first chunk.
             if format != 3 {
                 return Err(Error::Chunk);
             }
@@ -343,7 +346,7 @@ impl ChunkReader {
     }
 }
 
-/// Format, chunk stream id and length of the basic header (RTMP 5.3.1.1); `None` when it is not whole.
+/// Format, chunk stream id and length of the basic header (RTMP 5.3.1.1); `None` when it is incomplete.
 fn basic_header(header: &[u8]) -> Option<(u8, u32, usize)> {
     let first = *header.first()?;
     let format = first >> 6;
@@ -357,15 +360,15 @@ fn basic_header(header: &[u8]) -> Option<(u8, u32, usize)> {
     }
 }
 
-/// Where a piece of a message's payload stood.
+/// Position of a piece of a message's payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
-    /// Of its chunk stream.
+    /// Index of its chunk stream.
     pub(crate) index: usize,
-    /// Bytes right before the input that waited to be read as payload, and how many of them the piece begins with.
+    /// Carried bytes before the input that are still to be read as payload, and how many of them the piece begins with.
     pub(crate) carry: usize,
     pub(crate) carried: usize,
-    /// Bytes of the input that were left, and how many of them the piece ends with.
+    /// Bytes of the input that were left, and how many of them belong to the piece.
     pub(crate) before: usize,
     pub(crate) taken: usize,
 }

@@ -1,4 +1,4 @@
-//! Each limit of the chunk reader, met and passed by one.
+//! Each limit of the chunk reader, reached exactly and exceeded by one.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn feed(reader: &mut ChunkReader, bytes: &[u8]) -> Result<Option<usize>, Error> 
     Ok(reader.read(&mut &bytes[..], &mut allowance)?.map(|message| message.payload.len()))
 }
 
-/// A whole message of `length` bytes in one chunk.
+/// A complete message of `length` bytes in one chunk.
 fn whole(reader: &mut ChunkReader, kind: u8, length: usize) -> Result<Option<usize>, Error> {
     reader.chunk_size = u32::try_from(length).expect("short").max(128);
     let mut bytes = header(3, kind, length);
@@ -87,7 +87,7 @@ fn metadata_is_bounded_when_a_shorter_header_turns_media_into_it() {
 
 #[test]
 fn unfinished_bytes_are_at_most_one_and_a_half_messages() {
-    // Two messages of 64 KiB, of the second all but half is missing: 96 KiB wait.
+    // Two messages of 64 KiB; half of the second is missing, so 96 KiB are buffered.
     let mut reader = reader(32_768);
     let half = |id| [header(id, VIDEO, 65_536), vec![7; 32_768]].concat();
     for id in [3, 4, 5] {

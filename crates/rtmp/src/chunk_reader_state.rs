@@ -1,11 +1,11 @@
-//! What a chunk reader knows between two messages: enough for another one to go on from there.
+//! The state of a chunk reader between two messages: enough for another reader to continue from there.
 
 use bytes::BytesMut;
 
 use super::{ChunkReader, ChunkStream};
 use crate::Limits;
 
-/// Bytes of one chunk stream in [`ReadingState::to_bytes`].
+/// Bytes per chunk stream in [`ReadingState::to_bytes`].
 const STREAM_BYTES: usize = 26;
 
 /// A reader's state between two messages.
@@ -27,7 +27,7 @@ struct LastHeader {
 }
 
 impl ReadingState {
-    /// Fixed widths, big-endian; no payload is in it.
+    /// The state in fixed-width fields, big-endian; it contains no payload.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.chunk_size.to_be_bytes().to_vec();
@@ -42,7 +42,7 @@ impl ReadingState {
         bytes
     }
 
-    /// Reads it; `None` for what no reader can be in.
+    /// Reads a state; `None` if no reader could be in it.
     #[must_use]
     pub fn read(bytes: &[u8], limits: &Limits) -> Option<Self> {
         let (size, rest) = bytes.split_first_chunk()?;
@@ -74,7 +74,7 @@ impl ReadingState {
 }
 
 impl ChunkReader {
-    /// Its state, if it stands between two messages.
+    /// The reader's state, if it is between two messages.
     pub(crate) fn state(&self) -> Option<ReadingState> {
         let is_between = self.chunk.is_none()
             && self.header_length == 0
@@ -93,17 +93,17 @@ impl ChunkReader {
         is_between.then(|| ReadingState { chunk_size: self.chunk_size, streams: streams() })
     }
 
-    /// Bytes at the end of the input so far that belong to a header, or may.
+    /// Bytes at the end of the input so far that belong to a header, or may do so.
     pub(crate) const fn unsure_bytes(&self) -> usize {
         self.header_length + self.carry_length
     }
 
-    /// The index of a chunk stream.
+    /// The index of the chunk stream with this id.
     pub(crate) fn index_of(&self, id: u32) -> Option<usize> {
         self.streams.iter().position(|stream| stream.id == id)
     }
 
-    /// One that goes on from there, long messages welcome.
+    /// A reader that continues from `state`, with long messages allowed.
     pub(crate) fn resume(limits: Limits, state: &ReadingState) -> Self {
         let mut reader = Self::new(limits);
         reader.set_accepted();

@@ -7,7 +7,7 @@ fn read(reader: &mut ChunkReader, bytes: &[u8]) -> Option<(u32, usize)> {
     message.map(|message| (message.timestamp, message.payload.len()))
 }
 
-/// A reader behind a message on chunk stream 3 with a plain time, and one on 4 with an extended one.
+/// A reader that has read a message with a plain timestamp on chunk stream 3, and one with an extended timestamp on 4.
 fn reader() -> ChunkReader {
     let mut reader = ChunkReader::new(Limits::default());
     assert_eq!(read(&mut reader, &[3, 0, 0, 5, 0, 0, 1, 9, 1, 0, 0, 0, 7]), Some((5, 1)));
@@ -24,7 +24,7 @@ fn a_reader_goes_on_from_what_another_one_wrote_down() {
     assert_eq!(kept, state);
     let mut other = ChunkReader::resume(limits, &kept);
     assert_eq!(read(&mut other, &[0xc3, 7]), Some((10, 1)), "the same delta again");
-    // Where the time is extended, so is that of every further header.
+    // If a timestamp is extended, that of every following type 3 header is too.
     assert_eq!(read(&mut other, &[0xc4, 1, 0, 0, 0, 7]), Some((0x0200_0000, 1)));
 }
 

@@ -1,4 +1,4 @@
-//! Chunks read back as the messages they were made of, however they arrive.
+//! Chunks are read back as the messages they were made from, however they arrive.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use crate::chunk_writer::{ChunkStreamId, ChunkWriter, Head};
 const SET_CHUNK_SIZE: u8 = 1;
 const VIDEO: u8 = 9;
 const SCRIPT: u8 = 18;
-/// One-, two- and three-byte basic headers, each at both ends (RTMP 5.3.1.1).
+/// One-, two- and three-byte basic headers, each with its lowest and highest id (RTMP 5.3.1.1).
 const CHUNK_STREAMS: [u32; 8] = [3, 4, 6, 63, 64, 319, 320, 65_599];
 
 /// A message to write, and how short its header may be.
@@ -21,7 +21,7 @@ struct Planned {
     message: Message,
 }
 
-/// What the last header of a chunk stream said.
+/// The contents of the last header on a chunk stream.
 #[derive(Clone, Copy)]
 struct Last {
     stream: u32,
@@ -32,12 +32,12 @@ struct Last {
     extended: Option<u32>,
 }
 
-/// An encoder as RTMP 5.3.1 describes it: every header form, any interleaving.
+/// An encoder as described in RTMP 5.3.1: every form of header, any interleaving.
 struct Sender {
     out: Vec<u8>,
     chunk_size: u32,
     last: Vec<(u32, Last)>,
-    /// Type 3 chunks without the extended time, as some peers send them.
+    /// Type 3 chunks without the extended timestamp, as some peers send them.
     omits_extended: bool,
 }
 
@@ -49,7 +49,7 @@ impl Sender {
     fn set_chunk_size(&mut self, size: u32) -> Message {
         let payload = Bytes::copy_from_slice(&size.to_be_bytes());
         let message = Message { kind: SET_CHUNK_SIZE, stream: 0, timestamp: 0, payload };
-        // Written whole: at a chunk size below four this takes several chunks.
+        // Written at once: at a chunk size below four this takes several chunks.
         let mut planned = Planned { chunk_stream: 2, format: 0, message: message.clone() };
         let mut at = self.begin(&mut planned);
         while at < planned.message.payload.len() {
@@ -59,7 +59,8 @@ impl Sender {
         message
     }
 
-    /// The first chunk of a message, which takes over what its header leaves out; returns how much of it is out.
+    /// The first chunk of a message, whose header may omit what the last one contained; returns how many bytes were
+    /// written.
     fn begin(&mut self, planned: &mut Planned) -> usize {
         let last = self.last.iter().position(|(id, _)| *id == planned.chunk_stream);
         let last = last.map(|at| self.last.remove(at).1);
@@ -127,8 +128,8 @@ impl Sender {
     }
 }
 
-/// Writes all, the chunk streams taking turns as `turns` says, its zeros being chunk size changes. Returns the messages
-/// in the order they end.
+/// Writes all messages, choosing chunk streams as `turns` specifies; a zero in it changes the chunk size. Returns the
+/// messages in the order in which they are completed.
 fn interleave(
     sender: &mut Sender,
     mut waiting: Vec<Planned>,
@@ -166,7 +167,7 @@ fn interleave(
     ended
 }
 
-/// All messages of `bytes`, arriving in pieces of these sizes in turn.
+/// Reads all messages in `bytes`, arriving in pieces of these sizes in turn.
 fn read_pieces(bytes: &[u8], pieces: &[usize]) -> Result<Vec<Message>, Error> {
     let mut reader = ChunkReader::new(Limits::default());
     let mut allowance = Allowance::new(u32::MAX);
@@ -240,11 +241,11 @@ proptest! {
         mut planned in vec(any_planned(), 1..10),
         pieces in vec(1_usize..400, 1..12),
     ) {
-        // A full header on 319 begins like the time 0xffffff: nobody can tell that from a time that is there.
+        // A full header on 319 begins like the time 0xffffff and cannot be told from an extended timestamp.
         planned.iter_mut().filter(|next| next.chunk_stream == 319).for_each(|next| next.chunk_stream = 318);
         let mut sender = Sender::new(true);
         let mut want = interleave(&mut sender, planned, &[0, 1, 2, 3], &[]);
-        // What follows shows that bytes taken for a time find their way back into the next header.
+        // The next header proves that bytes mistaken for a timestamp are put back.
         want.push(sender.set_chunk_size(4096));
         prop_assert_eq!(&read_pieces(&sender.out, &[usize::MAX]), &Ok(want.clone()));
         prop_assert_eq!(&read_pieces(&sender.out, &pieces), &Ok(want));

@@ -1,14 +1,14 @@
-//! Messages in, chunks out (RTMP 5.3.1). Always with a full header: it is the one form no peer gets wrong.
+//! Writes messages as chunks (RTMP 5.3.1). Always with a full header, the only form every peer handles correctly.
 
 use bytes::Bytes;
 
 use crate::Output;
 use crate::chunk_reader::{DEFAULT_CHUNK_SIZE, EXTENDED};
 
-/// What we announce and use: most frames then fit in one chunk.
+/// The chunk size we announce and use: most frames then fit into one chunk.
 pub(crate) const OUR_CHUNK_SIZE: u32 = 65_536;
 
-/// Chunk stream ids of what we send; all within 2…8, which every peer takes.
+/// Ids of the chunk streams we send on; all are within 2…8, which every peer accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ChunkStreamId {
@@ -42,12 +42,12 @@ impl ChunkWriter {
         self.chunk_size
     }
 
-    /// From the next message on; the peer must have been sent a SetChunkSize.
+    /// Applies from the next message on; a SetChunkSize must have been sent to the peer.
     pub(crate) const fn set_chunk_size(&mut self, size: u32) {
         self.chunk_size = size;
     }
 
-    /// Writes one message of `prefix` and `payload`; the payload's bytes are shared, not copied.
+    /// Writes a message consisting of `prefix` and `payload`; the payload is shared, not copied.
     pub(crate) fn write(&self, output: &mut Output, head: Head, prefix: &[u8], payload: &Bytes) {
         let length = prefix.len() + payload.len();
         let is_extended = head.timestamp >= EXTENDED;
@@ -60,7 +60,7 @@ impl ChunkWriter {
         if is_extended {
             output.put(&extended);
         }
-        // Prefixes are a few bytes of tag header: they always fit in the first chunk.
+        // Prefixes are a few bytes of tag header and always fit into the first chunk.
         output.put(prefix);
         let chunk_size = self.chunk_size as usize;
         let mut at = chunk_size.saturating_sub(prefix.len()).min(payload.len());
@@ -77,7 +77,7 @@ impl ChunkWriter {
     }
 }
 
-/// Our messages stay below the 16 MiB that three bytes can say.
+/// Our messages are shorter than 16 MiB, the limit of three bytes.
 #[allow(clippy::cast_possible_truncation, reason = "frames are bounded by the message limit")]
 const fn length_24(length: usize) -> [u8; 3] {
     let [_, a, b, c] = (length as u32).to_be_bytes();

@@ -1,4 +1,4 @@
-//! We talk to an upstream, or play from a server. Not who dials: a connection that is to be made anew is the driver's.
+//! The client side: we push to an upstream, or play from a server. The driver dials, and decides about reconnecting.
 
 mod commands;
 mod config;
@@ -34,26 +34,27 @@ enum State {
     Over,
 }
 
-/// One connection, seen from the client: handshake, `connect`, `createStream`, and then one publish or one play.
+/// One connection as a client: handshake, `connect`, `createStream`, and then one publish or one play.
 ///
-/// Performs no I/O and reads no clock. C0 and C1 are in the output from the start. Its driver, in each turn of its event
-/// loop:
+/// It performs no I/O and reads no clock. C0 and C1 are in the output from the start. In each turn of its event loop
+/// the driver:
 ///
 /// 1. calls [`begin_turn`](Self::begin_turn);
-/// 2. when [`has_unread_input`](Self::has_unread_input), calls [`handle_input`](Self::handle_input) with nothing; else,
-///    as long as [`takes_input`](Self::takes_input), reads the socket and hands in what came;
-/// 3. after each of these calls polls [`poll_event`](Self::poll_event) until it is `None`, also when the call failed;
+/// 2. when [`has_unread_input`](Self::has_unread_input), calls [`handle_input`](Self::handle_input) with an empty
+///    slice; otherwise, as long as [`takes_input`](Self::takes_input), reads the socket and passes the bytes to
+///    `handle_input`;
+/// 3. after each of these calls, even a failed one, polls [`poll_event`](Self::poll_event) until it returns `None`;
 /// 4. writes [`output_mut`](Self::output_mut) until it is empty or the socket is full;
-/// 5. when there is unread input (again), takes its next turn without waiting for the socket; else waits for the socket
-///    or [`poll_timeout`](Self::poll_timeout), at which it calls [`handle_timeout`](Self::handle_timeout).
+/// 5. if there is unread input again, takes its next turn without waiting for the socket; otherwise waits for the
+///    socket or for [`poll_timeout`](Self::poll_timeout), at which it calls [`handle_timeout`](Self::handle_timeout).
 ///
-/// Media is sent from [`ClientEvent::Ready`] on; before that it is dropped. What the server makes of the request comes as
-/// one of [`ClientEvent::Refused`], [`ClientEvent::Reconnect`], [`ClientEvent::Redirected`] or `Ready`; the end of what
-/// was ready as [`ClientEvent::Ended`], or by [`end`](Self::end).
+/// Media can be sent after [`ClientEvent::Ready`]; before that it is dropped. The server's response to the request is
+/// reported as one of [`ClientEvent::Refused`], [`ClientEvent::Reconnect`], [`ClientEvent::Redirected`] or `Ready`.
+/// After `Ready` the session ends with [`ClientEvent::Ended`], or by [`end`](Self::end).
 ///
-/// All of them but `Ready` are followed by [`ClientEvent::Close`]: the output is still to be written, input is ignored.
-/// It ends with an error of `handle_input` or `handle_timeout` as well, after which no other method but `poll_event` and
-/// those of the output may be called. A closed socket it need not hear of.
+/// Every ending is followed by [`ClientEvent::Close`]: the output is still to be written, input is ignored. The session
+/// also ends with an error from `handle_input` or `handle_timeout`; after that only `poll_event` and the output methods
+/// may be called. The driver need not report a closed socket.
 #[derive(Debug)]
 pub struct ClientSession {
     wire: Wire,
@@ -62,13 +63,13 @@ pub struct ClientSession {
     since: Instant,
     stream: u32,
     four_cc_list: Vec<String>,
-    /// What a turn's allowance did not suffice for.
+    /// Input left over when a turn's allowance was spent.
     unread: Unread,
     events: VecDeque<ClientEvent>,
 }
 
 impl ClientSession {
-    /// A connection that was just made; C0 and C1 are in the output.
+    /// A newly established connection; C0 and C1 are in the output.
     #[must_use]
     pub fn new(config: ClientConfig, now: Instant) -> Self {
         Self {
@@ -83,13 +84,13 @@ impl ClientSession {
         }
     }
 
-    /// A new turn of the driver: as much work as one turn allows ([`Limits::turn_work`]) may be done from here on.
+    /// Starts a new turn of the driver, with the work allowed in one turn ([`Limits::turn_work`]).
     pub fn begin_turn(&mut self) {
         self.wire.begin_turn();
     }
 
-    /// Bytes from the server, split anywhere. Reading stops when the turn's allowance is spent; the rest is kept. Media
-    /// sent to a client that publishes is dropped. Nothing is read behind the end.
+    /// Takes bytes from the server, split anywhere. Reading stops when the turn's allowance is spent; the rest is kept.
+    /// Media sent to a publishing client is dropped. After the end nothing is read.
     ///
     /// # Errors
     /// The connection must be closed.
@@ -112,14 +113,14 @@ impl ClientSession {
         !self.has_unread_input()
     }
 
-    /// The turn's allowance did not suffice for all input: in its next turn the driver calls
-    /// [`ClientSession::handle_input`] with nothing.
+    /// Whether input is left because the turn's allowance was spent: in its next turn the driver calls
+    /// [`ClientSession::handle_input`] with an empty slice.
     #[must_use]
     pub fn has_unread_input(&self) -> bool {
         self.state != State::Over && (!self.unread.is_empty() || self.wire.has_waiting())
     }
 
-    /// All bytes ever handed in.
+    /// Total bytes received.
     #[must_use]
     pub const fn input_bytes(&self) -> u64 {
         self.wire.received()
@@ -145,7 +146,7 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Time has passed.
+    /// Checks the time limits.
     ///
     /// # Errors
     /// The server was too slow; the connection must be closed.
@@ -157,7 +158,7 @@ impl ClientSession {
         Err(if is_open { Error::AnswerLimit } else { Error::HandshakeLimit })
     }
 
-    /// When [`ClientSession::handle_timeout`] wants to be called.
+    /// When [`ClientSession::handle_timeout`] is to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let limits = &self.config.limits;
@@ -169,13 +170,13 @@ impl ClientSession {
         }
     }
 
-    /// What happened, oldest first.
+    /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
     }
 
-    /// Media for the upstream; `header` is what precedes `payload` in the tag body. Metadata is sent as the frame the
-    /// server is to keep.
+    /// Sends media to the upstream; `header` precedes `payload` in the tag body. Metadata is sent with `@setDataFrame`,
+    /// so that the server keeps it.
     pub fn send_media(&mut self, kind: MediaKind, timestamp: u32, header: &[u8], payload: &Bytes) {
         if self.state != State::Ready {
             return;
@@ -185,10 +186,10 @@ impl ClientSession {
         self.wire.send_media(self.stream, kind, timestamp, header, payload);
     }
 
-    /// The same, written once for many upstreams: byte for byte what [`ClientSession::send_media`] writes.
+    /// The same for media framed once for many upstreams; writes the same bytes as [`ClientSession::send_media`].
     pub fn send_framed(&mut self, framed: &Framed) {
         if framed.kind() == MediaKind::Script {
-            // Metadata has another header here.
+            // Metadata has a different header here.
             let timestamp = framed.timestamp();
             self.send_media(MediaKind::Script, timestamp, framed.header(), framed.payload());
         } else if self.state == State::Ready {
@@ -196,13 +197,13 @@ impl ClientSession {
         }
     }
 
-    /// Codecs the server said it takes by Enhanced RTMP; empty for one that knows nothing of it.
+    /// Codecs the server accepts by Enhanced RTMP; empty for a server without Enhanced RTMP.
     #[must_use]
     pub fn four_cc_list(&self) -> &[String] {
         &self.four_cc_list
     }
 
-    /// We are done: says goodbye, then [`ClientEvent::Close`].
+    /// Ends the publish or play: queues the closing commands, then [`ClientEvent::Close`].
     pub fn end(&mut self) {
         let name = Value::String(self.config.name.clone());
         if self.state == State::Ready {
@@ -215,13 +216,13 @@ impl ClientSession {
         self.close();
     }
 
-    /// Bytes to write.
+    /// The output to write.
     #[must_use]
     pub const fn output(&self) -> &Output {
         &self.wire.output
     }
 
-    /// Bytes to write, to be consumed as they are written.
+    /// The output to write; written bytes are consumed from it.
     pub const fn output_mut(&mut self) -> &mut Output {
         &mut self.wire.output
     }

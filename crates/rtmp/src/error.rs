@@ -1,14 +1,14 @@
-//! Why a session cannot go on.
+//! The errors that end a session.
 
-/// What ends a session, grouped by whose fault it is.
+/// An error that ends a session, grouped by cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     // The peer misbehaved.
-    /// The first byte is not an RTMP version.
+    /// The first byte is not a valid RTMP version.
     #[error("the peer does not speak RTMP")]
     Version,
-    /// A chunk refers to an earlier one that never was.
-    #[error("a chunk continues nothing")]
+    /// A chunk header is not valid after the chunks before it.
+    #[error("a chunk does not fit the chunks before it")]
     Chunk,
     /// A control message or command is malformed.
     #[error("a message is malformed")]
@@ -16,14 +16,14 @@ pub enum Error {
     /// AMF0 is malformed.
     #[error("AMF0 is malformed")]
     Amf,
-    /// The peer's answer to a command is a failure where none makes sense.
+    /// The peer answered a command with a failure that makes no sense there.
     #[error("the peer answered out of order")]
     Answer,
     // A limit was exceeded.
     /// The handshake took too long.
     #[error("the handshake took too long")]
     HandshakeLimit,
-    /// The command that says what the peer wants took too long.
+    /// The publish or play command took too long.
     #[error("no publish or play command in time")]
     CommandLimit,
     /// The other side's answer took too long.
@@ -41,8 +41,8 @@ pub enum Error {
     /// More unfinished bytes over all chunk streams than allowed.
     #[error("too many unfinished bytes")]
     PartialLimit,
-    /// AMF0 nested too deep, or too many properties, or a key too long.
-    #[error("AMF0 goes past its limits")]
+    /// AMF0 nested too deeply, with too many properties, or with a key that is too long.
+    #[error("AMF0 exceeds its limits")]
     AmfLimit,
     /// More commands per second than allowed.
     #[error("too many commands")]
@@ -53,7 +53,7 @@ pub enum Error {
     /// More control messages per second than allowed.
     #[error("too many control messages")]
     ControlRateLimit,
-    /// More answers than allowed wait for a peer that does not read them.
+    /// More unread answers than allowed are queued for the peer.
     #[error("the peer does not read our answers")]
     AnswerBytesLimit,
 }
@@ -83,7 +83,7 @@ impl Error {
         }
     }
 
-    /// A limit was exceeded, as against a protocol broken.
+    /// Whether a limit was exceeded, rather than the protocol violated.
     #[must_use]
     pub const fn is_limit(&self) -> bool {
         match self {

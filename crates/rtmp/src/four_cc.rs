@@ -1,10 +1,11 @@
-//! Which codecs a peer takes by Enhanced RTMP, and what our answer to connect says of us (E-RTMP, "Enhancing NetConnection connect Command").
+//! Which codecs a peer supports by Enhanced RTMP, and the capabilities in our answer to connect (E-RTMP, "Enhancing
+//! NetConnection connect Command").
 
 use crate::amf0::Value;
 
-/// Codecs we take and give by Enhanced RTMP, as said in connect and its answer.
+/// Codecs we accept and send by Enhanced RTMP, as announced in connect and in its answer.
 pub const OUR_FOUR_CCS: [&str; 6] = ["avc1", "hvc1", "av01", "vp09", "mp4a", "Opus"];
-/// Entries of a peer's list that are read.
+/// Entries read from a peer's list.
 const FOUR_CC_LIMIT: usize = 32;
 
 const VIDEO_MAP: &str = "videoFourCcInfoMap";
@@ -14,18 +15,18 @@ const AUDIO_MAP: &str = "audioFourCcInfoMap";
 const CAN_DECODE: u8 = 1;
 const CAN_ENCODE: u8 = 2;
 const CAN_FORWARD: u8 = 4;
-/// Video is passed on as it came.
+/// Video is forwarded unchanged.
 const OUR_VIDEO: [(&str, u8); 4] =
     [("avc1", CAN_FORWARD), ("hvc1", CAN_FORWARD), ("av01", CAN_FORWARD), ("vp09", CAN_FORWARD)];
-/// Opus is made AAC for whoever does not take it; there is no way back.
+/// Opus is transcoded to AAC for subscribers that do not accept it, never the reverse.
 const OUR_AUDIO: [(&str, u8); 2] =
     [("mp4a", CAN_ENCODE | CAN_FORWARD), ("Opus", CAN_DECODE | CAN_FORWARD)];
 
-/// CapsExMask: Reconnect (1), which we ask publishers for; Multitrack (2), of which the first track is carried on; and
-/// ModEx (4). Not TimestampNanoOffset (8): RTMP carries no nanoseconds on.
+/// CapsExMask: Reconnect (1), which we request from publishers; Multitrack (2), of which the first track is forwarded;
+/// and ModEx (4). Not TimestampNanoOffset (8): RTMP does not carry nanoseconds further.
 const OUR_CAPS_EX: u8 = 1 | 2 | 4;
 
-/// What a peer's connect object says it can take: E-RTMP v1's list and v2's maps.
+/// The codecs that a peer's connect object declares as supported: E-RTMP v1's list and v2's maps.
 pub(crate) fn read_four_cc_list(object: &Value) -> Vec<String> {
     let mut list = Vec::new();
     if let Some(Value::StrictArray(values)) = object.property("fourCcList") {
@@ -36,7 +37,7 @@ pub(crate) fn read_four_cc_list(object: &Value) -> Vec<String> {
             let taken = entries.iter().filter(|(_, mask)| takes(mask));
             for (key, _) in taken {
                 let four_cc = String::from_utf8_lossy(key).into_owned();
-                // Clients say the same in both ways.
+                // Clients may list the same codec in both forms.
                 if list.len() < FOUR_CC_LIMIT && !list.contains(&four_cc) {
                     list.push(four_cc);
                 }
@@ -47,7 +48,7 @@ pub(crate) fn read_four_cc_list(object: &Value) -> Vec<String> {
     list
 }
 
-/// What our answer to this connect object says of codecs: v1's list to everyone, the rest to whom v2 is known.
+/// The codec fields of our answer to this connect object: v1's list for every peer, the rest for peers that know v2.
 pub(crate) fn answer_capabilities(object: &Value) -> Vec<(Vec<u8>, Value)> {
     let ours = OUR_FOUR_CCS.iter().map(|four_cc| Value::string(four_cc)).collect();
     let mut answer = vec![(b"fourCcList".to_vec(), Value::StrictArray(ours))];
@@ -63,9 +64,10 @@ pub(crate) fn answer_capabilities(object: &Value) -> Vec<(Vec<u8>, Value)> {
     answer
 }
 
-/// Encoding alone takes nothing. What is no mask counts as all of them.
+/// Whether the mask includes decoding or forwarding; encoding alone is not enough. A value that is not a mask counts as
+/// all.
 fn takes(mask: &Value) -> bool {
-    // A float's cast saturates; the mask has three bits.
+    // A cast from float saturates; the mask has three bits.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
     mask.as_number().is_none_or(|mask| mask as u32 & u32::from(CAN_DECODE | CAN_FORWARD) != 0)
 }

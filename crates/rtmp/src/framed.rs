@@ -1,4 +1,4 @@
-//! A media message with its chunk headers, written once for all peers that get it.
+//! A media message with its chunk headers, written once for all peers that receive it.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::chunk_writer::{ChunkWriter, OUR_CHUNK_SIZE};
 use crate::wire::{MEDIA_STREAM, media_head};
 use crate::{MediaKind, Output};
 
-/// One media message in chunks, immutable and cheap to clone: on the message stream that every `createStream` of ours is
-/// answered with, in chunks of our size, with a full header and an absolute timestamp. A session for which any of this
-/// differs writes the message anew.
+/// One media message in chunks, immutable and cheap to clone. It uses the message stream we return for every
+/// `createStream`, our chunk size, a full header and an absolute timestamp. A session in which any of this differs
+/// writes the message itself.
 #[derive(Clone, Debug)]
 pub struct Framed(Arc<Written>);
 
@@ -25,8 +25,8 @@ struct Written {
 }
 
 impl Framed {
-    /// Writes a message; `header` is what precedes `payload` in the tag body. The payload is shared, not copied, unless it
-    /// is small.
+    /// Writes a message; `header` precedes `payload` in the tag body. The payload is shared, not copied, unless it is
+    /// small.
     #[must_use]
     pub fn new(kind: MediaKind, timestamp: u32, header: &[u8], payload: &Bytes) -> Self {
         let mut output = Output::default();
@@ -39,7 +39,7 @@ impl Framed {
         Self(Arc::new(Written { kind, timestamp, header, payload, parts, bytes }))
     }
 
-    /// Bytes on the wire.
+    /// Length on the wire in bytes.
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
         self.0.bytes

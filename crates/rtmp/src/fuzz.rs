@@ -1,4 +1,4 @@
-//! Fuzz bodies: any bytes, no panic, no unbounded memory. Shells in `crates/fuzz` and tests run them.
+//! Fuzz bodies: whatever the bytes, no panic and no unbounded memory. Run by the shells in `crates/fuzz` and by tests.
 
 use std::time::Instant;
 
@@ -13,13 +13,13 @@ use crate::{
     ServerEvent, ServerSession,
 };
 
-/// The longest single answer there is, and the handshake.
+/// The longest single answer, plus the handshake.
 const ANSWER_SLACK_BYTES: usize = 8192;
 
-/// The bytes as chunks, long messages allowed, arriving whole and in pieces.
+/// Reads the bytes as chunks, with long messages allowed, at once and in pieces.
 ///
 /// # Panics
-/// Other messages than when they arrive at once are a finding.
+/// When pieces yield other messages than the whole.
 pub fn chunk_reader(bytes: &[u8]) {
     let whole = read_chunks([bytes]);
     for size in [1, 1 + bytes.len() % 97, 1460] {
@@ -27,7 +27,7 @@ pub fn chunk_reader(bytes: &[u8]) {
     }
 }
 
-/// All messages of these pieces, and what ended them.
+/// All messages in these pieces, and the error that ended the reading.
 fn read_chunks<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Message>, Option<Error>) {
     let (mut reader, mut messages) = (ChunkReader::new(Limits::default()), Vec::new());
     let mut allowance = Allowance::new(u32::MAX);
@@ -51,29 +51,29 @@ fn read_chunks<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Message>,
     (messages, None)
 }
 
-/// The bytes as AMF0 values, which are written and read again.
+/// Reads the bytes as AMF0 values, which are written and read again.
 ///
 /// # Panics
-/// A value that changes on its way is a finding.
+/// When a value changes on the way.
 pub fn amf0(bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
     while let Ok(value) = reader.value() {
         let (mut once, mut twice) = (Vec::new(), Vec::new());
         write(&mut once, &value);
         let again = Reader::new(&once).value();
-        // By its bytes: a number may be one that equals nothing.
+        // Compared by its bytes: a number may be NaN.
         again.iter().for_each(|value| write(&mut twice, value));
         assert_eq!(once, twice, "{value:?}");
     }
 }
 
-/// The bytes as the messages that hold others: a command, script data, an aggregate.
+/// Reads the bytes as the messages that contain others: a command, script data, an aggregate.
 ///
 /// # Panics
-/// An aggregate with more in it than it has bytes is a finding.
+/// When an aggregate yields more than it has bytes for.
 pub fn message(bytes: &[u8]) {
     let payload = Bytes::copy_from_slice(bytes);
-    // Most are no command; those that are say so.
+    // Most inputs are not a command and return an error.
     let _ = Command::parse(bytes);
     for kind in [15, 18] {
         assert!(normalise_data(kind, payload.clone()).len() <= bytes.len());
@@ -82,18 +82,18 @@ pub fn message(bytes: &[u8]) {
     assert!(parts.iter().map(|part| part.payload.len()).sum::<usize>() <= bytes.len());
 }
 
-/// A server past its handshake reads the bytes behind the first, which says how: at once, in pieces, and a little in each
-/// turn.
+/// A server past its handshake reads the bytes after the first one, which selects how: at once, in pieces, or a little
+/// in each turn.
 ///
 /// # Panics
-/// More answers than allowed are a finding, and other events than when all is read at once.
+/// When more answers than allowed are queued, or the events differ from those of reading everything at once.
 pub fn server_session(bytes: &[u8]) {
     let now = Instant::now();
     let Some((first, bytes)) = bytes.split_first() else { return };
     let first = usize::from(*first);
     assert_bounded(serve(bytes, bytes.len().max(1), Limits::default(), now).1.output());
     if bytes.len() > Limits::default().message_before_bytes {
-        // What waits for a decision is bounded, however it came.
+        // How much input waits for a decision is limited, however it arrives.
         return;
     }
     let (whole, _) = serve(bytes, usize::MAX, unbounded(u32::MAX), now);
@@ -103,10 +103,10 @@ pub fn server_session(bytes: &[u8]) {
     }
 }
 
-/// What a session reported, and the error that ended it.
+/// The events of a session, and the error that ended it.
 type Outcome<Event> = (Vec<Event>, Option<Error>);
 
-/// The outcome of a server that is handed the bytes in pieces and grants what it is asked.
+/// The outcome of a server that receives the bytes in pieces and grants every request.
 fn serve(
     bytes: &[u8],
     piece: usize,
@@ -147,10 +147,11 @@ fn serve(
     ((events, None), session)
 }
 
-/// A client past its handshake reads the bytes, publishing and playing: at once, in pieces, and a little in each turn.
+/// A client past its handshake reads the bytes, both publishing and playing: at once, in pieces, and a little in each
+/// turn.
 ///
 /// # Panics
-/// More answers than allowed are a finding, and other events than when all is read at once.
+/// When more answers than allowed are queued, or the events differ from those of reading everything at once.
 pub fn client_session(bytes: &[u8]) {
     let now = Instant::now();
     for role in [ClientRole::Publish, ClientRole::Play] {
@@ -164,7 +165,7 @@ pub fn client_session(bytes: &[u8]) {
     }
 }
 
-/// The outcome of a client that is handed the bytes in pieces.
+/// The outcome of a client that receives the bytes in pieces.
 fn dial(
     bytes: &[u8],
     piece: usize,
@@ -200,14 +201,14 @@ fn dial(
     ((events, None), session)
 }
 
-/// The peer's side of a plain handshake.
+/// The peer's half of a plain handshake.
 fn hello() -> Vec<u8> {
     let mut hello = vec![0; 1 + 2 * 1536];
     hello[0] = 3;
     hello
 }
 
-/// Acknowledgements depend on the pieces that input comes in: they are not counted here.
+/// Acknowledgements depend on how the input is split, so they are not limited here.
 fn unbounded(turn_work: u32) -> Limits {
     Limits { turn_work, answer_bytes: usize::MAX, ..Limits::default() }
 }

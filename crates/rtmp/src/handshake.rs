@@ -1,6 +1,7 @@
-//! The RTMP handshake (RTMP 5.2): plain, and as a server also with digests for a C1 that has a true one.
+//! The RTMP handshake (RTMP 5.2): plain and, as a server, also with digests when the C1 contains a valid one.
 //!
-//! Nobody is refused for a digest: what cannot be verified gets the plain answer, which every live encoder takes.
+//! No peer is refused for its digest: if it cannot be verified, the answer is the plain one, which every live encoder
+//! accepts.
 
 mod digest;
 
@@ -8,10 +9,10 @@ use crate::{Error, Output};
 
 /// C1, S1, C2 and S2.
 const PACKET: usize = 1536;
-/// Versions from here on are text protocols that knocked at the wrong door.
+/// Bytes from here on in C0 mean a text protocol sent to the wrong port.
 const FIRST_FORBIDDEN_VERSION: u8 = 32;
 const VERSION: u8 = 3;
-/// In an S1 with a digest, the server we say we are in `fmsVer`: players check digests from 3.0.0.0 on.
+/// The server version in the `fmsVer` field of an S1 with a digest: players check digests from 3.0.0.0 on.
 const SERVER_VERSION: [u8; 4] = [3, 0, 1, 123];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +39,12 @@ impl Handshake {
         Self { step: Step::AwaitsC1, received: Vec::new(), random: seed }
     }
 
-    /// It is behind us.
+    /// A handshake that is already complete.
     pub(crate) const fn done() -> Self {
         Self { step: Step::Done, received: Vec::new(), random: [0; 8] }
     }
 
-    /// Writes C0 and C1 at once.
+    /// Writes C0 and C1 immediately.
     pub(crate) fn client(seed: [u8; 8], output: &mut Output) -> Self {
         let handshake = Self { step: Step::AwaitsS2, received: Vec::new(), random: seed };
         output.put(&[VERSION]);
@@ -103,7 +104,7 @@ impl Handshake {
         }
     }
 
-    /// S1 and S2 for a C1 with a version and a true digest, in the C1's own scheme.
+    /// S1 and S2 for a C1 with a version and a valid digest, in the C1's own scheme.
     fn with_digests(&self, c1: &[u8]) -> Option<[[u8; PACKET]; 2]> {
         let c1: &[u8; PACKET] = c1.try_into().ok()?;
         let [_, _, _, _, version @ ..] = c1.first_chunk::<8>()?;
@@ -129,7 +130,7 @@ impl Handshake {
     }
 }
 
-/// Bytes that need only differ from session to session.
+/// A source of bytes that only have to differ from session to session.
 struct Random(u64);
 
 impl Random {

@@ -1,6 +1,7 @@
-//! RTMP as two state machines: bytes and time in, bytes and events out. No socket, no clock, no media knowledge.
+//! RTMP as two state machines that take bytes and time and return bytes and events. No socket, no clock, no knowledge
+//! of media.
 //!
-//! [`ServerSession`] is what a broadcaster or a player talks to; [`ClientSession`] is us talking to an upstream.
+//! [`ServerSession`] serves a broadcaster or a player; [`ClientSession`] connects us to an upstream.
 //! Sources: Adobe RTMP 1.0 (cited as RTMP), AMF0, Enhanced RTMP v2 (cited as E-RTMP).
 #![forbid(unsafe_code)]
 

@@ -1,44 +1,44 @@
-//! What a hostile or slow peer can make us hold or wait for.
+//! Limits on what a hostile or slow peer can make us hold or wait for.
 
 use std::time::Duration;
 
-/// The bounds of one session; the defaults are the service's.
+/// The limits of one session; the defaults are the service's.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// From accept to a finished handshake.
+    /// Time from accept to the end of the handshake.
     pub handshake: Duration,
-    /// From accept to `publish` or `play`, the handshake included.
+    /// Time from accept to `publish` or `play`, the handshake included.
     pub command: Duration,
-    /// For an upstream's answer to connect and createStream.
+    /// Time for an upstream's answer to connect and to createStream.
     pub answer: Duration,
-    /// For an upstream's `Publish.Start`: it may ask a webhook of its own.
+    /// Time for an upstream's `Publish.Start`: it may have to call its own webhook.
     pub publish_start: Duration,
-    /// Largest chunk size a peer may announce; its memory is bounded by the message limit, not by this.
+    /// Largest chunk size a peer may announce; memory is bounded by the message limit, not by this.
     pub chunk_size: u32,
-    /// Messages longer than this may not come in chunks below 128 bytes: each would cost a header's work.
+    /// Longer messages may not arrive in chunks below 128 bytes, since each chunk costs the work of a header.
     pub small_chunk_message_bytes: usize,
-    /// Message length before a publish or play is accepted.
+    /// Longest message before a publish or play is accepted.
     pub message_before_bytes: usize,
-    /// Message length after it.
+    /// Longest message after that.
     pub message_after_bytes: usize,
-    /// Script data message length.
+    /// Longest script data message.
     pub script_bytes: usize,
     /// Chunk streams in use at once.
     pub chunk_streams: usize,
-    /// Commands per second, averaged over ten: an encoder sends about ten in all, and each costs an answer.
+    /// Commands per second, averaged over ten seconds: an encoder sends about ten in total, and each costs an answer.
     pub commands_per_second: u32,
-    /// Script data messages per second, averaged over ten: captions and timecodes come with every video frame, and each
-    /// is handed to all who watch.
+    /// Script data messages per second, averaged over ten seconds: captions and timecodes accompany every video frame,
+    /// and each is sent to all subscribers.
     pub scripts_per_second: u32,
     /// Control messages per second (types 1 to 6: chunk sizes, aborts, acknowledgements, pings, windows), averaged over
-    /// ten: a fast player with a small window acknowledges some ten times a second.
+    /// ten seconds: a fast player with a small window acknowledges some ten times a second.
     pub controls_per_second: u32,
-    /// Work of one turn, in chunk headers read (see `begin_turn`): about 0.2 ms, so that a driver with a hundred busy
-    /// connections is back at each within 20 ms. At 500 turns a second, 10 Mbit/s in chunks of 128 bytes are read at
-    /// more than a hundred times the speed they are made.
+    /// Work of one turn, in units of reading a chunk header (see `begin_turn`): about 0.2 ms, so that a driver with a
+    /// hundred busy connections returns to each within 20 ms. At 500 turns a second, a stream of 10 Mbit/s in chunks of
+    /// 128 bytes is read more than a hundred times faster than it is produced.
     pub turn_work: u32,
-    /// Answers that wait for a peer which makes us speak and does not read. The media that waits is the driver's to
-    /// bound: it can be dropped.
+    /// Answers queued for a peer that provokes them and does not read. Queued media is bounded by the driver, which can
+    /// drop it.
     pub answer_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What messages mean: commands, control messages, media.
+//! The meaning of messages: commands, control messages, media.
 
 use bytes::{Buf, Bytes};
 
@@ -26,14 +26,14 @@ pub(crate) const STREAM_EOF: u16 = 1;
 pub(crate) const PING_REQUEST: u16 = 6;
 pub(crate) const PING_RESPONSE: u16 = 7;
 
-/// Arguments of one command that are read; more are ignored.
+/// Arguments read from one command; further ones are ignored.
 const ARGUMENTS_LIMIT: usize = 16;
-/// Messages in one aggregate: 8 MiB hold half a million empty ones, each with an event of its own.
+/// Messages in one aggregate: 8 MiB could hold half a million empty ones, each causing an event.
 const AGGREGATE_LIMIT: usize = 4096;
-/// `@setDataFrame` as an AMF0 string: what an encoder puts before metadata that the server is to keep.
+/// `@setDataFrame` as an AMF0 string: an encoder puts it before metadata that the server should keep.
 pub(crate) const SET_DATA_FRAME: &[u8] = b"\x02\x00\x0d@setDataFrame";
 
-/// What a media message carries.
+/// The content of a media message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaKind {
     /// An FLV audio tag body.
@@ -57,7 +57,7 @@ impl MediaKind {
 /// One media message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaMessage {
-    /// What it carries.
+    /// The content of the message.
     pub kind: MediaKind,
     /// Milliseconds modulo 2^32, as on the wire.
     pub timestamp: u32,
@@ -65,7 +65,7 @@ pub struct MediaMessage {
     pub payload: Bytes,
 }
 
-/// A command (RTMP 7.1.1): name, transaction, command object, arguments.
+/// A command (RTMP 7.1.1): name, transaction id, command object, arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Command {
     pub(crate) name: String,
@@ -75,7 +75,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// Reads the AMF0 of a command message.
+    /// Parses the AMF0 of a command message.
     pub(crate) fn parse(payload: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(payload);
         let name = reader.value()?.as_text().ok_or(Error::Message)?;
@@ -112,7 +112,7 @@ pub(crate) fn status(level: &str, code: &str, description: &str) -> Value {
     ])
 }
 
-/// A script data message's AMF0: values one after the other.
+/// The AMF0 of a script data message: the values in sequence.
 pub(crate) fn encode_data(values: &[Value]) -> Bytes {
     let mut out = Vec::new();
     for value in values {
@@ -129,7 +129,7 @@ pub fn encode_metadata(entries: &[(&str, f64)]) -> Bytes {
     encode_data(&[Value::string("onMetaData"), entries])
 }
 
-/// Script data without what the wire puts before it: the AMF3 marker of type 15 and `@setDataFrame`.
+/// Script data without the prefixes used on the wire: the AMF3 marker of type 15, and `@setDataFrame`.
 pub(crate) fn normalise_data(kind: u8, mut payload: Bytes) -> Bytes {
     if kind == DATA_AMF3 && payload.first() == Some(&0) {
         payload.advance(1);
@@ -140,12 +140,12 @@ pub(crate) fn normalise_data(kind: u8, mut payload: Bytes) -> Bytes {
     payload
 }
 
-/// Splits an aggregate message (RTMP 7.1.6): its sub-messages' times are rebased on the aggregate's own.
+/// Splits an aggregate message (RTMP 7.1.6): the times of its messages become relative to the aggregate's own.
 pub(crate) fn split_aggregate(
     timestamp: u32,
     mut payload: Bytes,
 ) -> Result<Vec<MediaMessage>, Error> {
-    /// Type, size, time, time extension, stream id.
+    /// Type, size, time, time extension, message stream id.
     const HEADER: usize = 11;
     const BACK_POINTER: usize = 4;
     let mut messages = Vec::new();

@@ -1,4 +1,4 @@
-//! `onMetaData` of ours joined with a broadcaster's own, and what a broadcaster adds to the connect command. Pure.
+//! Merges our `onMetaData` with a broadcaster's, and reads what a broadcaster adds to the connect command. Pure.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use crate::message::encode_data;
 
 const ON_METADATA: &str = "onMetaData";
 
-/// Properties of an object or ECMA array that stands alone in `bytes`; empty for anything else.
+/// Properties of the single object or ECMA array in `bytes`; empty for anything else.
 pub(crate) fn read_properties(bytes: &[u8]) -> Vec<(Vec<u8>, Value)> {
     match Reader::new(bytes).value() {
         Ok(Value::Object(properties) | Value::EcmaArray(properties)) => properties,
@@ -15,15 +15,15 @@ pub(crate) fn read_properties(bytes: &[u8]) -> Vec<(Vec<u8>, Value)> {
     }
 }
 
-/// The value behind `onMetaData` in a data message's payload, as it stands there; `None` for any other message.
+/// The encoded value after `onMetaData` in a data message's payload; `None` for any other message.
 #[must_use]
 pub fn read_metadata(payload: &Bytes) -> Option<Bytes> {
     let value = payload.strip_prefix(b"\x02\x00\x0aonMetaData")?;
     Some(payload.slice_ref(value))
 }
 
-/// `onMetaData` with these numbers and, behind them, the properties of `custom` (an AMF0 object, or nothing) that have
-/// other names.
+/// `onMetaData` with these numbers, followed by those properties of `custom` (an AMF0 object, or empty) that have other
+/// names.
 #[must_use]
 pub fn encode_metadata_with(entries: &[(&str, f64)], custom: &[u8]) -> Bytes {
     let number = |(name, value): &(&str, f64)| (name.as_bytes().to_vec(), Value::Number(*value));

@@ -1,49 +1,49 @@
-//! Bytes on their way out, gathered for vectored writes: small protocol bytes are copied together, payloads shared.
+//! Outgoing bytes, collected for vectored writes: small protocol bytes are copied together, payloads are shared.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Payloads below this are copied behind the bytes before them: a slice of its own costs more.
+/// Smaller payloads are copied after the preceding bytes: a separate slice would cost more.
 const COPY_LIMIT: usize = 1024;
 
-/// A queue of bytes to write. The session fills it, the driver empties it.
+/// A queue of bytes to write, filled by the session and emptied by the driver.
 #[derive(Debug, Default)]
 pub struct Output {
     ready: VecDeque<Bytes>,
-    /// Small bytes not yet behind `ready`.
+    /// Small bytes that follow `ready`.
     tail: BytesMut,
     pending: usize,
-    /// Bytes ever put in.
+    /// Total bytes ever queued.
     put: u64,
-    /// The answers among what waits, oldest first.
+    /// The queued answers, oldest first.
     answers: VecDeque<Answer>,
     answer_bytes: usize,
 }
 
-/// What a peer made us say, as against media it asked for.
+/// A reply that the peer provoked, as opposed to media it requested.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
-    /// Where it ends, among all bytes ever put in.
+    /// Its end, counted in bytes ever queued.
     end: u64,
     bytes: usize,
 }
 
 impl Output {
-    /// Nothing to write.
+    /// Whether there is nothing to write.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.pending == 0
     }
 
-    /// Bytes to write.
+    /// Number of bytes to write.
     #[must_use]
     pub const fn pending_bytes(&self) -> usize {
         self.pending
     }
 
-    /// Bytes of the answers that wait, whole ones.
+    /// Size of the queued answers; a partly written one counts in full.
     pub(crate) const fn answer_bytes(&self) -> usize {
         self.answer_bytes
     }
@@ -60,7 +60,7 @@ impl Output {
         count
     }
 
-    /// `written` bytes are out; more than there are counts as all.
+    /// Removes `written` bytes from the queue; an excess is ignored.
     pub fn consume(&mut self, written: usize) {
         let mut left = written.min(self.pending);
         self.pending -= left;
@@ -80,13 +80,13 @@ impl Output {
         self.tail.advance(left.min(self.tail.len()));
     }
 
-    /// Copies small bytes in.
+    /// Appends small bytes by copying.
     pub(crate) fn put(&mut self, bytes: &[u8]) {
         self.tail.extend_from_slice(bytes);
         self.add(bytes.len());
     }
 
-    /// Puts a payload in, shared unless it is small.
+    /// Appends a payload, shared unless it is small.
     pub(crate) fn put_shared(&mut self, bytes: Bytes) {
         if bytes.len() < COPY_LIMIT {
             self.put(&bytes);
@@ -99,7 +99,8 @@ impl Output {
         self.ready.push_back(bytes);
     }
 
-    /// Puts in what is shared with other outputs, `bytes` in all, each part as it is unless all of it is small.
+    /// Appends parts shared with other outputs, `bytes` in total; they are copied only if all of them together are
+    /// small.
     pub(crate) fn put_parts(&mut self, parts: &[Bytes], bytes: usize) {
         if bytes < COPY_LIMIT {
             parts.iter().for_each(|part| self.put(part));
@@ -112,7 +113,7 @@ impl Output {
         self.ready.extend(parts.iter().cloned());
     }
 
-    /// All that waits, in order.
+    /// All queued bytes, in order.
     pub(crate) fn into_parts(mut self) -> Vec<Bytes> {
         if !self.tail.is_empty() {
             self.ready.push_back(self.tail.freeze());
@@ -120,7 +121,7 @@ impl Output {
         self.ready.into()
     }
 
-    /// What was put in since `before` bytes were pending is an answer.
+    /// Counts everything queued since `before` bytes were pending as an answer.
     pub(crate) fn count_answer(&mut self, before: usize) {
         let bytes = self.pending - before;
         self.answer_bytes += bytes;

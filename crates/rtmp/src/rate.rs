@@ -1,11 +1,11 @@
-//! How many messages of one kind a peer may send per second, averaged over a window.
+//! Limits the messages of one kind per second, averaged over a window.
 
 use std::time::{Duration, Instant};
 
-/// The window over which a rate is averaged: encoders say much at once when they start.
+/// The window over which a rate is averaged: encoders send many messages at once when they start.
 const WINDOW_S: u32 = 10;
 
-/// A bucket that holds a window's worth and is refilled every second.
+/// A token bucket that holds a window's worth and is refilled every second.
 #[derive(Debug)]
 pub(crate) struct Rate {
     per_second: u32,
@@ -18,7 +18,7 @@ impl Rate {
         Self { per_second, left: per_second.saturating_mul(WINDOW_S), refilled_at: now }
     }
 
-    /// Counts one message; false when it is one too many.
+    /// Counts one message; false when it exceeds the rate.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         let seconds = now.saturating_duration_since(self.refilled_at).as_secs();
         if seconds > 0 {
@@ -37,7 +37,7 @@ impl Rate {
 mod tests {
     use super::*;
 
-    /// How many of a thousand messages are taken at `now`.
+    /// How many of a thousand messages are admitted at `now`.
     fn taken(rate: &mut Rate, now: Instant) -> usize {
         (0..1000).take_while(|_| rate.take(now)).count()
     }

@@ -1,4 +1,5 @@
-//! What a peer sent, without its secrets: the same chunks and lengths, and in commands filler for names, keys and tokens.
+//! Removes the secrets from what a peer sent: chunks and lengths stay, and in commands names, keys and tokens are
+//! overwritten.
 
 mod command;
 
@@ -13,12 +14,12 @@ use crate::{Limits, ReadingState};
 
 /// C0, C1 and C2.
 const HANDSHAKE_BYTES: usize = 1 + 2 * 1536;
-/// Header of a message in an aggregate, and the length behind it (RTMP 7.1.6).
+/// Header of a message in an aggregate, and the length after the message (RTMP 7.1.6).
 const PART_HEADER: usize = 11;
 const PART_TRAILER: usize = 4;
 
-/// Takes a connection's bytes in order, and gives them back in order once no secret is in them: a message that is not
-/// whole yet is kept back.
+/// Takes a connection's bytes in order, and returns them in order once they contain no secret. Incomplete messages are
+/// held back.
 #[derive(Debug)]
 pub struct Scrubber {
     handshake_left: usize,
@@ -26,17 +27,17 @@ pub struct Scrubber {
     /// Overwrites the media of a tag body; `None` leaves it as it is.
     blank: Option<fn(MediaKind, &mut [u8])>,
     kept: VecDeque<u8>,
-    /// Bytes that were given back, and bytes that were read.
+    /// Number of bytes returned, and number of bytes read.
     given: usize,
     read: usize,
-    /// Where the payload of each chunk stream's unfinished message stands.
+    /// Offset and length of each piece of payload in the unfinished message of each chunk stream.
     pieces: Vec<Vec<(usize, usize)>>,
-    /// The bytes break the protocol: what follows is read by nobody.
+    /// The bytes violate the protocol: what follows is not parsed.
     is_broken: bool,
 }
 
 impl Scrubber {
-    /// Of a connection from its first byte, or from where a session's reading was taken up.
+    /// A scrubber for a connection from its first byte, or from where another session's reading is continued.
     #[must_use]
     pub fn new(from: Option<&ReadingState>, blank: Option<fn(MediaKind, &mut [u8])>) -> Self {
         let limits = Limits::default();
@@ -54,7 +55,7 @@ impl Scrubber {
         }
     }
 
-    /// The next bytes.
+    /// Takes the next bytes.
     pub fn handle_input(&mut self, input: &[u8]) {
         self.kept.extend(input);
         let skipped = self.handshake_left.min(input.len());
@@ -81,12 +82,12 @@ impl Scrubber {
                 Err(_) => self.is_broken = true,
             }
         }
-        // A session ends here: nothing of it is worth keeping.
+        // The session ends here, so the rest is wiped.
         self.wipe(self.read, rest.len());
         self.read += rest.len();
     }
 
-    /// How many bytes can be taken, counted from the first one ever.
+    /// Up to which byte, counted from the first one ever, bytes can be taken.
     #[must_use]
     pub fn clean(&self) -> usize {
         let open = self.pieces.iter().flatten().filter(|(_, length)| *length > 0);
@@ -95,20 +96,20 @@ impl Scrubber {
         first.min(self.read - self.unsure()).max(self.given)
     }
 
-    /// How many bytes were taken.
+    /// How many bytes have been taken.
     #[must_use]
     pub const fn given(&self) -> usize {
         self.given
     }
 
-    /// Takes `count` bytes, which are clean.
+    /// Takes `count` bytes, which must be clean.
     pub fn take(&mut self, count: usize) -> Vec<u8> {
         let count = count.min(self.kept.len());
         self.given += count;
         self.kept.drain(..count).collect()
     }
 
-    /// No more will come: what is kept back of unfinished messages is overwritten, and all can be taken.
+    /// Ends the input: held-back parts of unfinished messages are overwritten, and everything can be taken.
     pub fn finish(&mut self) {
         for (from, length) in std::mem::take(&mut self.pieces).into_iter().flatten() {
             self.wipe(from, length);
@@ -143,7 +144,7 @@ impl Scrubber {
         }
     }
 
-    /// The peer takes an unfinished message back: nobody will read it.
+    /// The peer aborts an unfinished message: it is never read.
     fn abort(&mut self, id: u32) {
         self.reader.abort(id);
         if let Some(index) = self.reader.index_of(id)
@@ -161,7 +162,7 @@ impl Scrubber {
         }
     }
 
-    /// The tag bodies in an aggregate.
+    /// Overwrites the tag bodies in an aggregate.
     fn blank_parts(&self, mut rest: &mut [u8]) {
         while let Some((header, behind)) = rest.split_at_mut_checked(PART_HEADER) {
             let [kind, a, b, c, ..] = *header else { return };
@@ -177,7 +178,7 @@ impl Scrubber {
         }
     }
 
-    /// Bytes at the end of which it is not known yet what they are.
+    /// Bytes at the end that cannot be classified yet.
     fn unsure(&self) -> usize {
         if self.is_broken { 0 } else { self.reader.unsure_bytes() }
     }

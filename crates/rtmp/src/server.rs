@@ -1,4 +1,4 @@
-//! A broadcaster or a player talks to us.
+//! The server side: a broadcaster or a player connects to us.
 
 mod boundary;
 mod commands;
@@ -19,14 +19,14 @@ use crate::unread::Unread;
 use crate::wire::{Incoming, MEDIA_STREAM, Wire};
 use crate::{Error, Framed, Limits, Output};
 
-/// How to serve one connection.
+/// Settings for serving one connection.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// Bounds.
+    /// The limits of the session.
     pub limits: Limits,
     /// Makes the handshake's random bytes differ from session to session.
     pub seed: [u8; 8],
-    /// The one app that is served.
+    /// The only app that is served.
     pub app: String,
 }
 
@@ -38,39 +38,40 @@ impl Default for ServerConfig {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Handshake or connect is not done.
+    /// Handshake or connect is not complete.
     Opening,
-    /// Connected, wants nothing yet.
+    /// Connected, without a publish or play command yet.
     Connected,
     PublishAsked,
     Publishing,
     PlayAsked,
     Playing,
-    /// Only the output is left.
+    /// Only the output remains to be written.
     Over,
 }
 
-/// One connection, seen from the server: handshake, `connect`, and then one publish or one play.
+/// One connection as a server: handshake, `connect`, and then one publish or one play.
 ///
-/// Performs no I/O and reads no clock. Its driver, in each turn of its event loop:
+/// It performs no I/O and reads no clock. In each turn of its event loop the driver:
 ///
 /// 1. calls [`begin_turn`](Self::begin_turn);
-/// 2. when [`has_unread_input`](Self::has_unread_input), calls [`handle_input`](Self::handle_input) with nothing; else,
-///    as long as [`takes_input`](Self::takes_input), reads the socket and hands in what came;
-/// 3. after each of these calls polls [`poll_event`](Self::poll_event) until it is `None`, also when the call failed;
+/// 2. when [`has_unread_input`](Self::has_unread_input), calls [`handle_input`](Self::handle_input) with an empty
+///    slice; otherwise, as long as [`takes_input`](Self::takes_input), reads the socket and passes the bytes to
+///    `handle_input`;
+/// 3. after each of these calls, even a failed one, polls [`poll_event`](Self::poll_event) until it returns `None`;
 /// 4. writes [`output_mut`](Self::output_mut) until it is empty or the socket is full;
-/// 5. when there is unread input (again), takes its next turn without waiting for the socket; else waits for the socket
-///    or [`poll_timeout`](Self::poll_timeout), at which it calls [`handle_timeout`](Self::handle_timeout).
+/// 5. if there is unread input again, takes its next turn without waiting for the socket; otherwise waits for the
+///    socket or for [`poll_timeout`](Self::poll_timeout), at which it calls [`handle_timeout`](Self::handle_timeout).
 ///
-/// [`ServerEvent::PublishRequested`] is to be answered by [`allow`](Self::allow), [`deny`](Self::deny) or
-/// [`redirect`](Self::redirect); the session
-/// waits for that without a limit of its own, reads nothing meanwhile, and has unread input afterwards if the peer did
-/// not wait. [`ServerEvent::PlayRequested`] is to be answered by [`accept_play`](Self::accept_play) or
-/// [`refuse_play`](Self::refuse_play), before which media for the player is dropped.
+/// [`ServerEvent::PublishRequested`] must be answered with [`allow`](Self::allow), [`deny`](Self::deny) or
+/// [`redirect`](Self::redirect). The session waits for the answer without a time limit, reads nothing meanwhile, and
+/// has unread input afterwards if the peer did not wait. [`ServerEvent::PlayRequested`] must be answered with
+/// [`accept_play`](Self::accept_play) or [`refuse_play`](Self::refuse_play); until then media for the player is
+/// dropped.
 ///
-/// It ends with [`ServerEvent::Close`], after the peer or the driver ended it: the output is still to be written, input is
-/// ignored. It ends with an error of `handle_input` or `handle_timeout`, after which no other method but `poll_event` and
-/// those of the output may be called. A closed socket it need not hear of.
+/// The session ends with [`ServerEvent::Close`] when the peer or the driver ends it: the output is still to be written,
+/// input is ignored. It also ends with an error from `handle_input` or `handle_timeout`; after that only `poll_event`
+/// and the output methods may be called. The driver need not report a closed socket.
 #[derive(Debug)]
 pub struct ServerSession {
     wire: Wire,
@@ -83,8 +84,8 @@ pub struct ServerSession {
     sent_fc_publish: bool,
     four_cc_list: Vec<String>,
     redirection: Redirection,
-    /// What came behind `publish` before it was decided, as relays do not wait for the answer; and what a turn's
-    /// allowance did not suffice for.
+    /// Input that arrived after `publish` and before the decision, since relays do not wait for the answer; and input
+    /// left over when a turn's allowance was spent.
     unread: Unread,
     /// See [`ServerSession::find_boundary`].
     seeks_boundary: bool,
@@ -113,14 +114,14 @@ impl ServerSession {
         }
     }
 
-    /// A new turn of the driver: as much work as one turn allows ([`Limits::turn_work`]) may be done from here on.
+    /// Starts a new turn of the driver, with the work allowed in one turn ([`Limits::turn_work`]).
     pub fn begin_turn(&mut self) {
         self.wire.begin_turn();
     }
 
-    /// Bytes from the peer, split anywhere; see [`ServerSession::takes_input`] for when there may be any. Reading stops
-    /// when the turn's allowance is spent or a publish waits for its decision; the rest is kept. Events of what came
-    /// before an error are still there. Nothing is read behind the end.
+    /// Takes bytes from the peer, split anywhere; [`ServerSession::takes_input`] tells when. Reading stops when the
+    /// turn's allowance is spent or a publish waits for its decision; the rest is kept. Events from before an error can
+    /// still be polled. After the end nothing is read.
     ///
     /// # Errors
     /// The connection must be closed.
@@ -140,28 +141,29 @@ impl ServerSession {
         Ok(())
     }
 
-    /// Whether the driver may read the socket now. False while a publish waits for its decision, so that the peer's own
-    /// buffers fill and not ours, and while there is unread input.
+    /// Whether the driver may read the socket now. False while there is unread input, and while a publish waits for its
+    /// decision, so that the peer's buffers fill up instead of ours.
     #[must_use]
     pub fn takes_input(&self) -> bool {
         self.state != State::PublishAsked && !self.has_unread_input()
     }
 
-    /// There is input that can be read now: in its next turn the driver calls [`ServerSession::handle_input`] with
-    /// nothing. It is what a turn's allowance did not suffice for, or what came before a publish was allowed.
+    /// Whether there is input that can be read now: in its next turn the driver calls [`ServerSession::handle_input`]
+    /// with an empty slice. The input was left over when a turn's allowance was spent, or arrived before a publish was
+    /// allowed.
     #[must_use]
     pub fn has_unread_input(&self) -> bool {
         !matches!(self.state, State::PublishAsked | State::Over)
             && (!self.unread.is_empty() || self.wire.has_waiting())
     }
 
-    /// All bytes ever handed in, metadata and commands included: for limits of bitrate.
+    /// Total bytes received, metadata and commands included; used for bitrate limits.
     #[must_use]
     pub const fn input_bytes(&self) -> u64 {
         self.wire.received()
     }
 
-    /// Bytes that must come at least before another message is whole; 0 between two messages.
+    /// Least number of bytes that complete another message; 0 between two messages.
     #[must_use]
     pub fn missing_bytes(&self) -> usize {
         self.wire.missing_bytes()
@@ -182,14 +184,14 @@ impl ServerSession {
                 Some(Incoming::Command { stream, command }) => {
                     self.handle_command(stream, &command);
                 }
-                // Only a player is told so.
+                // StreamEOF is meaningful only to a player.
                 Some(Incoming::StreamEof { .. }) => {}
             }
         }
         Ok(())
     }
 
-    /// Time has passed.
+    /// Checks the time limits.
     ///
     /// # Errors
     /// The peer was too slow; the connection must be closed.
@@ -200,7 +202,7 @@ impl ServerSession {
         Err(if self.wire.is_open() { Error::CommandLimit } else { Error::HandshakeLimit })
     }
 
-    /// When [`ServerSession::handle_timeout`] wants to be called.
+    /// When [`ServerSession::handle_timeout`] is to be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
@@ -216,12 +218,12 @@ impl ServerSession {
         }
     }
 
-    /// What happened, oldest first.
+    /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<ServerEvent> {
         self.events.pop_front()
     }
 
-    /// The publish proceeds; what came before that is read with the next input.
+    /// Allows the publish; input that arrived before is read with the next `handle_input`.
     pub fn allow(&mut self) {
         if self.state != State::PublishAsked {
             return;
@@ -235,14 +237,14 @@ impl ServerSession {
         self.send_status(publish_started());
     }
 
-    /// The publish is refused; [`ServerEvent::Close`] follows.
+    /// Denies the publish; [`ServerEvent::Close`] follows.
     pub fn deny(&mut self, refusal: Refusal, description: &str) {
         if self.state == State::PublishAsked {
             self.close_with(refusal.code(), description);
         }
     }
 
-    /// The player gets its stream.
+    /// Starts the play.
     pub fn accept_play(&mut self) {
         if self.state != State::PlayAsked {
             return;
@@ -256,35 +258,36 @@ impl ServerSession {
         }
     }
 
-    /// None of the stream's tracks is for this player (E-RTMP, "NetStream onStatus"); [`ServerEvent::Close`] follows.
+    /// Ends a play because the player supports none of the stream's tracks (E-RTMP, "NetStream onStatus");
+    /// [`ServerEvent::Close`] follows.
     pub fn fail_play(&mut self, description: &str) {
         if self.state == State::Playing {
             self.close_with("NetStream.Play.NoSupportedTrackFound", description);
         }
     }
 
-    /// The player does not get the stream; [`ServerEvent::Close`] follows.
+    /// Refuses the play; [`ServerEvent::Close`] follows.
     pub fn refuse_play(&mut self, refusal: Refusal, description: &str) {
         if self.state == State::PlayAsked {
             self.close_with(refusal.play_code(), description);
         }
     }
 
-    /// Media for a player; `header` is what precedes `payload` in the tag body.
+    /// Sends media to a player; `header` precedes `payload` in the tag body.
     pub fn send_media(&mut self, kind: MediaKind, timestamp: u32, header: &[u8], payload: &Bytes) {
         if self.state == State::Playing {
             self.wire.send_media(self.stream, kind, timestamp, header, payload);
         }
     }
 
-    /// The same, written once for many players: byte for byte what [`ServerSession::send_media`] writes.
+    /// The same for media framed once for many players; writes the same bytes as [`ServerSession::send_media`].
     pub fn send_framed(&mut self, framed: &Framed) {
         if self.state == State::Playing {
             self.wire.send_framed(self.stream, framed);
         }
     }
 
-    /// The stream a player reads has ended; [`ServerEvent::Close`] follows.
+    /// Ends a play because its stream has ended; [`ServerEvent::Close`] follows.
     pub fn end_play(&mut self) {
         if self.state == State::Playing {
             let ended = status("status", "NetStream.Play.UnpublishNotify", "The stream has ended");
@@ -294,26 +297,26 @@ impl ServerSession {
         }
     }
 
-    /// Ends a running publish with an error the broadcaster may show; [`ServerEvent::Close`] follows.
+    /// Ends a running publish with an error that the encoder may show; [`ServerEvent::Close`] follows.
     pub fn end_publish(&mut self, code: &str, description: &str) {
         if self.state == State::Publishing {
             self.close_with(code, description);
         }
     }
 
-    /// Codecs the peer says it takes besides those of plain FLV.
+    /// Codecs the peer declares beyond those of plain FLV.
     #[must_use]
     pub fn four_cc_list(&self) -> &[String] {
         &self.four_cc_list
     }
 
-    /// Bytes to write.
+    /// The output to write.
     #[must_use]
     pub const fn output(&self) -> &Output {
         &self.wire.output
     }
 
-    /// Bytes to write, to be consumed as they are written.
+    /// The output to write; written bytes are consumed from it.
     pub const fn output_mut(&mut self) -> &mut Output {
         &mut self.wire.output
     }

@@ -1,4 +1,4 @@
-//! What a publish or play command names (R2 of the decisions).
+//! The target of a publish or play command (R2 of the decisions).
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use std::fmt;
 pub struct Target {
     /// First segment of the path.
     pub app: String,
-    /// The rest, up to the first `?`.
+    /// The rest of the path, up to the first `?`.
     pub name: Vec<u8>,
-    /// Bytes after the first `?`; `None` without one.
+    /// Bytes after the first `?`; `None` if there is none.
     pub arguments: Option<Vec<u8>>,
 }
 
 impl Target {
-    /// Joins app + `/` + name, takes the first segment as app and splits at the first `?`: an encoder that cuts the URL
-    /// elsewhere (a `/` in an argument) means the same.
+    /// Joins app, `/` and name, takes the first segment as app and splits at the first `?`. An encoder that splits the
+    /// URL elsewhere (at a `/` in an argument) thus yields the same result.
     #[must_use]
     pub(crate) fn parse(app: &[u8], name: &[u8]) -> Self {
-        // Arguments of the connection itself (`rtmp://host/live?k=v`) are not the stream's.
+        // Arguments of the connection (`rtmp://host/live?k=v`) do not belong to the stream.
         let of_connection = app.iter().position(|byte| *byte == b'?');
         let app = match of_connection {
             Some(at) if !app[..at].contains(&b'/') => &app[..at],
@@ -37,7 +37,7 @@ impl Target {
     }
 }
 
-/// Arguments are secrets: their length is all that is shown.
+/// Arguments are secrets: only their length is printed.
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Target")

@@ -1,8 +1,8 @@
-//! Input that was handed in and is not read yet.
+//! Input that was received and not read yet.
 
 use crate::Error;
 
-/// One buffer with an offset: what is left of an input is copied here once, whatever the number of turns it takes.
+/// A buffer with an offset: the rest of an input is copied once, however many turns it takes to read it.
 #[derive(Debug, Default)]
 pub(crate) struct Unread {
     bytes: Vec<u8>,
@@ -18,7 +18,7 @@ impl Unread {
         self.bytes.len() - self.at
     }
 
-    /// Lets `read` take what it will of the bytes that wait and `input` behind them, and keeps the rest.
+    /// Calls `read` with the unread bytes followed by `input`, and keeps what it does not take.
     pub(crate) fn read(
         &mut self,
         input: &[u8],

@@ -1,4 +1,4 @@
-//! What both sides share below commands: handshake, chunks, control messages, acknowledgements, output.
+//! The part that both sides share below commands: handshake, chunks, control messages, acknowledgements, output.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -18,12 +18,12 @@ use crate::message::{
 use crate::rate::Rate;
 use crate::{Error, Framed, Limits, Output};
 
-/// What we ask peers to acknowledge by.
+/// The window we ask peers to acknowledge by.
 pub(crate) const OUR_WINDOW: u32 = 2_500_000;
-/// The message stream every createStream gets, and the only one (RTMP 7.2.1.3).
+/// The message stream returned for every createStream, and the only one (RTMP 7.2.1.3).
 pub(crate) const MEDIA_STREAM: u32 = 1;
 
-/// What reaches a session; control messages are dealt with here.
+/// What a session receives; control messages are handled here.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     Command {
@@ -43,18 +43,18 @@ pub(crate) struct Wire {
     handshake: Handshake,
     reader: ChunkReader,
     writer: ChunkWriter,
-    /// Sub-messages of an aggregate that was taken apart.
+    /// Messages from an aggregate that was split.
     waiting: VecDeque<MediaMessage>,
     allowance: Allowance,
     commands: Rate,
     scripts: Rate,
     controls: Rate,
-    /// Script data within an aggregate is no longer than outside.
+    /// Limit of script data within an aggregate, the same as outside.
     script_limit: usize,
     answer_limit: usize,
     received: u64,
     acknowledged: u64,
-    /// The peer wants to hear after each so many bytes.
+    /// The peer expects an acknowledgement after this many bytes.
     window: u64,
 }
 
@@ -87,13 +87,13 @@ impl Wire {
         }
     }
 
-    /// A server's in mid-publish.
+    /// The wire of a server in a running publish.
     pub(crate) fn resume(limits: Limits, state: &ReadingState, now: Instant) -> Self {
         let reader = ChunkReader::resume(limits.clone(), state);
         Self { reader, ..Self::new(limits, Handshake::done(), Output::default(), now) }
     }
 
-    /// What it has read so far, if it stands between two messages.
+    /// The reading state, if the reader is between two messages.
     pub(crate) fn reading_state(&self) -> Option<ReadingState> {
         self.reader.state().filter(|_| self.is_open() && self.waiting.is_empty())
     }
@@ -102,7 +102,7 @@ impl Wire {
         self.handshake.is_done()
     }
 
-    /// Long media messages are welcome from now on.
+    /// From now on messages of the longer limit are allowed.
     pub(crate) const fn set_accepted(&mut self) {
         self.reader.set_accepted();
     }
@@ -112,35 +112,35 @@ impl Wire {
         self.reader.missing_bytes()
     }
 
-    /// A new turn of the driver, with a fresh allowance of work.
+    /// Starts a new turn of the driver with a fresh allowance of work.
     pub(crate) fn begin_turn(&mut self) {
         self.allowance.begin_turn();
     }
 
-    /// There is something to read in the next turn besides input: messages of an aggregate, or bytes of a chunk header
-    /// that turned out to be payload.
+    /// Whether something besides input is to be read in the next turn: messages from an aggregate, or bytes of a chunk
+    /// header that turned out to be payload.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty() || self.reader.has_carry()
     }
 
-    /// All bytes ever handed in, those included that are not read yet.
+    /// Total bytes received, including those not read yet.
     pub(crate) const fn received(&self) -> u64 {
         self.received
     }
 
-    /// Bytes arrived; call once per input, before [`Wire::next`].
+    /// Counts received bytes. Called once per input, before [`Wire::next`].
     pub(crate) fn count(&mut self, bytes: usize) {
         self.received += bytes as u64;
         if self.is_open() && self.received - self.acknowledged >= self.window {
             self.acknowledged = self.received;
-            // The count wraps at 32 bits (RTMP 5.4.3).
+            // The counter wraps at 32 bits (RTMP 5.4.3).
             #[allow(clippy::cast_possible_truncation, reason = "the wire's counter wraps")]
             let count = self.received as u32;
             self.send_control(ACKNOWLEDGEMENT, &count.to_be_bytes());
         }
     }
 
-    /// What comes next in `input`; `None` when all of it is taken or the turn's allowance is spent.
+    /// The next message in `input`; `None` when all of it was taken or the turn's allowance is spent.
     pub(crate) fn next(
         &mut self,
         input: &mut &[u8],
@@ -153,7 +153,7 @@ impl Wire {
             return Ok(None);
         }
         loop {
-            // Here everything said so far has been counted, by us or by the session above.
+            // At this point every answer so far has been counted, whether from here or from the session above.
             if self.output.answer_bytes() > self.answer_limit {
                 return Err(Error::AnswerBytesLimit);
             }
@@ -175,7 +175,7 @@ impl Wire {
         }
     }
 
-    /// What is not media costs more than it is long, and nobody needs much of it.
+    /// Messages other than media cost more than their length, and no peer needs many of them.
     fn count_message(&mut self, kind: u8, bytes: usize, now: Instant) -> Result<(), Error> {
         let (rate, error) = match kind {
             COMMAND_AMF0 | COMMAND_AMF3 => (&mut self.commands, Error::CommandRateLimit),
@@ -197,7 +197,7 @@ impl Wire {
             DATA_AMF0 | DATA_AMF3 => media(MediaKind::Script, normalise_data(kind, payload)),
             COMMAND_AMF0 => Some(Incoming::Command { stream, command: Command::parse(&payload)? }),
             COMMAND_AMF3 => {
-                // An AMF3 command is a format byte and then, from every known peer, AMF0 (RTMP 7.1.1).
+                // An AMF3 command is a format byte followed, from every known peer, by AMF0 (RTMP 7.1.1).
                 let amf0 = payload.get(1..).ok_or(Error::Message)?;
                 Some(Incoming::Command { stream, command: Command::parse(amf0)? })
             }
@@ -225,7 +225,7 @@ impl Wire {
                 None
             }
             USER_CONTROL => self.handle_user_control(&payload),
-            // Acknowledgements and bandwidth need nothing from us; unknown types are passed over.
+            // Acknowledgements and bandwidth require nothing from us; unknown types are ignored.
             _ => None,
         })
     }
@@ -243,13 +243,13 @@ impl Wire {
         }
     }
 
-    /// SetChunkSize at once: it must be there before the first long answer.
+    /// Announces our chunk size at once: it must arrive before the first long answer.
     pub(crate) fn announce_chunk_size(&mut self) {
         self.send_control(SET_CHUNK_SIZE, &OUR_CHUNK_SIZE.to_be_bytes());
         self.writer.set_chunk_size(OUR_CHUNK_SIZE);
     }
 
-    /// Our window and the peer's (dynamic limit).
+    /// Announces our window and the peer's (dynamic limit).
     pub(crate) fn announce_window(&mut self) {
         self.send_control(WINDOW_ACK_SIZE, &OUR_WINDOW.to_be_bytes());
         let [a, b, c, d] = OUR_WINDOW.to_be_bytes();
@@ -289,7 +289,7 @@ impl Wire {
         self.writer.write(&mut self.output, head, prefix, payload);
     }
 
-    /// The same message as [`Wire::send_media`] would write.
+    /// Sends the same message as [`Wire::send_media`] would.
     pub(crate) fn send_framed(&mut self, stream: u32, framed: &Framed) {
         if stream == MEDIA_STREAM && self.writer.chunk_size() == OUR_CHUNK_SIZE {
             self.output.put_parts(framed.parts(), framed.wire_bytes());
@@ -300,7 +300,7 @@ impl Wire {
     }
 }
 
-/// The header of a media message: audio, video and script data each have their chunk stream.
+/// The header of a media message; audio, video and script data have separate chunk streams.
 pub(crate) const fn media_head(stream: u32, kind: MediaKind, timestamp: u32) -> Head {
     let chunk_stream = match kind {
         MediaKind::Audio => ChunkStreamId::Audio,

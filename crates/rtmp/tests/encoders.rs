@@ -1,4 +1,4 @@
-//! Encoders as they are: the command sequences of real ones, put together by hand, and the exact answers they get.
+//! Real encoders: their command sequences, assembled by hand, and the exact answers they get.
 
 #[path = "encoders/capabilities.rs"]
 mod capabilities;

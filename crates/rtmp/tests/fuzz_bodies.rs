@@ -1,4 +1,4 @@
-//! The crate's fuzz bodies on inputs that are the same in every run.
+//! Runs the crate's fuzz bodies on inputs that are the same in every run.
 
 #[path = "../../fuzz/replay.rs"]
 mod replay;

@@ -1,6 +1,6 @@
-//! Handshakes as the Flash family shakes hands: C1 with a digest in either half, true or false, in pieces, late.
+//! Handshakes of the Flash family: C1 with a digest in either half, valid or invalid, in pieces, late.
 //!
-//! The client's side is put together here, apart from the crate's; what it computes is held to Python's `hmac`.
+//! The client's side is implemented here, independently of the crate, and checked against Python's `hmac`.
 
 use std::io::IoSlice;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use sha2::Sha256;
 
 const PACKET: usize = 1536;
 const ANSWER: usize = 1 + 2 * PACKET;
-/// FFmpeg's version, and so that of half the encoders.
+/// FFmpeg's version, and therefore that of half the encoders.
 const FLASH_9: [u8; 4] = [9, 0, 0x7c, 2];
 const PLAYER: &[u8] = b"Genuine Adobe Flash Player 001";
 const SERVER: &[u8] = b"Genuine Adobe Flash Media Server 001";
 const KEY_END: &str = "f0eec24a8068bee82e00d0d1029e7e576eec5d2d29806fab93b8e636cfeb31ae";
-/// Where each scheme's four offset bytes are.
+/// Position of the four offset bytes in each scheme.
 const PLACES: [usize; 2] = [8, 772];
 
 fn hmac(key: &[u8], bytes: &[u8]) -> [u8; 32] {
@@ -33,13 +33,13 @@ fn full_server_key() -> Vec<u8> {
     [SERVER, &hex(KEY_END)].concat()
 }
 
-/// Where the digest of a packet is.
+/// Position of the digest in a packet.
 fn position(packet: &[u8], place: usize) -> usize {
     let sum: usize = packet[place..place + 4].iter().map(|byte| usize::from(*byte)).sum();
     place + 4 + sum % 728
 }
 
-/// The digest a packet should have there.
+/// The digest a packet should have at that position.
 fn digest(packet: &[u8], at: usize, key: &[u8]) -> [u8; 32] {
     hmac(key, &[&packet[..at], &packet[at + 32..]].concat())
 }
@@ -74,7 +74,7 @@ fn output(session: &mut ServerSession) -> Vec<u8> {
     bytes
 }
 
-/// S1 and S2 in answer to a C1.
+/// S1 and S2 in response to a C1.
 fn answer(c1: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (mut session, now) = session(1);
     session.handle_input(&[&[3], c1].concat(), now).expect("nobody is refused");
@@ -176,7 +176,7 @@ fn a_wrong_digest_gets_the_echo() {
     for place in PLACES {
         let c1 = signed(plain_c1(FLASH_9), place);
         let at = position(&c1, place);
-        // Time, before, first, last, behind; in bytes that do not move the digest.
+        // The time, before the digest, its first and last byte, after it; in bytes that do not move the digest.
         for wrong in [0, 5, at, at + 31, 1535, at + 32].into_iter().filter(|at| *at < PACKET) {
             let mut c1 = c1.clone();
             c1[wrong] ^= 1;
@@ -197,7 +197,7 @@ fn a_digest_under_the_servers_key_gets_the_echo() {
 #[test]
 fn what_follows_arrives_alike_whole_and_byte_by_byte() {
     for c1 in [plain_c1([0; 4]), signed(plain_c1(FLASH_9), 8), signed(plain_c1(FLASH_9), 772)] {
-        // What C2 says is nobody's business.
+        // The content of C2 is not checked.
         let bytes = [vec![3], c1, vec![0x5a; PACKET], connect()].concat();
         let (mut whole, now) = session(9);
         whole.handle_input(&bytes, now).expect("whole");

@@ -1,4 +1,4 @@
-//! Our client and our server against each other: publishing here, playing and waiting too long in modules.
+//! Our client and our server against each other: publishing here, playing and timeouts in modules.
 
 #[path = "pair/plays.rs"]
 mod plays;
@@ -14,7 +14,7 @@ use headgate_rtmp::{
 };
 use support::{Pair, Random, Splits, client_config};
 
-/// Frames of all kinds and lengths, timestamps on both sides of what 24 bits hold.
+/// Frames of all kinds and lengths, with timestamps on both sides of the 24-bit limit.
 fn frames() -> Vec<MediaMessage> {
     let lengths = [1, 5, 127, 128, 129, 255, 256, 4000, 65_535, 65_536, 65_537, 300_000];
     let mut random = Random::new(7);
@@ -28,7 +28,7 @@ fn frames() -> Vec<MediaMessage> {
     frames
 }
 
-/// Sends them from the client, the first bytes of each as its header.
+/// Sends them from the client, with the first bytes of each as its header.
 fn send_from_client(pair: &mut Pair, frames: &[MediaMessage]) {
     for frame in frames {
         let (header, payload) = frame.payload.split_at(frame.payload.len().min(5));
@@ -130,7 +130,7 @@ fn frames_arrive_alike_however_the_network_splits_them() {
     }
 }
 
-/// Times on both sides of what 24, 31 and 32 bits hold, on frames of two chunks.
+/// Times on both sides of the 24-, 31- and 32-bit limits, on frames of two chunks.
 fn long_times() -> Vec<MediaMessage> {
     let times = [0x00ff_fffe, 0x00ff_ffff, 0x0100_0000, 0x7fff_fff0, 0x8000_0010, u32::MAX, 0, 40];
     let payload = Bytes::from(vec![7; 70_000]);

@@ -1,4 +1,4 @@
-//! What real upstreams say, as bytes made by hand: replies in all their varieties here, the rest in modules.
+//! Replies of real upstreams, as bytes made by hand: their variants here, the rest in modules.
 
 #[path = "upstreams/authentication.rs"]
 mod authentication;
@@ -21,14 +21,14 @@ use headgate_rtmp::{ClientConfig, ClientEvent, ClientRole};
 const SECOND: Duration = Duration::from_secs(1);
 const START: &str = "NetStream.Publish.Start";
 
-/// A publish command on this message stream is in what the client wrote.
+/// Whether the client wrote a publish command on this message stream.
 fn publishes_on(upstream: &mut Upstream, stream: u8) -> bool {
     let written = upstream.written();
     let publish = [&[20, stream, 0, 0, 0, 2, 0, 7][..], b"publish"].concat();
     position(&written, &publish).is_some()
 }
 
-/// The upstream says that the publish has begun.
+/// The upstream reports that the publish has started.
 fn start(upstream: &mut Upstream) {
     let values = [Amf::Number(0.0), Amf::Null, status("status", START, "")];
     upstream.command(1, "onStatus", &values);

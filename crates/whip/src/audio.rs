@@ -12,13 +12,13 @@ use crate::receiver::Receiver;
 use crate::rtp::RtpHeader;
 use crate::sdp::AudioSection;
 
-/// One Opus packet of 120 ms has at most this.
+/// The most bytes an Opus packet of 120 ms can have.
 const OPUS_PACKET_LIMIT: usize = 1275 * 6;
-/// Audio that may come ahead of real time: a network that stalled delivers seconds at once. What is more would cost a
-/// transcoder more than its share, at any bitrate.
+/// How far audio may arrive ahead of real time: a network that stalled delivers seconds at once. More than this would
+/// cost a transcoder more than its share, at any bitrate.
 const AHEAD_LIMIT: Duration = Duration::from_secs(5);
-/// What comes ahead is made up for by a quarter of the time that passes, so that a sender whose clock is fast never
-/// reaches the limit.
+/// The lead shrinks by the time that passes and a quarter more, so that a sender with a fast clock never reaches the
+/// limit.
 const CATCH_UP_SHARE: u32 = 4;
 
 /// The audio track.
@@ -28,7 +28,7 @@ pub(crate) struct AudioTrack {
     pace: Pace,
 }
 
-/// How far the audio that came is ahead of real time.
+/// How far the received audio is ahead of real time.
 #[derive(Debug)]
 struct Pace {
     ahead: Duration,
@@ -40,7 +40,7 @@ impl Pace {
         Self { ahead: Duration::ZERO, since: now }
     }
 
-    /// Audio of `duration` came; false when it is too much.
+    /// Counts received audio of `duration`; false when it exceeds the limit.
     fn admit(&mut self, now: Instant, duration: Duration) -> bool {
         let passed = now.saturating_duration_since(self.since);
         self.since = now;
@@ -54,7 +54,7 @@ impl Pace {
 }
 
 impl AudioTrack {
-    /// As the offer's section says.
+    /// A track as described by the offer's section.
     #[must_use]
     pub(crate) fn new(section: &AudioSection, now: Instant) -> Self {
         let transport_cc_id = section.transport_cc_id.filter(|_| section.has_transport_cc);
@@ -63,13 +63,13 @@ impl AudioTrack {
         Self { receiver, channels: None, pace: Pace::new(now) }
     }
 
-    /// The packet is of this track.
+    /// Whether the packet belongs to this track.
     #[must_use]
     pub(crate) const fn is_of(&self, header: &RtpHeader) -> bool {
         header.payload_type == self.receiver.payload_type()
     }
 
-    /// Takes a packet; it and what waited behind it go to `frames`.
+    /// Takes a packet; it and the packets that waited behind it go to `frames`.
     pub(crate) fn handle_packet(
         &mut self,
         now: Instant,
@@ -84,8 +84,8 @@ impl AudioTrack {
         });
     }
 
-    /// Gives up what is missing too long; whoever decodes fills the hole from the next packet's redundancy, or conceals
-    /// it.
+    /// Gives up packets that have been missing for too long. The decoder fills the hole from the next packet's
+    /// redundancy, or conceals it.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Instant,
@@ -98,7 +98,7 @@ impl AudioTrack {
         });
     }
 
-    /// Channels, once known.
+    /// Channel layout, once known.
     #[must_use]
     pub(crate) const fn channels(&self) -> Option<opus::Channels> {
         self.channels
@@ -114,11 +114,11 @@ fn emit_packet(
     frames: &mut VecDeque<Frame>,
 ) {
     let Ordered::Packet(header, payload) = ordered else { return };
-    // Padding that probes the bandwidth is no audio.
+    // Empty padding packets probe the bandwidth and carry no audio.
     if payload.is_empty() || payload.len() > OPUS_PACKET_LIMIT {
         return;
     }
-    // What has no valid duration counts as the longest (RFC 6716 3.2.5): whether it decodes is seen later.
+    // A packet without a valid duration counts as the longest (RFC 6716 3.2.5): whether it decodes is decided later.
     let samples = opus::duration(payload).unwrap_or(opus::LONGEST_PACKET_SAMPLES);
     if !pace.admit(now, Duration::from_secs(1) * samples / AUDIO_RATE) {
         return;
@@ -126,7 +126,7 @@ fn emit_packet(
     let timestamp = clock.stamp_audio(now, header.ssrc, header.timestamp);
     let codec = Codec::Opus;
     let Ok(of_packet) = opus::channels(payload) else { return };
-    // Stereo once, stereo for good: a header per change would unsettle every player.
+    // Once stereo, always stereo: a new header at every change would disturb every player.
     let is_new = match (*channels, of_packet) {
         (None, _) => true,
         (Some(opus::Channels::Mono), opus::Channels::Stereo) => true,
@@ -155,7 +155,7 @@ mod tests {
         };
         let mut pace = Pace::new(start);
         assert_eq!(admitted(&mut pace, start, 1_000), 250);
-        // After four seconds five may come again, however often it was tried.
+        // Four seconds later five more seconds are allowed, however many packets were refused before.
         assert_eq!(admitted(&mut pace, start + Duration::from_secs(2), 1_000), 125);
         assert_eq!(admitted(&mut pace, start + Duration::from_secs(6), 1_000), 250);
     }

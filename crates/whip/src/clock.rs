@@ -1,7 +1,7 @@
 //! RTP clocks and sender reports → one timeline (RFC 3550 6.4.1). Pure.
 //!
-//! Every track starts at once, by arrival. When sender reports tell the true offset between the tracks, the video's
-//! timeline is slewed to the audio's, never jumped: a listener hears audio stumble.
+//! Every track starts at once, placed by arrival time. When sender reports reveal the true offset between the tracks,
+//! the video's timeline is slewed to the audio's and never jumps: a listener would hear the audio stumble.
 
 use std::time::{Duration, Instant};
 
@@ -11,27 +11,27 @@ use headgate_media::Timestamp;
 pub const AUDIO_RATE: u32 = 48_000;
 /// H.264 (RFC 6184 8.2.1).
 pub const VIDEO_RATE: u32 = 90_000;
-/// A step this far from the time that passed starts a new mapping: the sender's clock was set anew.
+/// A timestamp step that differs this much from the time passed starts a new mapping: the sender's clock was reset.
 const JUMP_LIMIT_US: i64 = 5_000_000;
-/// A correction is done after this: before the next report of a sender that reports every second.
+/// A correction is finished after this: before the next report of a sender that reports every second.
 const SLEW_TIME_US: i64 = 800_000;
-/// The video runs by at most this share slower or faster meanwhile, in thousandths.
+/// During a correction the video runs slower or faster by at most this share, in thousandths.
 const SLEW_LIMIT_PER_MILLE: i64 = 500;
-/// And by at least this: the last milliseconds are not worth a crawl.
+/// And by at least this share, so that the last milliseconds do not take forever.
 const SLEW_LEAST_PER_MILLE: i64 = 20;
-/// An offset that a report claims beyond this is a broken sender clock.
+/// A reported offset beyond this means a broken sender clock.
 const OFFSET_LIMIT_US: i64 = 2_000_000;
-/// Senders whose reports are kept until their first packet is in order: the layers of a simulcast, and new sources.
+/// Senders whose reports are kept until their first packet is in order: simulcast layers and new sources.
 const EARLY_REPORTS_LIMIT: usize = 8;
 
-/// Where a sender's clock stood when it made a report.
+/// The sender's wall clock and RTP clock at the moment of a report.
 #[derive(Clone, Copy, Debug)]
 struct Report {
     ntp_us: i64,
     rtp: i64,
 }
 
-/// A report of a sender that is not (yet) the track's.
+/// A report of a sender that is not (yet) the track's source.
 #[derive(Clone, Copy, Debug)]
 struct EarlyReport {
     ssrc: u32,
@@ -72,7 +72,7 @@ impl TrackClock {
         }
     }
 
-    /// Extends a 32-bit RTP timestamp by the nearest turn.
+    /// Extends a 32-bit RTP timestamp to the nearest value.
     const fn extend(&self, rtp: u32) -> i64 {
         self.last_rtp + (rtp.wrapping_sub(self.last_rtp as u32) as i32) as i64
     }
@@ -81,14 +81,14 @@ impl TrackClock {
         self.base_us + (rtp - self.base_rtp) * 1_000_000 / self.rate
     }
 
-    /// The timeline position of a sender's wall clock, by this track's newest report.
+    /// The timeline position of a sender's wall-clock time, by this track's newest report.
     fn at_ntp(&self, ntp_us: i64) -> Option<i64> {
         let report = self.report?;
         Some(self.to_us(report.rtp) + (ntp_us - report.ntp_us))
     }
 
-    /// Timeline position of an RTP time. A new sender, and one whose clock was set anew, goes on where the old one would
-    /// be by now.
+    /// The timeline position of an RTP time. A new sender, or one whose clock was reset, continues where the old one
+    /// would be by now.
     fn map(&mut self, arrival: i64, ssrc: u32, rtp: u32) -> i64 {
         let expected = match self.ssrc {
             Some(_) => self.last_mapped + (arrival - self.last_arrival),
@@ -97,7 +97,7 @@ impl TrackClock {
         let is_known = self.ssrc == Some(ssrc);
         let mut extended = if is_known { self.extend(rtp) } else { i64::from(rtp) };
         if !is_known || (self.to_us(extended) - expected).abs() > JUMP_LIMIT_US {
-            // Counted anew, so that a clock that jumps with every packet never overflows.
+            // Counting restarts here, so that a clock that jumps with every packet never overflows.
             extended = i64::from(rtp);
             self.base_rtp = extended;
             self.base_us = expected.max(self.last_us);
@@ -117,7 +117,7 @@ impl TrackClock {
     }
 
     fn note_report(&mut self, ssrc: u32, ntp: u64, rtp: u32) {
-        // NTP: seconds above, fractions below.
+        // NTP: seconds in the upper half, fractions in the lower.
         let seconds = (ntp >> 32) as i64;
         let fraction = (((ntp & 0xffff_ffff) * 1_000_000) >> 32) as i64;
         let ntp_us = seconds * 1_000_000 + fraction;
@@ -139,7 +139,7 @@ pub struct Clock {
     start: Option<Instant>,
     audio: TrackClock,
     video: TrackClock,
-    /// How far the video's mapping still has to move, and how fast it does.
+    /// How far the video's mapping still has to move, and how fast it moves.
     correction_us: i64,
     slew_per_mille: i64,
     is_compared: bool,
@@ -168,14 +168,14 @@ impl Clock {
         Timestamp::from_micros(mapped)
     }
 
-    /// When a frame of `ssrc` sampled at `rtp` is to be shown; `reorder` makes its decode time of it.
+    /// When a frame of `ssrc` sampled at `rtp` is to be shown; `reorder` derives its decode time from it.
     pub fn stamp_video(&mut self, now: Instant, ssrc: u32, rtp: u32) -> Timestamp {
         let arrival = self.arrival(now);
         let is_new = self.video.ssrc != Some(ssrc);
         let before = self.video.last_mapped;
         let mut mapped = self.video.map(arrival, ssrc, rtp);
         if is_new {
-            // A track that begins needs no slewing: where reports tell its place, it begins there.
+            // A new track needs no slewing: if reports give its offset, it starts there.
             self.compare();
             if mapped + self.correction_us > self.video.last_us.max(-1) {
                 mapped += self.correction_us;
@@ -190,19 +190,20 @@ impl Clock {
         Timestamp::from_micros(mapped)
     }
 
-    /// Sender report of an audio sender: its wall clock (64-bit NTP) at an RTP time.
+    /// Takes a sender report of an audio sender: its wall clock (64-bit NTP) at an RTP time.
     pub fn handle_audio_report(&mut self, ssrc: u32, ntp: u64, rtp: u32) {
         self.audio.note_report(ssrc, ntp, rtp);
         self.compare();
     }
 
-    /// Sender report of a video sender.
+    /// Takes a sender report of a video sender, in the same form.
     pub fn handle_video_report(&mut self, ssrc: u32, ntp: u64, rtp: u32) {
         self.video.note_report(ssrc, ntp, rtp);
         self.compare();
     }
 
-    /// How far video and audio are still apart by the sender's reports, in microseconds; `None` before both reported.
+    /// How far video and audio are still apart by the sender's reports, in microseconds; `None` until both have
+    /// reported.
     #[must_use]
     pub fn skew_us(&self) -> Option<i64> {
         self.is_compared.then_some(self.correction_us)
@@ -227,7 +228,8 @@ impl Clock {
         self.slew_per_mille = share.clamp(SLEW_LEAST_PER_MILLE, SLEW_LIMIT_PER_MILLE);
     }
 
-    /// How far the video moves towards its place while `passed` of its own time go by: never so far that it goes back.
+    /// How far the video's mapping moves while `passed` of its own time goes by: never far enough for it to go
+    /// backwards.
     fn slew(&mut self, passed: i64) -> i64 {
         let step = passed.max(0) * self.slew_per_mille / 1000;
         let moved = self.correction_us.clamp(-step, step);

@@ -31,8 +31,8 @@ fn clocks_that_wrap_go_on() {
     assert_eq!(clock.stamp_video(at(start, 40), PICTURE, 3599), Timestamp::from_millis(40));
 }
 
-/// Reports every second over clocks that arrive `late_ms` apart, 25 video frames a second for four seconds; the
-/// offset that is left after the second pair of reports, and the shortest and the longest step.
+/// Reports every second from clocks whose packets arrive `late_ms` apart, 25 video frames a second, for four seconds.
+/// Returns the offset left after the second pair of reports, and the shortest and the longest step.
 fn slewed(late_ms: i64) -> (i64, i64, i64) {
     let (start, mut clock) = (at(Instant::now(), 0), Clock::default());
     let (sound_ms, picture_ms) = ((-late_ms).max(0) as u64, late_ms.max(0) as u64);
@@ -92,7 +92,7 @@ fn a_new_source_goes_on_where_the_old_one_would_be() {
     let (start, mut clock) = (Instant::now(), Clock::default());
     clock.stamp_video(at(start, 0), PICTURE, 5_000);
     clock.stamp_video(at(start, 40), PICTURE, 8_600);
-    // Within five seconds of the old clock by chance: it is another clock all the same.
+    // Within five seconds of the old clock by chance, but still a different clock.
     let stamp = clock.stamp_video(at(start, 140), 77, 98_600);
     assert_eq!(stamp, Timestamp::from_millis(140));
     assert_eq!(clock.stamp_video(at(start, 180), 77, 102_200), Timestamp::from_millis(180));
@@ -104,7 +104,7 @@ fn a_source_that_reported_before_it_is_shown_begins_in_its_place() {
     clock.stamp_audio(start, SOUND, 0);
     clock.handle_audio_report(SOUND, ntp(0), 0);
     clock.handle_video_report(PICTURE, ntp(0), 0);
-    // It arrives 150 ms late, and belongs to 40 ms.
+    // It arrives 150 ms late; its correct time is 40 ms.
     assert_eq!(clock.stamp_video(at(start, 190), PICTURE, 3600), Timestamp::from_millis(40));
 }
 
@@ -162,7 +162,7 @@ fn reports_of_the_newest_eight_senders_are_kept_until_their_packets_come() {
     for ssrc in 100..109 {
         clock.handle_video_report(ssrc, ntp(0), 0);
     }
-    // Each arrives 150 ms late, and belongs to 40 ms.
+    // Each arrives 150 ms late; its correct time is 40 ms.
     let mut stamp = |ssrc| Clock::stamp_video(&mut clock, at(start, 190), ssrc, 3_600).as_millis();
     assert_eq!(stamp(100), 190, "the oldest report is gone");
     let (start, mut clock) = (Instant::now(), Clock::default());

@@ -1,27 +1,27 @@
-//! What a session is found and trusted by: ICE credentials and our own sender id.
+//! What a session is identified and authenticated by: its ICE credentials and our SSRC.
 
 use crate::transport::dtls::{Identity, IdentityError};
 
 /// The 64 characters of RFC 8839 5.4: six random bits each.
 const ICE_CHARS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// 72 bits: unique among all sessions, and no guess finds one.
+/// 72 bits: unique among all sessions, and not guessable.
 const UFRAG_LEN: usize = 12;
 /// 192 bits.
 const PASSWORD_LEN: usize = 32;
 
-/// Random per session; never logged.
+/// Credentials of one session, random and never logged.
 #[derive(Clone)]
 pub struct Credentials {
     /// `a=ice-ufrag` of the answer.
     pub ufrag: String,
     /// `a=ice-pwd` of the answer.
     pub password: String,
-    /// Our id in RTCP.
+    /// Our SSRC in RTCP.
     pub ssrc: u32,
 }
 
 impl Credentials {
-    /// New ones.
+    /// Generates new credentials.
     ///
     /// # Errors
     /// When the system has no randomness.

@@ -1,15 +1,16 @@
-//! H.264 RTP payloads in order → whole access units (RFC 6184). Not the order itself (`jitter`), not time (`clock`).
+//! H.264 RTP payloads in order → complete access units (RFC 6184). Not the ordering (`jitter`), not the timing
+//! (`clock`).
 //!
-//! No access unit with a hole leaves: after a loss or a malformed payload everything is withheld to the next IDR.
+//! No incomplete access unit is emitted: after a loss or a malformed payload everything is withheld until the next IDR.
 
 use bytes::{Bytes, BytesMut};
 use headgate_media::h264::{
     NalKind, ParameterSets, SetChange, Sps, is_first_slice, is_reference, nal_kind,
 };
 
-/// Bytes of one access unit: a 4K keyframe at a very high bitrate has 2 MB.
+/// Most bytes of one access unit; a 4K keyframe at a very high bitrate has 2 MB.
 const ACCESS_UNIT_LIMIT: usize = 4 << 20;
-/// Bytes of the picture parameter sets that changed since the last access unit that left: more than any encoder sends
+/// Most bytes of picture parameter sets that changed since the last emitted access unit: more than any encoder sends
 /// between two keyframes.
 const CHANGED_PPS_LIMIT: usize = 8 << 10;
 const STAP_A: u8 = 24;
@@ -17,15 +18,15 @@ const FU_A: u8 = 28;
 const FU_START: u8 = 0x80;
 const FU_END: u8 = 0x40;
 
-/// One whole access unit, NAL units with four-byte lengths. Delimiters, filler and parameter sets are taken out, but
-/// for a PPS that changed between two keyframes.
+/// One complete access unit: NAL units with four-byte lengths. Delimiters, filler and parameter sets are removed,
+/// except for a PPS that changed between two keyframes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessUnit {
     /// RTP timestamp.
     pub timestamp: u32,
     /// The NAL units.
     pub data: Bytes,
-    /// It starts decoding.
+    /// Decoding can start here.
     pub is_keyframe: bool,
     /// No other frame refers to it.
     pub is_disposable: bool,
@@ -38,12 +39,13 @@ pub struct AccessUnit {
 pub struct Depacketizer {
     sets: ParameterSets,
     unit: BytesMut,
-    /// Bytes of an access unit, on average: room for a new one is made at once.
+    /// Average size of an access unit in bytes: a new one's buffer is allocated with that capacity.
     usual_bytes: usize,
-    /// Picture parameter sets, with lengths, that changed since the last keyframe and that no access unit carried yet.
+    /// Picture parameter sets, with lengths, that changed since the last keyframe and that no access unit has carried
+    /// yet.
     changed_pps: BytesMut,
     timestamp: Option<u32>,
-    /// Where the length of the open FU-A's NAL unit stands.
+    /// Offset of the length field of the NAL unit that is being assembled from FU-A fragments.
     fragment_at: Option<usize>,
     is_broken: bool,
     has_idr: bool,
@@ -51,7 +53,7 @@ pub struct Depacketizer {
     has_reference: bool,
     has_sps: bool,
     awaits_keyframe: bool,
-    /// Keyframes of this publisher carry their parameter sets.
+    /// Whether this publisher's keyframes carry their parameter sets.
     repeats_sets: bool,
     withheld: u64,
 }
@@ -60,7 +62,7 @@ pub struct Depacketizer {
 struct Malformed;
 
 impl Depacketizer {
-    /// Starts with the parameter sets the offer may have named.
+    /// Starts with the parameter sets that the offer may contain.
     #[must_use]
     pub fn new(parameter_sets: &[Vec<u8>]) -> Self {
         let mut sets = ParameterSets::default();
@@ -85,7 +87,7 @@ impl Depacketizer {
         }
     }
 
-    /// Takes the next payload in order; `emit` gets the access units it completes.
+    /// Takes the next payload in order; `emit` is called with each access unit it completes.
     pub fn handle_payload(
         &mut self,
         timestamp: u32,
@@ -94,7 +96,7 @@ impl Depacketizer {
         emit: &mut impl FnMut(AccessUnit),
     ) {
         if payload.is_empty() {
-            // Padding that probes the bandwidth is no part of an access unit.
+            // Padding that probes the bandwidth belongs to no access unit.
             return;
         }
         if self.timestamp.is_some_and(|open| open != timestamp) {
@@ -109,7 +111,7 @@ impl Depacketizer {
         }
     }
 
-    /// Packets are missing here for good.
+    /// Packets are missing at this point and will not arrive.
     pub fn handle_gap(&mut self) {
         self.awaits_keyframe = true;
         self.changed_pps.clear();
@@ -118,19 +120,19 @@ impl Depacketizer {
         }
     }
 
-    /// Nothing leaves before the next IDR: the sender should be asked for one.
+    /// Nothing is emitted before the next IDR: the sender should be asked for one.
     #[must_use]
     pub const fn awaits_keyframe(&self) -> bool {
         self.awaits_keyframe
     }
 
-    /// Access units that were held back so far.
+    /// Access units withheld so far.
     #[must_use]
     pub const fn withheld(&self) -> u64 {
         self.withheld
     }
 
-    /// What the active SPS says, once there is one.
+    /// The active SPS, once there is one.
     #[must_use]
     pub fn sps(&self) -> Option<Sps> {
         self.sets.sps()
@@ -186,7 +188,7 @@ impl Depacketizer {
         Ok(())
     }
 
-    /// The NAL unit that stands at `at`, behind its length, is whole.
+    /// The NAL unit whose length field is at `at` is complete.
     fn close_fragment(&mut self, at: usize) -> Result<(), Malformed> {
         let start = at + 4;
         let nal = self.unit.get(start..).ok_or(Malformed)?;
@@ -202,7 +204,7 @@ impl Depacketizer {
     }
 
     fn note_nal_at(&mut self, start: usize) -> Result<bool, Malformed> {
-        // Taken out while it is read, and put back whole.
+        // Taken out while it is read, then put back unchanged.
         let unit = std::mem::take(&mut self.unit);
         let kept = self.note_nal(unit.get(start..).unwrap_or_default());
         self.unit = unit;
@@ -220,7 +222,7 @@ impl Depacketizer {
         Ok(())
     }
 
-    /// Takes note of a whole NAL unit; true when it belongs into the access unit.
+    /// Examines a complete NAL unit; true when it belongs in the access unit.
     fn note_nal(&mut self, nal: &[u8]) -> Result<bool, Malformed> {
         let Some(&first) = nal.first() else { return Err(Malformed) };
         let kind = nal_kind(first);
@@ -228,7 +230,7 @@ impl Depacketizer {
             NalKind::Sps | NalKind::Pps => {
                 self.has_sps |= kind == NalKind::Sps;
                 let is_changed = self.sets.handle_nal(nal) == SetChange::Changed;
-                // Another SPS can only be activated by an IDR (7.4.1.2.1), which gets a configuration.
+                // Only an IDR can activate another SPS (7.4.1.2.1), and an IDR gets a decoder configuration.
                 if is_changed && kind == NalKind::Pps {
                     self.note_changed_pps(nal)?;
                 }
@@ -251,8 +253,8 @@ impl Depacketizer {
         Ok(true)
     }
 
-    /// A PPS that changed between two keyframes travels in the access unit that needs it: a decoder configuration in its
-    /// place would be wrong for what a joining player is sent of the group before it.
+    /// A PPS that changed between two keyframes is sent in the access unit that needs it. A decoder configuration
+    /// instead would be wrong for the earlier frames of the group, which a joining player receives first.
     fn note_changed_pps(&mut self, nal: &[u8]) -> Result<(), Malformed> {
         if self.awaits_keyframe {
             return Ok(());
@@ -276,7 +278,7 @@ impl Depacketizer {
         Ok(())
     }
 
-    /// The access unit is over: it leaves, or it is withheld.
+    /// The access unit is complete: emits it or withholds it.
     fn finish(&mut self, emit: &mut impl FnMut(AccessUnit)) {
         let Some(timestamp) = self.timestamp.take() else { return };
         let mut data = self.unit.split();
@@ -293,10 +295,10 @@ impl Depacketizer {
             return;
         }
         if !has_slice {
-            // Parameter sets alone: remembered. Anything else belongs to no frame.
+            // Parameter sets alone are remembered; anything else without a slice belongs to no frame.
             return;
         }
-        // Behind a loss the parameter sets of a new size may be what is missing.
+        // After a loss, the missing packets may have held the parameter sets of a new resolution.
         let may_miss_sets = self.repeats_sets && !has_sps;
         if self.awaits_keyframe && (!is_keyframe || may_miss_sets || !self.sets.is_complete()) {
             self.withheld += 1;
@@ -307,7 +309,7 @@ impl Depacketizer {
             self.awaits_keyframe = false;
             self.repeats_sets = has_sps;
             configuration = self.sets.poll_configuration();
-            // The configuration has them.
+            // The configuration contains them.
             self.changed_pps.clear();
         } else if !self.changed_pps.is_empty() {
             let mut with_pps = self.changed_pps.split();

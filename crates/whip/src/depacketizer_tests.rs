@@ -125,7 +125,7 @@ fn after_a_gap_everything_is_withheld_to_the_next_whole_keyframe() {
             None,
             Some((3, true, SLICE)),
             Some((4, true, second_slice)),
-            // Its parameter sets may be what was lost.
+            // The loss may have included its parameter sets.
             Some((5, true, IDR)),
             Some((6, true, &key)),
             Some((7, true, SLICE)),
@@ -139,12 +139,12 @@ fn after_a_gap_everything_is_withheld_to_the_next_whole_keyframe() {
 fn what_rfc_6184_does_not_allow_is_withheld() {
     let key = stap_a(&[SPS, PPS, IDR]);
     let table: &[&[&[u8]]] = &[
-        // An aggregate with one trailing byte, a cut one, an empty unit in it.
+        // An aggregate with a trailing byte, a truncated one, one with an empty NAL unit.
         &[&[0x18, 0, 1, 0x65, 0]],
         &[&[0x78, 0, 2, 0x67, 0x01, 0x55]],
         &[&[0x78, 0, 9, 0x65, 1]],
         &[&[0x78, 0, 0]],
-        // A fragment without its start, without its end, with both flags, interrupted, too short.
+        // A fragment without a start, without an end, with both flags, interrupted, too short.
         &[&[0x7c, 0x05, 1, 2]],
         &[&[0x7c, 0x85, 0x88, 1]],
         &[&[0x7c, 0xc5, 0x88, 1]],
@@ -213,7 +213,7 @@ fn an_idr_of_two_slices_with_either_lost_never_leaves() {
     let table: [&[Input<'_>]; 3] = [
         &[Some((1, false, IDR)), None, Some((2, true, SLICE))],
         &[None, Some((1, true, second)), Some((2, true, SLICE))],
-        // The marker's packet alone is missing, and the next access unit follows a gap.
+        // Only the packet with the marker is missing, and the next access unit follows a gap.
         &[Some((1, false, IDR)), None, Some((2, true, IDR))],
     ];
     for case in table {
@@ -239,10 +239,10 @@ fn a_pps_that_changes_between_keyframes_travels_with_the_frame_that_needs_it() {
     feed(2, SLICE);
     feed(3, &with_pps);
     feed(4, &again);
-    // By itself, before the frame that needs it.
+    // In a packet of its own, before the frame that needs it.
     feed(5, PPS);
     feed(6, SLICE);
-    // An SPS for the next keyframe is of no use before it.
+    // An SPS for the next keyframe has no use before it.
     feed(6, &stap_a(&[&[0x67, 0x42, 0xc0, 0x1f, 0x4c], SLICE]));
     feed(7, &stap_a(&[SPS, changed, IDR]));
     let data: Vec<_> = units.iter().map(|unit| unit.data.to_vec()).collect();
@@ -280,7 +280,7 @@ fn endless_changes_of_parameter_sets_between_keyframes_are_given_up() {
 #[test]
 fn an_idr_whose_first_slice_is_lost_never_leaves_where_nothing_precedes_it() {
     let second: &[u8] = &[0x65, 0x08, 1];
-    // Its sets came with the offer: the loss may have been the first slice alone.
+    // The offer contains its parameter sets: the loss may have been the first slice alone.
     let mut depacketizer = Depacketizer::new(&[SPS.to_vec(), PPS.to_vec()]);
     let input = [Some((1, true, IDR)), None, Some((2, true, second)), Some((3, true, SLICE))];
     let times: Vec<_> = run(&mut depacketizer, &input).iter().map(|unit| unit.0).collect();

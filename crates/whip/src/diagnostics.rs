@@ -1,4 +1,4 @@
-//! A session's state at one moment, in numbers and in words. Pure.
+//! A session's state at one moment: measurements, and problems described in words. Pure.
 
 use std::time::{Duration, Instant};
 
@@ -9,29 +9,29 @@ use crate::receiver::Receiver;
 use crate::transport::path::Path;
 use crate::video::VideoTrack;
 
-/// A keyframe should come at least this often: players and upstreams begin there.
+/// A keyframe should arrive at least this often: players and upstreams start at one.
 const KEYFRAME_LIMIT: Duration = Duration::from_secs(4);
-/// Requests for a keyframe in a row after which a sender is taken not to react.
+/// Unanswered keyframe requests in a row after which the sender is reported as unresponsive.
 const UNRESPONSIVE_AFTER: u32 = 3;
-/// Share of packets lost for good that is worth a word, in percent.
+/// Share of packets lost for good that is reported, in percent.
 const LOSS_LIMIT_PERCENT: f64 = 1.0;
-/// Video and audio this far apart are worth a word, ms.
+/// Offset between video and audio that is reported, in ms.
 const SKEW_LIMIT_MS: f64 = 60.0;
 
-/// What both tracks have.
+/// Fields common to both tracks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrackDiagnostics {
     /// Payload per second, over the last second.
     pub kbps: u32,
-    /// Packets that came.
+    /// Packets received.
     pub packets: u64,
-    /// Packets given up.
+    /// Packets given up as lost.
     pub lost: u64,
-    /// Of all packets since the start.
+    /// Packets lost for good, as a share of all packets since the start.
     pub loss_percent: f64,
-    /// Packets that a request brought.
+    /// Packets recovered by retransmission.
     pub recovered: u64,
-    /// Packets asked for again, each request counted.
+    /// Packets requested again; each request counts.
     pub nacks: u64,
     /// Interarrival jitter (RFC 3550), ms.
     pub jitter_ms: f64,
@@ -44,29 +44,29 @@ pub struct VideoDiagnostics {
     pub track: TrackDiagnostics,
     /// `H.264`.
     pub codec: &'static str,
-    /// In words, such as `Constrained Baseline`; empty before the first parameter set.
+    /// Profile name such as `Constrained Baseline`; empty before the first parameter set.
     pub profile: &'static str,
-    /// Such as `3.1`.
+    /// Level such as `3.1`.
     pub level: String,
-    /// Pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// Pixels.
+    /// Height in pixels.
     pub height: u32,
     /// Frames per second, over the last second.
     pub fps: f64,
     /// Time between the two newest keyframes, ms.
     pub gop_ms: Option<u64>,
-    /// Since the newest keyframe, ms.
+    /// Time since the newest keyframe, ms.
     pub keyframe_age_ms: Option<u64>,
-    /// Requests for a keyframe.
+    /// Keyframe requests.
     pub plis: u64,
-    /// Access units held back.
+    /// Access units withheld.
     pub withheld: u64,
-    /// Frames that may overtake one (B-frames).
+    /// How many frames may overtake one (B-frames).
     pub reorder_depth: u32,
-    /// Name of the simulcast layer that is passed on; empty without simulcast.
+    /// Name of the simulcast layer that is forwarded; empty without simulcast.
     pub layer: String,
-    /// Simulcast layers that are sent now.
+    /// Simulcast layers being sent at this moment.
     pub layers: u32,
 }
 
@@ -77,32 +77,32 @@ pub struct AudioDiagnostics {
     pub track: TrackDiagnostics,
     /// `Opus`.
     pub codec: &'static str,
-    /// 1 or 2; 0 before the first packet.
+    /// Channels: 1 or 2; 0 before the first packet.
     pub channels: u8,
 }
 
 /// A session's state and rates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diagnostics {
-    /// ICE and DTLS are done.
+    /// ICE and DTLS are complete.
     pub is_connected: bool,
-    /// Where the client is: address, and `udp` or `tcp`.
+    /// The client's address and transport (UDP or TCP).
     pub path: Option<Path>,
-    /// `client` or `server`: our part in DTLS.
+    /// Our role in DTLS: `client` or `server`.
     pub dtls_role: &'static str,
-    /// How media is protected; empty before the handshake.
+    /// SRTP protection profile; empty before the handshake.
     pub srtp: &'static str,
     /// The video, if it was offered.
     pub video: Option<VideoDiagnostics>,
     /// The audio, if it was offered.
     pub audio: Option<AudioDiagnostics>,
-    /// Round trip by requests that were answered, ms.
+    /// Round-trip time, measured by answered retransmission requests, ms.
     pub rtt_ms: Option<f64>,
-    /// How far video and audio are still apart by the sender's own clocks, ms; positive: the video goes too early.
+    /// How far video and audio are still apart by the sender's own clocks, ms; positive means the video is early.
     pub skew_ms: Option<f64>,
-    /// Packets that were forged, replayed, malformed or too many.
+    /// Packets dropped as forged, replayed, malformed or over a limit.
     pub rejected: u64,
-    /// What is wrong and what would help, in words.
+    /// Each problem with its remedy, in words.
     pub problems: Vec<String>,
 }
 
@@ -171,7 +171,8 @@ const fn profile_name([profile, constraints, _]: [u8; 3]) -> &'static str {
     }
 }
 
-/// What is wrong, in words for the one at the encoder. `unanswered`: requests for a keyframe in a row that brought none.
+/// Lists the problems in words for the person at the encoder. `unanswered`: keyframe requests in a row without a
+/// keyframe.
 pub(crate) fn problems(
     of: &Diagnostics,
     since_start: Duration,
@@ -193,7 +194,7 @@ pub(crate) fn problems(
         }
         if track.reorder().is_undeclared() {
             problems.push(
-                "B-frames come although the stream does not announce them: switch B-frames off"
+                "B-frames arrive although the stream does not declare them: turn B-frames off"
                     .to_owned(),
             );
         }
@@ -206,12 +207,12 @@ pub(crate) fn problems(
     }
     if let Some(skew) = of.skew_ms.filter(|skew| skew.abs() > SKEW_LIMIT_MS) {
         problems.push(format!(
-            "video and audio are {:.0} ms apart and being brought together",
+            "video and audio are {:.0} ms apart and are being realigned",
             skew.abs()
         ));
     }
     if of.path.is_some_and(|path| path.is_tcp) {
-        problems.push("media comes by TCP: open UDP for a shorter delay".to_owned());
+        problems.push("media arrives over TCP: open UDP for lower latency".to_owned());
     }
     problems
 }

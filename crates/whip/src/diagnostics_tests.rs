@@ -7,7 +7,7 @@ fn track(offer: &str) -> VideoTrack {
     VideoTrack::new(&section, Instant::now())
 }
 
-/// What is said of a connected session with this video alone.
+/// The problems reported for a connected session with only this video.
 fn said_of(video: VideoDiagnostics, track: &VideoTrack) -> Vec<String> {
     let of = Diagnostics { is_connected: true, video: Some(video), ..Diagnostics::default() };
     problems(&of, Duration::from_secs(9), Some(track))
@@ -57,10 +57,10 @@ fn a_first_keyframe_is_missed_where_packets_come_and_asking_does_not_help() {
         let video = VideoDiagnostics { track: track_of, ..VideoDiagnostics::default() };
         said_of(video, &track(offer))
     };
-    let deaf = OFFER.replace("a=rtcp-fb:96 nack pli\r\n", "");
-    assert!(matches!(&of(1, &deaf)[..], [one] if one.starts_with("no keyframe yet")));
+    let without_pli = OFFER.replace("a=rtcp-fb:96 nack pli\r\n", "");
+    assert!(matches!(&of(1, &without_pli)[..], [one] if one.starts_with("no keyframe yet")));
     assert_eq!(of(1, OFFER), [""; 0], "it may come still");
-    assert_eq!(of(0, &deaf), ["no video comes: is the camera on?"]);
+    assert_eq!(of(0, &without_pli), ["no video comes: is the camera on?"]);
 }
 
 #[test]

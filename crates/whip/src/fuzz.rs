@@ -1,4 +1,4 @@
-//! Fuzz bodies: any bytes, no panic, no unbounded memory. Shells in `crates/fuzz` and tests run them.
+//! Fuzz bodies: whatever the bytes, no panic and no unbounded memory. Run by the shells in `crates/fuzz` and by tests.
 
 mod media;
 
@@ -21,7 +21,7 @@ thread_local! {
     static IDENTITY: Identity = Identity::generate().expect("an identity");
 }
 
-/// An offer that the bodies need: simulcast, retransmissions, every kind of feedback.
+/// The offer that the fuzz bodies use: simulcast, retransmissions, every kind of feedback.
 pub const OFFER: &str = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\n\
 m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=sendonly\r\na=rtcp-mux\r\na=rtpmap:111 opus/48000/2\r\n\
 a=ice-ufrag:fuzz\r\na=ice-pwd:0123456789abcdefghijklmn\r\na=setup:actpass\r\n\
@@ -34,7 +34,7 @@ a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id\r\n\
 a=extmap:11 urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id\r\n\
 a=rid:h send\r\na=rid:l send\r\na=simulcast:send h;l\r\n";
 
-/// The bytes as an offer; what is accepted is answered.
+/// Parses the bytes as an offer; an accepted one must be answerable.
 pub fn sdp_offer(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let Ok(offer) = read_offer(&text) else { return };
@@ -59,7 +59,7 @@ pub fn sdp_offer(bytes: &[u8]) {
     );
 }
 
-/// The bytes as the answer to each of our own offers; what is accepted has their sections and payload types.
+/// Parses the bytes as the answer to each of our own offers; an accepted one has their sections and payload types.
 pub fn sdp_answer(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for (audio, video) in [(true, true), (true, false), (false, true)] {
@@ -79,7 +79,7 @@ pub fn sdp_answer(bytes: &[u8]) {
     }
 }
 
-/// The bytes as a trickled fragment; a restart is answered.
+/// Parses the bytes as a trickle ICE fragment; a restart is answered.
 pub fn sdp_fragment(bytes: &[u8]) {
     if let Ok(fragment) = read_fragment(&String::from_utf8_lossy(bytes)) {
         assert!(fragment.candidates.len() <= 100);
@@ -88,7 +88,7 @@ pub fn sdp_fragment(bytes: &[u8]) {
     }
 }
 
-/// Records of length, marker and time step, each with so many bytes of payload.
+/// Reads records of length, marker and time step, each followed by that many bytes of payload.
 pub fn depacketizer(bytes: &[u8]) {
     let mut depacketizer = Depacketizer::new(&[]);
     let (mut rest, mut timestamp) = (bytes, 0_u32);
@@ -106,7 +106,7 @@ pub fn depacketizer(bytes: &[u8]) {
     }
 }
 
-/// NAL units with four-byte lengths cover an access unit exactly.
+/// Checks that NAL units with four-byte lengths cover an access unit exactly.
 fn read_units(mut data: &[u8]) {
     while let Some((length, rest)) = data.split_first_chunk() {
         let length = u32::from_be_bytes(*length) as usize;
@@ -116,7 +116,8 @@ fn read_units(mut data: &[u8]) {
     assert!(data.is_empty());
 }
 
-/// Random packets of both layers into jitter, depacketiser, clock and decode times, with pauses and sender reports.
+/// Sends random packets of both layers through jitter, depacketizer, clock and decode times, with pauses and sender
+/// reports.
 pub fn jitter(bytes: &[u8]) {
     let start = Instant::now();
     let Some(section) = offer().video else { return };
@@ -179,7 +180,7 @@ pub fn jitter(bytes: &[u8]) {
     }
 }
 
-/// Datagrams of a session that is in its handshake: from a path that passed an ICE check, and from one that did not.
+/// Sends datagrams to a session in its handshake: from a path that passed an ICE check, and from one that did not.
 pub fn whip_session(bytes: &[u8]) {
     let mut now = Instant::now();
     let (mut session, client) = session(now);
@@ -202,12 +203,12 @@ pub fn whip_session(bytes: &[u8]) {
     session.close(now);
 }
 
-/// Packets of a client with keys, behind SRTP.
+/// Sends packets of a client that has the keys, so that they get past SRTP.
 pub fn whip_media(bytes: &[u8]) {
     media::run(Instant::now(), bytes);
 }
 
-/// A session whose client passed an ICE check, and the client's address.
+/// A session whose client has passed an ICE check, and that client's address.
 fn session(now: Instant) -> (WhipSession, SocketAddr) {
     let password = "fuzz-fuzz-fuzz-fuzz-fuzz";
     let credentials =

@@ -1,38 +1,38 @@
-//! The packets of one track that are missing, as runs of sequence numbers, and when to request them again. Pure.
+//! The missing packets of one track, as runs of sequence numbers, and when to request them again. Pure.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::jitter::HOLE_LIMIT_MOST;
 
-/// A packet that overtook others is not missed before this.
+/// A packet overtaken by others is not considered missing before this.
 const REORDER_WAIT: Duration = Duration::from_millis(6);
-/// Shortest pause between the first requests for the same packet. It doubles every [`TRIES_PER_PAUSE`] requests as far as
-/// the longest allows, so that they last as long as the hole is waited for.
+/// Shortest pause between the first requests for the same packet. It doubles every [`TRIES_PER_PAUSE`] requests up to
+/// the longest, so that the requests last as long as the hole is waited for.
 const NACK_PAUSE_LEAST: Duration = Duration::from_millis(20);
 /// Requests between two doublings of their pause.
 const TRIES_PER_PAUSE: u8 = 4;
-/// Longest such pause. A request or its answer is lost as easily as the packet was: on a slow path too there is time for
-/// five of them before the hole is given up, at the price of packets that come twice.
+/// Longest such pause. A request or its answer is lost as easily as the packet was: even on a slow path there is time
+/// for five requests before the hole is given up, at the price of some packets arriving twice.
 const NACK_PAUSE_MOST: Duration = Duration::from_millis(70);
-/// Pause between two requests for whatever is missing: what becomes due meanwhile travels in one report.
+/// Pause between two reports: everything that becomes due meanwhile is requested in one.
 const REQUEST_PAUSE: Duration = Duration::from_millis(5);
-/// Round trip that is assumed until one was measured.
+/// Round-trip time assumed until one has been measured.
 const FIRST_RTT: Duration = Duration::from_millis(80);
-/// Packets requested in one go.
+/// Packets requested in one report.
 const NACK_LIMIT: usize = 64;
-/// Requests for one packet: as many as the longest wait for it has room for.
+/// Requests for one packet: as many as fit into the longest wait for it.
 const TRIES_LIMIT: u8 = 20;
-/// Runs of missing packets: a fifth lost of half a second at 20 Mbps. Each costs memory and a place in the search for the
-/// next request.
+/// Runs of missing packets: half a second at 20 Mbps with a fifth of it lost. Each run takes memory and lengthens the
+/// search for the next request.
 const RUNS_LIMIT: usize = 256;
-/// Missing packets in all runs; libwebrtc gives up at as many.
+/// Missing packets in all runs; libwebrtc gives up at the same number.
 const MISSING_LIMIT: u64 = 1000;
 
-/// Neighbours that went missing at once and were requested equally often.
+/// Consecutive packets that went missing together and were requested equally often.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// The first number behind it.
+    /// The first sequence number after the run.
     end: u64,
     since: Instant,
     ask_at: Instant,
@@ -40,7 +40,7 @@ struct Run {
     tries: u8,
 }
 
-/// What is missing.
+/// The missing packets of one track.
 #[derive(Debug)]
 pub(crate) struct Holes {
     /// By first sequence number.
@@ -51,19 +51,20 @@ pub(crate) struct Holes {
     last_request: Option<Instant>,
     rtt: Duration,
     is_rtt_measured: bool,
-    /// From the first request for a packet to its answer, further requests included, on average.
+    /// Average time from the first request for a packet to its answer, repeated requests included.
     answered_in: Option<Duration>,
 }
 
-/// The pause behind the first request for a packet. A sender that repeats it once in a round trip passes over requests
-/// that come sooner: one of them is to come right behind each round trip, an eighth allowed for its own measure of it.
+/// The pause after the first request for a packet. A sender that repeats a packet once per round trip ignores requests
+/// that come sooner, so one request is timed just after each round trip, with an eighth added for the sender's own
+/// estimate of it.
 fn first_pause(rtt: Duration) -> Duration {
     let wanted = rtt * 9 / 8;
     let parts = wanted.as_micros().div_ceil(NACK_PAUSE_MOST.as_micros()).max(1);
     (wanted / u32::try_from(parts).unwrap_or(u32::MAX)).max(NACK_PAUSE_LEAST)
 }
 
-/// The pause behind the next request for a packet that was requested `tries` times.
+/// The pause after the next request for a packet that has been requested `tries` times.
 fn pause_after(first: Duration, tries: u8) -> Duration {
     let mut pause = first;
     for _ in 0..tries / TRIES_PER_PAUSE {
@@ -89,7 +90,7 @@ impl Default for Holes {
 }
 
 impl Holes {
-    /// The packets from `first` up to, but without, `end` are missing.
+    /// The packets from `first` up to but not including `end` are missing.
     pub(crate) fn open(&mut self, now: Instant, first: u64, end: u64) {
         if first >= end {
             return;
@@ -100,8 +101,8 @@ impl Holes {
         self.request_at = Some(self.request_at.map_or(ask_at, |at| at.min(ask_at)));
     }
 
-    /// A missing packet came; true when it had been requested. Only one that comes as a retransmission of its own
-    /// (RFC 4588, `is_repeated`) tells the round trip: any other may be the original, late.
+    /// A missing packet arrived; true when it had been requested. Only a separate retransmission (RFC 4588,
+    /// `is_repeated`) measures the round trip: any other packet may be the late original.
     pub(crate) fn fill(&mut self, now: Instant, sequence: u64, is_repeated: bool) -> bool {
         let Some((&first, &run)) = self.runs.range(..=sequence).next_back() else { return false };
         if sequence >= run.end {
@@ -131,13 +132,13 @@ impl Holes {
         true
     }
 
-    /// The answer to requests for a packet that was missing since then came.
+    /// Measures the answer to requests for a packet that had been missing since `since`.
     pub(crate) fn handle_answer(&mut self, now: Instant, since: Instant) {
         let sample = now.saturating_duration_since(since + REORDER_WAIT);
         self.answered_in = Some(self.answered_in.map_or(sample, |of| (of * 7 + sample) / 8));
     }
 
-    /// What was missing before `until` is not waited for any longer.
+    /// Stops waiting for packets before `until`.
     pub(crate) fn forget_before(&mut self, until: u64) {
         while let Some(entry) = self.runs.first_entry().filter(|entry| *entry.key() < until) {
             let (first, run) = entry.remove_entry();
@@ -152,7 +153,7 @@ impl Holes {
         }
     }
 
-    /// The numbers to request now; what is due beyond one report's worth follows a pause later.
+    /// The sequence numbers to request now; what exceeds one report is requested one pause later.
     pub(crate) fn poll_requests(&mut self, now: Instant, sequences: &mut Vec<u16>) {
         if self.request_at().is_none_or(|at| now < at) {
             return;
@@ -162,7 +163,7 @@ impl Holes {
         let mut cut = None;
         for (&first, run) in self.runs.iter_mut().filter(|(_, run)| now >= run.ask_at) {
             if run.tries >= TRIES_LIMIT {
-                // Given up before that.
+                // The hole is given up before then.
                 run.ask_at = run.since + HOLE_LIMIT_MOST * 2;
                 continue;
             }
@@ -183,7 +184,7 @@ impl Holes {
             };
             sequences.extend((first..end).map(|sequence| sequence as u16));
         }
-        // What did not fit stays due.
+        // What did not fit remains due.
         self.runs.extend(cut);
         if sequences.len() > before {
             self.last_request = Some(now);
@@ -191,34 +192,34 @@ impl Holes {
         self.request_at = self.runs.values().map(|run| run.ask_at).min();
     }
 
-    /// When [`Holes::poll_requests`] has something to do; never earlier than a pause after the last time.
+    /// When [`Holes::poll_requests`] has something to do; never sooner than one pause after the last report.
     pub(crate) fn request_at(&self) -> Option<Instant> {
         let after_pause = self.last_request.map(|last| last + REQUEST_PAUSE);
         self.request_at.map(|at| after_pause.map_or(at, |pause| at.max(pause)))
     }
 
-    /// Since when the first of the missing packets is missing.
+    /// Since when the first missing packet has been missing.
     pub(crate) fn oldest(&self) -> Option<Instant> {
         self.runs.first_key_value().map(|(_, run)| run.since)
     }
 
-    /// Nothing is missing.
+    /// Whether nothing is missing.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// More is missing than is kept: the first is to be given up.
+    /// Whether more is missing than the limits allow: the first hole is to be given up.
     pub(crate) fn is_overfull(&self) -> bool {
         self.runs.len() > RUNS_LIMIT || self.missing > MISSING_LIMIT
     }
 
-    /// How long the answer to a request takes, further requests included; `None` before one came.
+    /// How long an answer takes from the first request, repeated requests included; `None` before the first answer.
     pub(crate) const fn answered_in(&self) -> Option<Duration> {
         self.answered_in
     }
 
-    /// Round trip by requests; `None` before one was answered. Where the path is so slow that every packet is requested
-    /// more than once, it is [`Holes::answered_in`].
+    /// Round-trip time measured by requests; `None` before the first answer. On a path so slow that every packet is
+    /// requested more than once, it is [`Holes::answered_in`].
     pub(crate) const fn rtt(&self) -> Option<Duration> {
         if self.is_rtt_measured { Some(self.rtt) } else { self.answered_in }
     }

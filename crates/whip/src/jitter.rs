@@ -1,6 +1,7 @@
-//! RTP packets of one track back into their order: what to wait for, what to request again, when to give up. Pure.
+//! Puts the RTP packets of one track back in order: what to wait for, what to request again, when to give up. Pure.
 //!
-//! The cost of a packet does not depend on what waits: missing packets are kept as runs, and their deadline is cached.
+//! The cost of a packet does not depend on how many wait: missing packets are kept as runs, and their deadline is
+//! cached.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,35 +13,36 @@ use crate::holes::Holes;
 use crate::rtp::RtpHeader;
 use crate::source::Source;
 
-/// A source begins with its earliest packet of so long a time: its very first may have been overtaken as well, and a
-/// first keyframe without its beginning is none.
+/// A source begins with the earliest packet that arrives within this time: its very first packet may have been
+/// overtaken too, and a first keyframe without its beginning is useless.
 const START_WAIT: Duration = Duration::from_millis(20);
-/// So far before the first one that came, an earlier packet may belong to the same beginning.
+/// A packet at most this far before the first one that arrived may belong to the same beginning.
 const START_REACH: u64 = 64;
-/// How long a hole is waited for at least when the sender answers requests.
+/// Shortest wait for a hole when the sender answers retransmission requests.
 const HOLE_LIMIT_NACK: Duration = Duration::from_millis(500);
-/// How long at most, on a slow path.
+/// Longest wait for a hole, on a slow path.
 pub(crate) const HOLE_LIMIT_MOST: Duration = Duration::from_secs(1);
-/// Answers that a hole is waited for: libwebrtc repeats a packet once in a round trip, however often it is requested.
-/// At 5 % loss each way one lost packet in a thousand needs a fourth repetition: a picture of every minute or two.
+/// How many answers a hole is waited for: libwebrtc repeats a packet once per round trip, however often it is
+/// requested. At 5 % loss each way one lost packet in a thousand needs a fourth repetition: a frame every minute or
+/// two.
 const ANSWERS_WAITED_FOR: u32 = 4;
-/// What the answers may take longer than on average, the pauses between requests included.
+/// How much longer than average the answers may take, including the pauses between requests.
 const ANSWER_SPREAD: Duration = Duration::from_millis(120);
-/// How long a hole is waited for when nobody answers requests.
+/// How long a hole is waited for when the sender does not answer requests.
 const HOLE_LIMIT: Duration = Duration::from_millis(60);
 /// Packets that may wait behind a hole: half a second at 20 Mbps, a second at 10.
 const WAITING_LIMIT: usize = 1024;
 /// Payload bytes that may wait behind a hole: half a second at 60 Mbps, a second at 30.
 const WAITING_LIMIT_BYTES: usize = 4 << 20;
-/// A jump past this is a new sequence, not a loss.
+/// A jump in sequence numbers beyond this starts a new sequence and does not count as loss.
 const JUMP_LIMIT: u64 = 2000;
 
-/// What comes out, in order.
+/// What `emit` receives, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ordered<'a> {
     /// The next packet.
     Packet(&'a RtpHeader, &'a [u8]),
-    /// So many packets are missing here for good.
+    /// This many packets are missing here for good.
     Gap(u64),
 }
 
@@ -53,15 +55,15 @@ struct Waiting {
 /// Counters of one track since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JitterCounters {
-    /// Packets that came in time and for the first time.
+    /// Packets that arrived in time and for the first time.
     pub received: u64,
-    /// Packets given up.
+    /// Packets given up as lost.
     pub lost: u64,
-    /// Packets asked for again, each request counted.
+    /// Packets requested again; each request counts.
     pub requested: u64,
-    /// Packets that a request brought.
+    /// Packets recovered by retransmission.
     pub recovered: u64,
-    /// Packets that came twice or too late, or of a source that was replaced.
+    /// Packets that arrived twice or too late, or from a source that was replaced.
     pub late: u64,
 }
 
@@ -70,16 +72,16 @@ pub struct JitterCounters {
 pub struct Jitter {
     can_ask: bool,
     source: Source,
-    /// Extended sequence number that is due.
+    /// Extended sequence number expected next.
     next: u64,
     highest: u64,
     waiting: BTreeMap<u64, Waiting>,
     waiting_bytes: usize,
     holes: Holes,
-    /// The packets that were given up last, and since when they had been missing: an answer that comes too late tells
-    /// how long the next one is to be waited for.
+    /// The packets that were given up last, and since when they had been missing: an answer that comes too late shows
+    /// how long to wait for the next hole.
     last_given_up: Option<(Range<u64>, Instant)>,
-    /// Until then the source may turn out to begin earlier; nothing is passed on.
+    /// Until then the source may turn out to begin earlier, and nothing is emitted.
     starts_at: Option<Instant>,
     counters: JitterCounters,
     /// The counters when the current source began.
@@ -87,7 +89,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// `can_ask`: the sender answers NACK.
+    /// `can_ask`: whether the sender answers NACK.
     #[must_use]
     pub fn new(can_ask: bool) -> Self {
         Self {
@@ -105,8 +107,8 @@ impl Jitter {
         }
     }
 
-    /// Takes a packet, or with `is_repeated` the original of a retransmission (RFC 4588); `emit` gets what is in order
-    /// now. False: it came twice or too late, or its source was replaced.
+    /// Takes a packet or, with `is_repeated`, the original from a retransmission (RFC 4588); `emit` is called with
+    /// everything that is in order now. False: it arrived twice or too late, or its source was replaced.
     pub fn handle_packet(
         &mut self,
         now: Instant,
@@ -155,7 +157,7 @@ impl Jitter {
         true
     }
 
-    /// Gives up the holes that lasted too long.
+    /// Gives up the holes that have been open for too long.
     pub fn handle_timeout(&mut self, now: Instant, emit: &mut impl FnMut(Ordered<'_>)) {
         self.start(now, emit);
         // Giving one up may shorten the wait for the next.
@@ -164,7 +166,7 @@ impl Jitter {
         }
     }
 
-    /// The packets to request now. Each call takes what is due once: the next is due later than `now`.
+    /// The packets to request now. Each call returns what is due once: the next request is due later than `now`.
     pub fn poll_nack(&mut self, now: Instant, sequences: &mut Vec<u16>) {
         if self.can_ask {
             let before = sequences.len();
@@ -181,20 +183,20 @@ impl Jitter {
         [self.starts_at, give_up, ask].into_iter().flatten().min()
     }
 
-    /// What happened so far.
+    /// Counters since the start.
     #[must_use]
     pub const fn counters(&self) -> JitterCounters {
         self.counters
     }
 
-    /// What happened since the current source began: packets received, packets lost.
+    /// Packets received and packets lost since the current source began.
     #[must_use]
     pub const fn source_counters(&self) -> (u64, u64) {
         let (now, start) = (&self.counters, &self.counters_at_start);
         (now.received - start.received, now.lost - start.lost)
     }
 
-    /// Highest extended sequence number as RFC 3550 6.4.1 counts it (its first cycle is 0), and the source it is of.
+    /// Highest extended sequence number as RFC 3550 6.4.1 counts it (its first cycle is 0), with the source's SSRC.
     #[must_use]
     pub const fn highest(&self) -> Option<(u32, u64)> {
         match self.source.ssrc() {
@@ -203,7 +205,7 @@ impl Jitter {
         }
     }
 
-    /// Round trip of requests that were answered at the first time of asking; `None` before one was.
+    /// Round-trip time, measured by packets that arrived after a single request; `None` before the first.
     #[must_use]
     pub const fn rtt(&self) -> Option<Duration> {
         self.holes.rtt()
@@ -214,7 +216,8 @@ impl Jitter {
             return HOLE_LIMIT;
         }
         let Some(answered_in) = self.holes.answered_in() else {
-            // The path may be slow: its first hole is often in the first keyframe. Whoever lets it pass does not answer.
+            // The path may be slow: its first hole is often in the first keyframe. A sender that has let one hole time
+            // out does not answer requests.
             return if self.counters.lost == 0 { HOLE_LIMIT_MOST } else { HOLE_LIMIT_NACK };
         };
         (answered_in * ANSWERS_WAITED_FOR + ANSWER_SPREAD).clamp(HOLE_LIMIT_NACK, HOLE_LIMIT_MOST)
@@ -226,7 +229,7 @@ impl Jitter {
             || self.holes.is_overfull()
     }
 
-    /// The 64-bit sequence number; a new source or a far jump starts anew behind a gap.
+    /// The 64-bit sequence number. A new source or a far jump restarts the numbering after a gap.
     fn extend(
         &mut self,
         now: Instant,
@@ -256,7 +259,7 @@ impl Jitter {
         start
     }
 
-    /// Passes on what waited for the beginning, once its time is over.
+    /// Emits what waited for the source's beginning, once that time is over.
     fn start(&mut self, now: Instant, emit: &mut impl FnMut(Ordered<'_>)) {
         if self.starts_at.is_some_and(|at| now >= at) {
             self.starts_at = None;
@@ -264,7 +267,7 @@ impl Jitter {
         }
     }
 
-    /// The source begins with this packet, if it is earlier than all so far and still in time.
+    /// Lets the source begin with this packet, if it is earlier than all others so far and still in time.
     fn begin_earlier(&mut self, now: Instant, sequence: u64) {
         if self.starts_at.is_none() || !(sequence..=sequence + START_REACH).contains(&self.next) {
             return;
@@ -273,7 +276,7 @@ impl Jitter {
         self.next = sequence;
     }
 
-    /// Passes on what is in order behind `next`.
+    /// Emits the packets that are in order from `next` on.
     fn release(&mut self, emit: &mut impl FnMut(Ordered<'_>)) {
         while let Some(entry) = self.waiting.first_entry() {
             if *entry.key() != self.next {
@@ -286,7 +289,7 @@ impl Jitter {
         }
     }
 
-    /// Gives up everything before the first packet that waits, or the first hole when none does.
+    /// Gives up everything before the first waiting packet, or the first hole when no packet waits.
     fn give_up_first(&mut self, emit: &mut impl FnMut(Ordered<'_>)) {
         self.starts_at = None;
         let until = match self.waiting.first_key_value() {
@@ -305,7 +308,7 @@ impl Jitter {
     }
 }
 
-/// One turn of the counter below a source's first packet stays free, so that older packets have a number too.
+/// One cycle of the counter is left free below a source's first packet, so that older packets have a number too.
 const FIRST_CYCLE: u64 = 1 << 16;
 
 #[cfg(test)]

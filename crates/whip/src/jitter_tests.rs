@@ -17,7 +17,7 @@ impl Track {
         self.start + Duration::from_millis(millis)
     }
 
-    /// One whose source has begun: `sequence` came long ago.
+    /// A track whose source has begun: `sequence` arrived long ago.
     fn begun(can_ask: bool, sequence: u16) -> Self {
         let mut track = Self::new(can_ask);
         track.packet(0, 1, sequence);
@@ -62,7 +62,7 @@ impl Track {
     }
 }
 
-/// Packets by their number, gaps as a negative count.
+/// Notes packets by their number, and gaps as a negative count.
 fn note(out: &mut Vec<i64>, ordered: Ordered<'_>) {
     out.push(match ordered {
         Ordered::Packet(header, _) => i64::from(header.sequence),
@@ -92,7 +92,7 @@ fn a_source_whose_first_packets_were_overtaken_begins_with_its_first() {
     assert_eq!(track.out, [9]);
     assert_eq!(track.wait(22), [10]);
     assert!(track.packet(30, 1, 10));
-    // Now it has begun.
+    // The source has begun.
     assert!(!track.packet(31, 1, 8));
     assert_eq!(track.out, [9, 10, 11, 12, 13]);
     assert_eq!(track.jitter.counters().late, 1);
@@ -143,7 +143,7 @@ fn an_original_that_was_overtaken_says_nothing_of_the_round_trip() {
 fn a_hole_is_requested_for_as_long_as_it_is_waited_for() {
     for round_trip in [2, 20, 60, 120] {
         let mut track = Track::begun(true, 10);
-        // The round trip is known.
+        // The round trip has been measured.
         for sequence in (12..=112).step_by(2) {
             let at = u64::from(sequence) * 200;
             track.packet(at, 1, sequence);
@@ -192,7 +192,7 @@ fn a_hole_is_given_up_in_time() {
         track.wait(until);
         assert_eq!(track.out, [10, -2, 13, 14, -1, 16]);
         assert_eq!(track.jitter.counters().lost, 3);
-        // Nobody has answered: the next one is not waited for as long.
+        // No request was answered: the next hole is not waited for as long.
         track.packet(2_000, 1, 18);
         track.wait(2_000 + later - 1);
         assert_eq!(track.out.last(), Some(&16));
@@ -227,20 +227,20 @@ fn jumps_cost_one_run_each_and_what_is_missing_is_bounded() {
     let mut track = Track::begun(true, 0);
     let mut sequence = 0_u16;
     for packet in 0..20_000_u64 {
-        // Within what counts as a loss, as far as it goes, and as often as it can be done.
+        // Steps as large as a loss may be, as often as possible.
         let step = if packet % 2 == 0 { 1_999 } else { 900 };
         sequence = sequence.wrapping_add(step);
         track.packet(packet / 100, 1, sequence);
-        // More is missing than is kept as soon as the second one waits.
+        // The limit is exceeded as soon as the second packet waits.
         assert!(track.jitter.waiting.len() <= 1);
     }
     for packet in 0..20_000_u64 {
         sequence = sequence.wrapping_add(2);
         track.packet(200 + packet / 100, 1, sequence);
-        // Each waits behind a run of its own: there are no more of them than runs.
+        // Each waits behind its own run, and the number of runs is limited.
         assert!(track.jitter.waiting.len() <= 256);
     }
-    // Nothing is passed on out of order, and nothing twice.
+    // No packet is emitted out of order or twice.
     let packets = track.out.iter().filter(|entry| **entry >= 0).count();
     assert!(packets > 30_000, "{packets}");
 }
@@ -315,8 +315,8 @@ fn waiting_packets_are_bounded_in_bytes() {
     }
 }
 
-/// Packets of 20 minutes that are given up on a path of this round trip (ms), which loses one in twenty each way. As
-/// libwebrtc does, the sender repeats a packet once in a round trip, however often it is requested.
+/// Packets given up in 20 minutes on a path with this round trip (ms) that loses one in twenty each way. Like
+/// libwebrtc, the sender repeats a packet once per round trip, however often it is requested.
 fn given_up_in_20_minutes(round_trip: u64) -> u64 {
     const STEP_MS: u64 = 8;
     let one_way = round_trip / 2;

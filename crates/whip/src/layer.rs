@@ -1,4 +1,4 @@
-//! One layer of the video: packets in, whole access units out. Without simulcast there is one. Pure.
+//! One layer of the video: takes packets, returns complete access units. Without simulcast there is one layer. Pure.
 
 use std::time::{Duration, Instant};
 
@@ -12,14 +12,14 @@ use crate::receiver::Receiver;
 use crate::rtp::RtpHeader;
 use crate::sdp::VideoSection;
 
-/// A layer without packets for so long is not sent any more.
+/// A layer without packets for this long counts as no longer sent.
 const LIVE_LIMIT: Duration = Duration::from_secs(1);
 
-/// A layer.
+/// A simulcast layer.
 pub(crate) struct Layer {
     /// Its name; empty without simulcast.
     pub(crate) rid: String,
-    /// The senders that named themselves its own, of media and of retransmissions.
+    /// The SSRCs that packets with this layer's id carried, of media and of retransmissions.
     pub(crate) ssrc: Option<u32>,
     pub(crate) rtx_ssrc: Option<u32>,
     pub(crate) receiver: Receiver,
@@ -31,7 +31,7 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    /// As the offer's section says.
+    /// A layer as described by the offer's section.
     pub(crate) fn new(rid: &str, section: &VideoSection, now: Instant) -> Self {
         let transport_cc_id = section.transport_cc_id.filter(|_| section.has_transport_cc);
         let (format, has_nack) = (section.payload_type, section.has_nack);
@@ -47,7 +47,7 @@ impl Layer {
         }
     }
 
-    /// Takes a packet; the access units it completes go to `units`, with the sender they are of.
+    /// Takes a packet; the access units it completes go to `units`, each with its sender's SSRC.
     pub(crate) fn handle_packet(
         &mut self,
         now: Instant,
@@ -67,30 +67,30 @@ impl Layer {
         }
     }
 
-    /// Gives up what is missing too long.
+    /// Gives up packets that have been missing for too long.
     pub(crate) fn handle_timeout(&mut self, now: Instant, units: &mut Vec<(u32, AccessUnit)>) {
         let depacketizer = &mut self.depacketizer;
         self.receiver.handle_timeout(now, &mut |ordered| order_into(depacketizer, ordered, units));
     }
 
-    /// A frame that others refer to could not be passed on.
+    /// A frame that others refer to could not be forwarded.
     pub(crate) fn lose_reference(&mut self) {
         self.depacketizer.handle_gap();
     }
 
-    /// Nothing leaves before the next IDR.
+    /// Nothing is emitted before the next IDR.
     #[must_use]
     pub(crate) const fn awaits_keyframe(&self) -> bool {
         self.depacketizer.awaits_keyframe()
     }
 
-    /// Access units held back so far.
+    /// Access units withheld so far.
     #[must_use]
     pub(crate) const fn withheld(&self) -> u64 {
         self.depacketizer.withheld()
     }
 
-    /// What the active SPS says.
+    /// The active SPS.
     #[must_use]
     pub(crate) fn sps(&self) -> Option<Sps> {
         self.depacketizer.sps()
@@ -102,7 +102,7 @@ impl Layer {
         self.depacketizer.profile()
     }
 
-    /// Packets come.
+    /// Whether packets of this layer are arriving.
     #[must_use]
     pub(crate) fn is_live(&self, now: Instant) -> bool {
         self.last_packet.is_some_and(|last| now < last + LIVE_LIMIT)

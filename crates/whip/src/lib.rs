@@ -1,5 +1,5 @@
-//! A WebRTC publisher becomes frames: datagrams and time in, datagrams and frames out.
-//! No socket, no clock of its own, no policy.
+//! Turns a WebRTC publisher into frames: takes datagrams and time, returns datagrams and frames.
+//! It has no socket, no clock of its own and no policy.
 
 mod audio;
 pub mod clock;

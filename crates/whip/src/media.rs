@@ -1,4 +1,4 @@
-//! The media of one session: protected packets in, frames and protected reports out. Pure.
+//! The media of one session: takes protected packets, returns frames and protected reports. Pure.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -17,10 +17,10 @@ use crate::transport::feedback::{self, Report};
 use crate::transport::srtp::Srtp;
 use crate::video::VideoTrack;
 
-/// Packets one session may send in a second: 100 Mbps.
+/// Packets accepted per second from one session: 100 Mbps.
 const PACKETS_PER_SECOND_LIMIT: u32 = 10_000;
 
-/// Both tracks. Without keys every packet is dropped.
+/// Both tracks. Until there are keys every packet is dropped.
 pub(crate) struct Media {
     srtp: Option<Srtp>,
     pub(crate) audio: Option<AudioTrack>,
@@ -28,7 +28,7 @@ pub(crate) struct Media {
     pub(crate) clock: Clock,
     pub(crate) reporter: Reporter,
     pub(crate) frames: VecDeque<Frame>,
-    /// A frame came.
+    /// At least one frame was produced.
     pub(crate) has_frames: bool,
     rate: RateLimit,
     packets: u64,
@@ -36,11 +36,11 @@ pub(crate) struct Media {
 }
 
 impl Media {
-    /// As the offer says; `ssrc`: our own id.
+    /// Tracks as offered; `ssrc` is our own.
     pub(crate) fn new(offer: &Offer, ssrc: u32, now: Instant) -> Self {
         let audio = offer.audio.as_ref().map(|section| AudioTrack::new(section, now));
         let video = offer.video.as_ref().map(|section| VideoTrack::new(section, now));
-        // Transport-wide feedback needs the packets' numbers besides the sender's request for it.
+        // Transport-wide feedback needs the packets' sequence number extension, not only the offered feedback.
         let has_transport_cc = offer
             .audio
             .as_ref()
@@ -64,18 +64,18 @@ impl Media {
         }
     }
 
-    /// From here on packets are opened and reports are protected.
+    /// From here on packets are decrypted and reports are protected.
     pub(crate) fn start(&mut self, srtp: Srtp) {
         self.srtp = Some(srtp);
     }
 
-    /// There are keys.
+    /// Whether there are keys.
     #[must_use]
     pub(crate) const fn is_started(&self) -> bool {
         self.srtp.is_some()
     }
 
-    /// Takes a datagram of SRTP or SRTCP and opens it in place; the packet's length when its sender has our keys.
+    /// Takes an SRTP or SRTCP datagram and decrypts it in place; returns the packet's length if it was authenticated.
     pub(crate) fn handle_datagram(&mut self, now: Instant, datagram: &mut [u8]) -> Option<usize> {
         let srtp = self.srtp.as_mut()?;
         let opened = match self.rate.admit(now) {
@@ -91,7 +91,7 @@ impl Media {
         opened
     }
 
-    /// Takes a packet of RTP or RTCP that was opened.
+    /// Takes a decrypted RTP or RTCP packet.
     pub(crate) fn handle_opened(&mut self, now: Instant, packet: &[u8]) {
         if is_rtcp(packet) {
             self.handle_reports(now, packet);
@@ -101,7 +101,7 @@ impl Media {
         }
     }
 
-    /// Gives up what is missing too long.
+    /// Gives up packets that have been missing for too long.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if let Some(video) = &mut self.video {
             video.handle_timeout(now, &mut self.clock, &mut self.frames);
@@ -128,7 +128,7 @@ impl Media {
         [video, audio, Some(self.reporter.poll_timeout())].into_iter().flatten().min()
     }
 
-    /// What happened so far.
+    /// Counters since the start.
     #[must_use]
     pub(crate) fn counters(&self) -> WhipCounters {
         let mut counters = WhipCounters {
@@ -178,7 +178,7 @@ impl Media {
     fn handle_reports(&mut self, now: Instant, compound: &[u8]) {
         let (audio, video, clock) = (&mut self.audio, &mut self.video, &mut self.clock);
         feedback::read(compound, &mut |report| {
-            // A goodbye alone ends nothing: browsers say it when a track is replaced.
+            // An RTCP BYE alone does not end the session: browsers send one when a track is replaced.
             let Report::Sender { ssrc, ntp, rtp } = report else { return };
             let layers = video.iter_mut().flat_map(VideoTrack::layers_mut);
             if let Some(layer) =

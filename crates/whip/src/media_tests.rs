@@ -1,7 +1,7 @@
 use super::*;
 use crate::transport::dtls::{Identity, MasterKey, SrtpKeys, SrtpProfile};
 
-/// The media of a session and the client's half of the keys.
+/// The media of a session, and the client's SRTP context.
 fn connected() -> (Media, Srtp, Instant) {
     let now = Instant::now();
     let offer = crate::sdp::read_offer(crate::fuzz::OFFER).expect("acceptable");
@@ -20,7 +20,7 @@ fn packets_of_padding_alone_are_no_frames() {
     let (mut media, mut client, now) = connected();
     for (payload_type, ssrc) in [(111, 5), (96, 6)] {
         for sequence in 0..10_u8 {
-            // Padding bit, marker, and 16 bytes of which the last says so.
+            // Padding bit, marker, and 16 bytes of padding with their count in the last one.
             let head = [0xb0, 0x80 | payload_type, 0, sequence, 0, 0, sequence, 0, 0, 0, 0, ssrc];
             let rid = [0xbe, 0xde, 0, 1, 0xa0, b'h', 0, 0];
             let packet = [&head[..], &rid, &[0; 15], &[16]].concat();
@@ -63,7 +63,7 @@ fn a_sender_report_is_of_the_track_whose_ssrc_it_names() {
     media.clock.stamp_audio(now, 5, 0);
     media.clock.stamp_video(now, 6, 0);
     for ssrc in [5, 6] {
-        // Second 1 of NTP time is timestamp 0 of either track.
+        // Second 1 of NTP time is timestamp 0 on both tracks.
         let times = [[0, 0, 0, 1], [0; 4], [0; 4], [0; 4], [0; 4]].concat();
         let report = [&[0x80, 200, 0, 6, 0, 0, 0, ssrc][..], &times].concat();
         let mut datagram = client.protect_rtcp(&report).expect("protects").to_vec();

@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-/// A reading sooner than this after the last repeats it.
+/// A reading sooner than this after the last one returns the same rates.
 const WINDOW_LEAST: Duration = Duration::from_millis(500);
 
-/// What was measured in the last window.
+/// The rates of the last window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Rates {
     pub(crate) kbps: u32,
     pub(crate) frames_per_second: f64,
 }
 
-/// One track's meter.
+/// The meter of one track.
 #[derive(Debug)]
 pub(crate) struct Meter {
     since: Instant,
@@ -29,12 +29,12 @@ impl Meter {
         Self { since: now, bytes: 0, frames: 0, rates, last_keyframe, gop }
     }
 
-    /// Payload came.
+    /// Counts received payload bytes.
     pub(crate) const fn note_bytes(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
     }
 
-    /// A whole access unit came.
+    /// Counts a complete access unit.
     pub(crate) fn note_unit(&mut self, now: Instant, is_keyframe: bool) {
         self.frames += 1;
         if is_keyframe {
@@ -57,7 +57,7 @@ impl Meter {
         self.rates
     }
 
-    /// When the newest keyframe came.
+    /// When the newest keyframe arrived.
     #[must_use]
     pub(crate) const fn last_keyframe(&self) -> Option<Instant> {
         self.last_keyframe

@@ -1,20 +1,20 @@
-//! The first moments of a publish: audio waits for the first video frame, so that both begin together. Pure.
+//! The first moments of a publish: audio waits for the first video frame, so that both start together. Pure.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use headgate_media::{Frame, FrameKind, Track};
 
-/// Audio waits so long for a video frame, by its own timestamps and by the clock on the wall: a camera that takes longer,
-/// or an audio clock that stands still, does not keep it back.
+/// How long audio waits for a video frame, both by its own timestamps and by the wall clock: a camera that takes
+/// longer, or an audio clock that stands still, does not hold it back.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PATIENCE_US: i64 = PATIENCE.as_micros() as i64;
-/// Audio this much older than the first video frame still goes out with it, in microseconds.
+/// Audio up to this much older than the first video frame is still sent with it, in microseconds.
 const LEAD_US: i64 = 60_000;
-/// Memory of the audio that waits: two seconds of Opus at its highest bitrate, 510 kbit/s, twice over.
+/// Memory for waiting audio: two seconds of Opus at its highest bitrate, 510 kbit/s, twice over.
 const HELD_LIMIT_BYTES: usize = 256 << 10;
 
-/// Holds audio back until a video frame is there.
+/// Holds audio back until the first video frame arrives.
 #[derive(Debug)]
 pub(crate) struct Opening {
     held: VecDeque<Frame>,
@@ -25,13 +25,13 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// With one track alone there is nothing to wait for.
+    /// With a single track there is nothing to wait for.
     #[must_use]
     pub(crate) const fn new(has_both: bool) -> Self {
         Self { held: VecDeque::new(), held_bytes: 0, since: None, is_over: !has_both }
     }
 
-    /// The next frame that may go out, of those that came until `now`.
+    /// The next frame that may be forwarded, from those received until `now`.
     pub(crate) fn poll(&mut self, now: Instant, frames: &mut VecDeque<Frame>) -> Option<Frame> {
         while !self.is_over {
             self.handle_timeout(now);
@@ -44,12 +44,12 @@ impl Opening {
         self.held.pop_front().or_else(|| frames.pop_front())
     }
 
-    /// Lets out what waited long enough.
+    /// Ends the wait once it has lasted long enough.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.is_over |= self.poll_timeout().is_some_and(|at| now >= at);
     }
 
-    /// When what waits goes out, whatever comes.
+    /// When the held frames are released in any case.
     #[must_use]
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.since.filter(|_| !self.is_over).map(|since| since + PATIENCE)
@@ -63,7 +63,7 @@ impl Opening {
             Track::Audio => {
                 let first = self.held.iter().find(|held| !is_configuration(held));
                 let since = first.map_or(frame.timestamp, |first| first.timestamp).as_micros();
-                // Nobody waits for it any longer: all that is held goes out.
+                // The wait is over: everything held is released.
                 let is_enough = frame.timestamp.as_micros() - since > PATIENCE_US
                     || self.held_bytes > HELD_LIMIT_BYTES;
                 is_enough.then_some(since)

@@ -1,10 +1,10 @@
-//! So many of a kind in a second, and no more. Pure.
+//! Limits how many inputs of one kind are accepted per second. Pure.
 
 use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counts one kind of input.
+/// Counts inputs of one kind.
 #[derive(Debug)]
 pub(crate) struct RateLimit {
     limit: u32,
@@ -13,12 +13,12 @@ pub(crate) struct RateLimit {
 }
 
 impl RateLimit {
-    /// `limit` of them a second.
+    /// Admits `limit` inputs per second.
     pub(crate) const fn new(limit: u32, now: Instant) -> Self {
         Self { limit, second: now, count: 0 }
     }
 
-    /// One came; false when it is one too many.
+    /// Counts one input; false when it exceeds the limit.
     pub(crate) fn admit(&mut self, now: Instant) -> bool {
         if now >= self.second + SECOND {
             (self.second, self.count) = (now, 0);

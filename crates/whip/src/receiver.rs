@@ -1,4 +1,4 @@
-//! What every track has: whose packets, in which order, and what is reported of them. Pure.
+//! What every track and layer has: its source's packets, their order, and the reception report on them. Pure.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::reception::ReceptionStats;
 use crate::rtp::RtpHeader;
 use crate::transport::feedback::Reception;
 
-/// One sender's packets.
+/// Receives the packets of one track or layer.
 pub(crate) struct Receiver {
     payload_type: u8,
     transport_cc_id: Option<u8>,
@@ -18,7 +18,7 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// `rate`: the track's RTP clock in Hz; `has_nack`: the sender answers requests for packets.
+    /// `rate`: the track's RTP clock in Hz; `has_nack`: whether the sender answers NACK.
     pub(crate) fn new(
         payload_type: u8,
         transport_cc_id: Option<u8>,
@@ -35,7 +35,7 @@ impl Receiver {
         }
     }
 
-    /// Takes a packet of its own; `emit` gets what is in order now.
+    /// Takes a packet of this track; `emit` is called with everything that is in order now.
     pub(crate) fn handle_packet(
         &mut self,
         now: Instant,
@@ -51,7 +51,7 @@ impl Receiver {
         }
     }
 
-    /// Takes the original of a retransmission.
+    /// Takes the original packet from a retransmission.
     pub(crate) fn handle_repeated(
         &mut self,
         now: Instant,
@@ -63,7 +63,7 @@ impl Receiver {
         self.jitter.handle_packet(now, header, payload, true, emit);
     }
 
-    /// Gives up the holes that lasted too long.
+    /// Gives up the holes that have been open for too long.
     pub(crate) fn handle_timeout(&mut self, now: Instant, emit: &mut impl FnMut(Ordered<'_>)) {
         self.jitter.handle_timeout(now, emit);
     }
@@ -74,22 +74,22 @@ impl Receiver {
         self.jitter.poll_timeout()
     }
 
-    /// The packets to ask for now.
+    /// The packets to request now.
     pub(crate) fn poll_nack(&mut self, now: Instant, sequences: &mut Vec<u16>) {
         self.jitter.poll_nack(now, sequences);
     }
 
-    /// A sender report came.
+    /// Notes a sender report.
     pub(crate) const fn note_report(&mut self, now: Instant, ntp: u64) {
         self.reception.note_report(now, ntp);
     }
 
-    /// For the receiver report.
+    /// The block for the next receiver report.
     pub(crate) fn reception(&mut self, now: Instant) -> Option<Reception> {
         self.reception.take(now, &self.jitter)
     }
 
-    /// The sender, once it sent.
+    /// The sender's SSRC, once a packet was accepted.
     #[must_use]
     pub(crate) const fn ssrc(&self) -> Option<u32> {
         match self.jitter.highest() {
@@ -103,13 +103,13 @@ impl Receiver {
         self.payload_type
     }
 
-    /// Header extension of the transport-wide sequence number.
+    /// Id of the header extension with the transport-wide sequence number.
     #[must_use]
     pub(crate) const fn transport_cc_id(&self) -> Option<u8> {
         self.transport_cc_id
     }
 
-    /// What happened so far.
+    /// Counters since the start.
     #[must_use]
     pub(crate) const fn counters(&self) -> JitterCounters {
         self.jitter.counters()
@@ -121,7 +121,7 @@ impl Receiver {
         self.reception.jitter()
     }
 
-    /// Round trip, measured by requests that were answered; `None` before the first.
+    /// Round-trip time, measured by answered requests; `None` before the first.
     #[must_use]
     pub(crate) const fn rtt(&self) -> Option<Duration> {
         self.jitter.rtt()

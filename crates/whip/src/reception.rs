@@ -1,4 +1,4 @@
-//! What a receiver report says of one sender: losses, jitter, round trip (RFC 3550 6.4.1, A.3, A.8). Pure.
+//! What a receiver report states about one sender: losses, jitter, round trip (RFC 3550 6.4.1, A.3, A.8). Pure.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use crate::jitter::Jitter;
 use crate::rtp::RtpHeader;
 use crate::transport::feedback::Reception;
 
-/// Statistics of one track's source. A new source begins anew.
+/// Statistics of one track's source. They restart with a new source.
 #[derive(Debug)]
 pub(crate) struct ReceptionStats {
     rate: u32,
@@ -15,9 +15,9 @@ pub(crate) struct ReceptionStats {
     /// Packets and losses of this source at the last report.
     reported: (u64, u64),
     last_transit: Option<i64>,
-    /// In RTP time, times 16.
+    /// In units of RTP time, times 16.
     jitter: i64,
-    /// Middle bits of the last sender report's NTP time, and when it came.
+    /// Middle bits of the last sender report's NTP time, and when the report arrived.
     last_report: Option<(u32, Instant)>,
 }
 
@@ -29,7 +29,7 @@ impl ReceptionStats {
         Self { rate, start, ssrc, reported: (0, 0), last_transit, jitter: 0, last_report }
     }
 
-    /// A packet came.
+    /// Notes a received packet.
     pub(crate) fn note_packet(&mut self, now: Instant, header: &RtpHeader) {
         if self.ssrc != Some(header.ssrc) {
             *self = Self { ssrc: Some(header.ssrc), ..Self::new(self.rate, self.start) };
@@ -47,7 +47,7 @@ impl ReceptionStats {
         self.last_transit = Some(transit);
     }
 
-    /// A sender report came.
+    /// Notes a sender report.
     pub(crate) const fn note_report(&mut self, now: Instant, ntp: u64) {
         self.last_report = Some(((ntp >> 16) as u32, now));
     }
@@ -114,7 +114,7 @@ mod tests {
         let report = stats.take(start + Duration::from_secs(1), &track).expect("packets came");
         assert_eq!((report.ssrc, report.lost, report.fraction_lost), (7, 1, 2));
         assert_eq!((report.last_report, report.delay), (0x5678_9abc, 65_536));
-        // 5 ms to and fro are 450 ticks.
+        // A deviation of 5 ms each way is 450 ticks.
         assert!((300..=450).contains(&report.jitter), "{}", report.jitter);
         let next = stats.take(start + Duration::from_secs(2), &track).expect("packets came");
         assert_eq!(next.fraction_lost, 0);

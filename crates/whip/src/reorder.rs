@@ -1,21 +1,21 @@
-//! Frames that come in decoding order → decode time and composition time. Pure.
+//! Derives decode time and composition time of frames that arrive in decoding order. Pure.
 //!
-//! Without B-frames the two are one. With them, a frame is decoded as many frames early as may overtake it: the
-//! stream says how many, and where it does not, the first one that goes back teaches it.
+//! Without B-frames the two times are equal. With them, a frame is decoded as many frames early as may overtake it. The
+//! stream declares that number; if it does not, it is learnt from the first frame that goes back in time.
 
 use headgate_media::Timestamp;
 
-/// Between two decode times, at least: RTMP counts milliseconds.
+/// Least distance between two decode times: RTMP counts milliseconds.
 const STEP_US: i64 = 1000;
-/// A frame this much older than the newest one is of another time.
+/// A frame this much older than the newest one belongs to an earlier timeline.
 const STALE_US: i64 = 1_000_000;
 
-/// Times of one frame.
+/// The times of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameTime {
     /// Never goes back.
     pub decode: Timestamp,
-    /// From decoding to showing, in milliseconds of the timestamps as they are written; not negative.
+    /// From decode time to presentation time, in milliseconds of the timestamps as they are written; not negative.
     pub composition_ms: i32,
 }
 
@@ -23,7 +23,7 @@ pub struct FrameTime {
 #[derive(Debug)]
 pub struct Reorder {
     depth: usize,
-    /// Show times that may still become decode times, ascending.
+    /// Presentation times that may still become decode times, ascending.
     window: Vec<i64>,
     last_decode: i64,
     is_undeclared: bool,
@@ -36,19 +36,19 @@ impl Default for Reorder {
 }
 
 impl Reorder {
-    /// Frames that may wait for one, at most.
+    /// Most frames that may overtake one.
     const DEPTH_LIMIT: usize = 16;
 
-    /// A decoder configuration begins; `declared`: what it says of reordering.
+    /// A new decoder configuration begins; `declared` is the reorder depth it declares.
     pub fn configure(&mut self, declared: Option<u32>) {
         let declared = declared.and_then(|depth| usize::try_from(depth).ok());
-        // What was learnt stays true for an encoder that does not say it.
+        // A learnt depth stays valid for an encoder that does not declare it.
         let depth = declared.unwrap_or(0).min(Self::DEPTH_LIMIT);
         self.depth = if self.is_undeclared { self.depth.max(depth) } else { depth };
     }
 
-    /// Times of the next frame in decoding order, to be shown at `shown`. `None`: it should have been decoded earlier
-    /// than is still possible; it must be withheld, and the next ones will be right.
+    /// The times of the next frame in decoding order, to be presented at `shown`. `None`: it would have to be decoded
+    /// earlier than is still possible; it must be withheld, and the next ones will be right.
     pub fn stamp(&mut self, shown: Timestamp, is_keyframe: bool) -> Option<FrameTime> {
         let shown = shown.as_micros();
         if is_keyframe {
@@ -59,13 +59,13 @@ impl Reorder {
         let missing = (self.depth + 1).saturating_sub(self.window.len());
         let earliest = match missing {
             0 => self.window.remove(0),
-            // The stream begins: the first ones are decoded a little early.
+            // At the start of the stream the first frames are decoded slightly early.
             _ => self.window.first().copied().unwrap_or(shown) - missing as i64 * STEP_US,
         };
         // RTMP has no time before 0.
         let decode = earliest.max(self.last_decode.saturating_add(STEP_US)).max(0);
         if shown < self.last_decode {
-            // While the window fills after a lesson, there is nothing new to learn.
+            // While the window fills up after the depth has grown, there is nothing new to learn.
             if missing == 0 {
                 self.is_undeclared = true;
                 self.depth = (self.depth + 1).min(Self::DEPTH_LIMIT);
@@ -84,7 +84,7 @@ impl Reorder {
         self.depth
     }
 
-    /// The stream reorders more than it says.
+    /// Whether the stream reorders more than it declares.
     #[must_use]
     pub const fn is_undeclared(&self) -> bool {
         self.is_undeclared
@@ -95,7 +95,8 @@ impl Reorder {
 mod tests {
     use super::*;
 
-    /// Show times in frames of 40 ms, in decoding order → decode and show times in milliseconds, `None` if withheld.
+    /// Presentation times in frames of 40 ms, in decoding order → decode and presentation times in milliseconds, `None`
+    /// if withheld.
     fn run(reorder: &mut Reorder, shown: &[i64]) -> Vec<Option<(i64, i64)>> {
         let stamp = |(n, frame): (usize, &i64)| {
             let time = reorder.stamp(Timestamp::from_millis(frame * 40 + 1000), n == 0)?;
@@ -168,7 +169,7 @@ mod tests {
                 let shown = Timestamp::from_millis(1_000 + millis);
                 reorder.stamp(shown, is_keyframe).map(|time| time.decode.as_millis() - 1_000)
             };
-            // A little early, as the stream begins; then one of it still waits.
+            // The first frame is decoded slightly early, as at the start of a stream; after it one frame still waits.
             assert_eq!(stamp(0, true), Some(-1));
             assert_eq!(stamp(keyframe, true), Some(if decode < 0 { 0 } else { 999 }));
         }

@@ -1,4 +1,4 @@
-//! When which RTCP goes out: requests at once, transport-wide feedback every 100 ms, reports every second. Pure.
+//! When each kind of RTCP is sent: requests at once, transport-wide feedback every 100 ms, reports every second. Pure.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -9,31 +9,31 @@ use crate::transport::feedback::Compound;
 use crate::transport::transport_cc::ReceiveTimes;
 use crate::video::VideoTrack;
 
-/// Browsers estimate the bandwidth from this; they expect it between 50 and 250 ms.
+/// Browsers estimate the bandwidth from transport-wide feedback and expect it every 50 to 250 ms.
 const TRANSPORT_CC_PAUSE: Duration = Duration::from_millis(100);
-/// Receiver reports.
+/// Pause between receiver reports.
 const REPORT_PAUSE: Duration = Duration::from_secs(1);
-/// What REMB says to a sender without a limit, bit/s.
+/// The bitrate that REMB carries when there is no limit, bit/s.
 const UNLIMITED_BITS: u64 = 100_000_000;
 
 /// One session's RTCP.
 pub(crate) struct Reporter {
     ssrc: u32,
     times: Option<ReceiveTimes>,
-    /// The sender reads REMB.
+    /// Whether the sender reads REMB.
     has_remb: bool,
-    /// What REMB asks it to stay below, bit/s; `None`: nothing is said.
+    /// The bitrate that REMB asks the sender to stay below, bit/s; `None`: no REMB is sent.
     bitrate_limit: Option<u64>,
     times_of: u32,
     transport_cc_at: Instant,
     report_at: Instant,
-    /// Of one report: sequence numbers to request, and which of them are of which source.
+    /// For one report: the sequence numbers to request, and which source each belongs to.
     nacked: Vec<u16>,
     nacks: Vec<(u32, Range<usize>)>,
 }
 
 impl Reporter {
-    /// `ssrc`: our own id; `has_transport_cc`: the offer asked for transport-wide feedback; `has_remb`: it asked for REMB.
+    /// `ssrc` is our own. `has_transport_cc`, `has_remb`: the offer asked for transport-wide feedback, for REMB.
     #[must_use]
     pub(crate) fn new(ssrc: u32, has_transport_cc: bool, has_remb: bool, now: Instant) -> Self {
         Self {
@@ -49,17 +49,17 @@ impl Reporter {
         }
     }
 
-    /// From the next report on the sender is asked to stay below `kbps`; 0 is no limit.
+    /// From the next report on, asks the sender to stay below `kbps`; 0 is no limit.
     pub(crate) fn limit_bitrate(&mut self, kbps: u32) {
         let may_say = self.has_remb && (self.times.is_none() || self.bitrate_limit.is_some());
         self.bitrate_limit = match kbps {
-            // Unlimited is said, too: a sender that hears nothing else stays where it is.
+            // The removal of a limit is sent too: a sender that receives nothing keeps the last limit.
             0 => may_say.then_some(UNLIMITED_BITS),
             kbps => self.has_remb.then_some(u64::from(kbps) * 1000),
         };
     }
 
-    /// A packet with a transport-wide sequence number came.
+    /// Notes a packet with a transport-wide sequence number.
     pub(crate) fn note_packet(&mut self, now: Instant, ssrc: u32, sequence: u16) {
         if let Some(times) = &mut self.times {
             self.times_of = ssrc;
@@ -67,14 +67,14 @@ impl Reporter {
         }
     }
 
-    /// When the next regular report is due; requests come when the tracks say so.
+    /// When the next regular report is due; requests are due when the tracks say so.
     #[must_use]
     pub(crate) fn poll_timeout(&self) -> Instant {
         let times = self.times.as_ref().filter(|times| !times.is_empty());
         times.map_or(self.report_at, |_| self.transport_cc_at.min(self.report_at))
     }
 
-    /// What to send now, if anything.
+    /// The report to send now, if any.
     pub(crate) fn report(
         &mut self,
         now: Instant,
@@ -125,7 +125,7 @@ impl Reporter {
     }
 }
 
-/// Every sender of the session.
+/// The receivers of every sender in the session.
 fn receivers<'a>(
     video: &'a mut Option<&mut VideoTrack>,
     audio: &'a mut Option<&mut AudioTrack>,

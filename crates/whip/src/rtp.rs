@@ -1,26 +1,26 @@
-//! The RTP header (RFC 3550 5.1) and the header extensions we read. Not what the payload means.
+//! The RTP header (RFC 3550 5.1) and the header extensions we read. Not the meaning of the payload.
 
-/// RTP header of one packet, and where its payload lies.
+/// The RTP header of one packet, and where its payload lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtpHeader {
     /// Last packet of an access unit.
     pub marker: bool,
-    /// What the payload is, by the answer.
+    /// Payload type, as numbered in the answer.
     pub payload_type: u8,
     /// Sequence number.
     pub sequence: u16,
-    /// Sampling time in the track's clock.
+    /// Sampling time in units of the track's clock.
     pub timestamp: u32,
-    /// Sender's id of the track.
+    /// Synchronisation source of the track.
     pub ssrc: u32,
     /// Where the payload starts.
     pub payload_at: usize,
-    /// Where it ends: padding is left out.
+    /// Where the payload ends: padding is excluded.
     pub payload_end: usize,
 }
 
 impl RtpHeader {
-    /// Reads the header of a whole, opened packet. `None` when it is malformed.
+    /// Reads the header of a whole, decrypted packet. `None` when it is malformed.
     #[must_use]
     pub fn read(packet: &[u8]) -> Option<Self> {
         let (header, payload_at) = Self::read_clear(packet)?;
@@ -35,7 +35,7 @@ impl RtpHeader {
         Some(Self { payload_at, payload_end, ..header })
     }
 
-    /// Reads the part that SRTP leaves in clear, and its length.
+    /// Reads the part that SRTP leaves unencrypted; returns the header and that part's length.
     #[must_use]
     pub fn read_clear(packet: &[u8]) -> Option<(Self, usize)> {
         let &[first, second, s0, s1, t0, t1, t2, t3, i0, i1, i2, i3, ..] = packet else {
@@ -65,7 +65,7 @@ impl RtpHeader {
     }
 }
 
-/// The two-byte value of header extension `id`: the transport-wide sequence number.
+/// The two-byte value of header extension `id`, such as the transport-wide sequence number.
 #[must_use]
 pub fn extension_u16(packet: &[u8], id: u8) -> Option<u16> {
     match extension(packet, id)? {
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(extension_u16(PACKET, 4), None);
     }
 
-    /// Without sources, padding and payload, its extension of this profile.
+    /// A packet without contributing sources, padding or payload, with a header extension of this profile.
     fn extended(profile: [u8; 2], words: &[u8]) -> Vec<u8> {
         let head = [0x90, 96, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7];
         let length = [0, u8::try_from(words.len() / 4).expect("short")];
@@ -163,7 +163,7 @@ mod tests {
         let mut without = extended([0x10, 0], words);
         without[0] &= !0x10;
         assert_eq!(extension(&without, 3), None);
-        // Id 15 of the one-byte form ends the reading.
+        // Id 15 ends the elements of the one-byte form.
         let ended = extended([0xbe, 0xde], &[0xf0, 9, 0x31, 0xab, 0xcd, 0, 0, 0]);
         assert_eq!(extension(&ended, 3), None);
     }

@@ -1,21 +1,21 @@
-//! Offers, answers and packets of a WHIP publish without secrets and, if wanted, without media: all of the same length
-//! or form, so that they parse as before. Pure.
+//! Removes secrets and, if requested, media from offers, answers and packets of a WHIP publish. Length or form is kept,
+//! so that they parse as before. Pure.
 
 use headgate_media::h264;
 
 use crate::rtp::RtpHeader;
 use crate::sdp::Offer;
 
-/// Bytes of an Opus packet that tell how long it sounds (RFC 6716 3.1, 3.2.5).
+/// Bytes of an Opus packet that determine its duration (RFC 6716 3.1, 3.2.5).
 const OPUS_HEADER: usize = 2;
 /// Sequence number of the original in a retransmission (RFC 4588 4).
 const RTX_HEADER: usize = 2;
 /// First fragment of a NAL unit, and any fragment (RFC 6184 5.8): indicator and header.
 const FU_HEADER: usize = 2;
-/// Behind it in the first fragment: of a slice header what a parser reads.
+/// After it, in the first fragment: the bytes of a slice header that a parser reads.
 const FU_START: usize = 6;
 
-/// Which packets carry what.
+/// Which payload types carry what.
 #[derive(Clone, Copy, Debug)]
 pub struct MediaBlanker {
     audio: Option<u8>,
@@ -24,7 +24,7 @@ pub struct MediaBlanker {
 }
 
 impl MediaBlanker {
-    /// As the offer says.
+    /// Payload types as offered.
     #[must_use]
     pub fn new(offer: &Offer) -> Self {
         let video = offer.video.as_ref();
@@ -35,7 +35,7 @@ impl MediaBlanker {
         }
     }
 
-    /// Overwrites the media in a packet that was opened. RTCP stays.
+    /// Overwrites the media in a decrypted packet. RTCP is kept.
     pub fn blank(self, packet: &mut [u8]) {
         if matches!(packet.get(1), Some(192..=223)) {
             return;
@@ -58,7 +58,7 @@ impl MediaBlanker {
 fn blank_video(payload: &mut [u8]) {
     let Some(first) = payload.first() else { return };
     match first & 0x1f {
-        // STAP-A: units behind their lengths.
+        // STAP-A: NAL units, each after its length.
         24 => {
             let mut rest = payload.get_mut(1..).unwrap_or_default();
             while let Some((length, behind)) =
@@ -82,7 +82,7 @@ fn blank_video(payload: &mut [u8]) {
     }
 }
 
-/// An offer or an answer without what opens a session and without addresses.
+/// An offer or an answer with its ICE credentials, keys, identity, fingerprints and addresses overwritten.
 #[must_use]
 pub fn scrub_sdp(text: &str) -> String {
     text.split_inclusive('\n').map(scrub_line).collect()
@@ -108,22 +108,22 @@ fn scrub_line(line: &str) -> String {
                 if (place == 4 || is_related)
                     && let Some(word) = words.get_mut(place)
                 {
-                    *word = nowhere(word);
+                    *word = unspecified(word);
                 }
             }
             format!("{name}:{}", words.join(" "))
         }
         _ if line.starts_with("o=") || line.starts_with("c=") => {
             let (before, address) = line.rsplit_once(' ').unwrap_or((line, ""));
-            format!("{before} {}", nowhere(address))
+            format!("{before} {}", unspecified(address))
         }
         _ => line.to_owned(),
     };
     scrubbed + ending
 }
 
-/// An address of the same kind that is nobody's.
-fn nowhere(address: &str) -> &'static str {
+/// The unspecified address of the same family.
+fn unspecified(address: &str) -> &'static str {
     if address.contains(':') { "::" } else { "0.0.0.0" }
 }
 

@@ -1,4 +1,4 @@
-//! One WHIP publish session: the way into the crate. Not the sockets, routes and timers around it (`ingest`).
+//! One WHIP publish session: the entry point of the crate. The sockets, routes and timers around it are in `ingest`.
 
 mod closing;
 mod events;
@@ -25,50 +25,51 @@ use crate::video::VideoTrack;
 use closing::Closing;
 pub use events::{WhipCounters, WhipEnd, WhipEvent};
 
-/// No valid STUN request and no authenticated packet for so long: the client is gone (W19).
+/// Without a valid STUN request or an authenticated packet for this long, the client is considered gone (W19).
 const LOST_LIMIT: Duration = Duration::from_secs(30);
-/// From the answer to the first frame (W19, P14).
+/// Time allowed from the answer to the first frame (W19, P14).
 const FIRST_MEDIA_LIMIT: Duration = Duration::from_secs(15);
-/// ICE checks a second from paths that passed one, and as many from all others together: a client makes 50 at most, and
-/// each costs an HMAC.
+/// ICE checks accepted per second from paths that have passed one, and as many from all other paths together: a client
+/// makes 50 at most, and each costs an HMAC.
 const CHECKS_PER_SECOND_LIMIT: u32 = 100;
-/// DTLS datagrams a second after the handshake: there is nothing to say by then but goodbye, and each costs a decryption.
+/// DTLS datagrams accepted per second after the handshake: only close_notify is expected by then, and each costs a
+/// decryption.
 const RECORDS_PER_SECOND_LIMIT: u32 = 20;
-/// Datagrams that wait to be sent; a driver that drains them after every input never has more than a handful.
+/// Datagrams waiting to be sent. A driver that drains them after every input never has more than a handful.
 const TRANSMITS_LIMIT: usize = 256;
 
-/// Where a session is in its life.
+/// The stage of a session's life.
 enum State {
     Running,
-    /// [`WhipEvent::Ended`] is out; no goodbye was said yet.
+    /// [`WhipEvent::Ended`] was returned; close_notify has not been sent yet.
     Ended,
-    /// Our goodbye is being repeated.
+    /// Our close_notify is being repeated.
     Closing(Closing),
     Closed,
 }
 
-/// A WebRTC publisher, as a state machine without sockets and clocks.
+/// A WebRTC publisher as a state machine without sockets or clocks.
 ///
-/// **Inputs.** [`handle_datagram`](Self::handle_datagram) takes what came from the client, by UDP or out of a TCP frame;
-/// [`handle_timeout`](Self::handle_timeout) is to be called at the time that [`poll_timeout`](Self::poll_timeout) names,
-/// or later. Time never goes back between calls. [`want_keyframe`](Self::want_keyframe),
-/// [`limit_bitrate`](Self::limit_bitrate) and [`restart_ice`](Self::restart_ice) may come at any time.
+/// **Inputs.** [`handle_datagram`](Self::handle_datagram) takes what the client sent, over UDP or in a TCP frame. The
+/// driver calls [`handle_timeout`](Self::handle_timeout) at or after the time that [`poll_timeout`](Self::poll_timeout)
+/// returns. Time never goes back between calls. [`want_keyframe`](Self::want_keyframe),
+/// [`limit_bitrate`](Self::limit_bitrate) and [`restart_ice`](Self::restart_ice) may be called at any time.
 ///
-/// **Outputs.** After any number of inputs, and before waiting, the driver calls until each returns `None`, in this
-/// order: [`poll_transmit`](Self::poll_transmit), [`poll_frame`](Self::poll_frame), [`poll_event`](Self::poll_event); then
-/// [`poll_timeout`](Self::poll_timeout) once, whose time is later than that of the last `handle_timeout`. What is not
-/// drained is bounded by the inputs since.
+/// **Outputs.** After any number of inputs, and before waiting, the driver calls these in order, each until it returns
+/// `None`: [`poll_transmit`](Self::poll_transmit), [`poll_frame`](Self::poll_frame), [`poll_event`](Self::poll_event).
+/// Then it calls [`poll_timeout`](Self::poll_timeout) once; the time it returns is later than that of the last
+/// `handle_timeout`. The amount of undrained output is bounded by the inputs since the last drain.
 ///
-/// **Routes.** A datagram belongs to this session when it came on a path named by [`WhipEvent::Proven`] and not by
-/// [`WhipEvent::Forgotten`] since, or when it is a STUN request whose [`ufrag_of`](crate::ufrag_of) is one of
-/// [`ufrags`](Self::ufrags), which change with `restart_ice` and with the client's first check after it.
+/// **Routes.** A datagram belongs to this session if it arrived on a path announced by [`WhipEvent::Proven`] and not
+/// revoked by [`WhipEvent::Forgotten`] since, or if it is a STUN request whose [`ufrag_of`](crate::ufrag_of) is one of
+/// [`ufrags`](Self::ufrags). These change with `restart_ice` and with the client's first check after it.
 ///
-/// **Ending.** [`WhipEvent::Ended`] is the last event, and comes once; from then on only [`close`](Self::close) does
-/// anything. `close` may be called at any time, and once is enough. It sends DTLS close_notify and lets the session
-/// repeat it for one second: the driver removes its routes at once, goes on with `poll_transmit`, `poll_timeout` and
-/// `handle_timeout`, and drops the session when [`is_closed`](Self::is_closed) is true. While it closes, datagrams cost
-/// nothing and get no answer. STUN requests go to what [`revoke`](Self::revoke) returns, for some seconds: its answers
-/// revoke the client's consent (RFC 7675 5.2). Dropping the session sooner loses the repetitions and nothing else.
+/// **Ending.** [`WhipEvent::Ended`] is the last event and is returned once; after it only [`close`](Self::close) has an
+/// effect. `close` may be called at any time, and once is enough. It sends DTLS close_notify and repeats it for one
+/// second: the driver removes its routes at once, goes on calling `poll_transmit`, `poll_timeout` and `handle_timeout`,
+/// and drops the session when [`is_closed`](Self::is_closed) returns true. While the session closes, datagrams are
+/// ignored at no cost. STUN requests go to the object that [`revoke`](Self::revoke) returns, for some seconds: its
+/// answers revoke the client's consent (RFC 7675 5.2). Dropping the session earlier only loses the repetitions.
 pub struct WhipSession {
     identity: Identity,
     ice: IceLite,
@@ -85,7 +86,7 @@ pub struct WhipSession {
     dtls_role: &'static str,
     srtp_profile: &'static str,
     last_packet: Option<Instant>,
-    /// ICE checks from paths that passed one, from others, and DTLS datagrams.
+    /// Limits for ICE checks from paths that have passed one, for checks from other paths, and for DTLS datagrams.
     checks: RateLimit,
     strange_checks: RateLimit,
     records: RateLimit,
@@ -93,8 +94,8 @@ pub struct WhipSession {
 }
 
 impl WhipSession {
-    /// A session for an accepted offer; `max_bitrate_kbps`: what the sender is asked to stay below, 0 for no limit; the
-    /// answer is written by [`crate::sdp::write_answer`] with the same credentials.
+    /// A session for an accepted offer. `max_bitrate_kbps` is the bitrate the sender is asked to stay below, 0 for no
+    /// limit. [`crate::sdp::write_answer`] writes the answer with the same credentials.
     #[must_use]
     pub fn new(
         identity: &Identity,
@@ -129,7 +130,8 @@ impl WhipSession {
         }
     }
 
-    /// Takes a datagram; media in it is opened in place: the length of the packet of RTP or RTCP that it became.
+    /// Takes a datagram. SRTP and SRTCP are decrypted in place; then returns the length of the resulting RTP or RTCP
+    /// packet.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -141,7 +143,7 @@ impl WhipSession {
         }
         self.now = now;
         let source = source.into();
-        // RFC 7983: the first byte says what it is.
+        // RFC 7983: the first byte tells the protocols apart.
         match datagram.first() {
             Some(0..=3) => self.handle_stun(now, source, datagram),
             Some(20..=63) if self.ice.is_proven(source) => self.handle_dtls(now, datagram),
@@ -156,7 +158,7 @@ impl WhipSession {
         None
     }
 
-    /// Does what is due: retransmissions, requests, reports, endings.
+    /// Does everything that is due: retransmissions, requests, reports, endings.
     pub fn handle_timeout(&mut self, now: Instant) {
         match &mut self.state {
             State::Running => {}
@@ -188,7 +190,7 @@ impl WhipSession {
         }
     }
 
-    /// When [`WhipSession::handle_timeout`] has something to do. Cheap: nothing is searched.
+    /// When [`WhipSession::handle_timeout`] next has something to do. Cheap: it searches nothing.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.state {
@@ -205,12 +207,12 @@ impl WhipSession {
             .min()
     }
 
-    /// The next datagram to send, and where to.
+    /// The next datagram to send, and its destination.
     pub fn poll_transmit(&mut self) -> Option<(Path, Vec<u8>)> {
         self.transmits.pop_front()
     }
 
-    /// The next frame, as of the last input's time.
+    /// The next frame available at the time of the last input.
     pub fn poll_frame(&mut self) -> Option<Frame> {
         self.opening.poll(self.now, &mut self.media.frames)
     }
@@ -220,25 +222,26 @@ impl WhipSession {
         self.events.pop_front()
     }
 
-    /// Someone needs a keyframe: a player that just joined, an upstream that came back.
+    /// A subscriber needs a keyframe, for example a player that just joined or an upstream that reconnected.
     pub fn want_keyframe(&mut self) {
         if let Some(video) = &mut self.media.video {
             video.want_keyframe();
         }
     }
 
-    /// The sender is asked to stay below `kbps` from now on; 0 is no limit. One that does not read REMB keeps what the
-    /// answer said.
+    /// Asks the sender to stay below `kbps` from now on; 0 is no limit. A sender that does not read REMB stays with the
+    /// bitrate in the answer.
     pub fn limit_bitrate(&mut self, kbps: u32) {
         self.media.reporter.limit_bitrate(kbps);
     }
 
-    /// The client restarts ICE: from now on these credentials are answered to beside the old ones.
+    /// The client restarts ICE: from now on checks with these credentials are answered, as well as checks with the old
+    /// ones.
     pub fn restart_ice(&mut self, ufrag: String, password: String) {
         self.ice.restart(ufrag, password);
     }
 
-    /// Sends close_notify and begins to repeat it; see [`WhipSession`] for what the driver does then.
+    /// Sends close_notify and starts repeating it; [`WhipSession`] describes what the driver does next.
     pub fn close(&mut self, now: Instant) {
         if matches!(self.state, State::Closing(_) | State::Closed) {
             return;
@@ -249,19 +252,19 @@ impl WhipSession {
         self.state = match self.ice.selected() {
             Some(to) if !datagrams.is_empty() => {
                 self.transmits.extend(datagrams.iter().map(|datagram| (to, datagram.clone())));
-                // TCP loses nothing.
+                // TCP does not lose it.
                 if to.is_tcp {
                     State::Closed
                 } else {
                     State::Closing(Closing::new(now, to, datagrams))
                 }
             }
-            // There is nobody to say it to, or it was said in answer to the client's own.
+            // No client is connected, or close_notify was already sent in reply to the client's own.
             Some(_) | None => State::Closed,
         };
     }
 
-    /// The goodbye was said as often as it will be: what [`WhipSession::poll_transmit`] still has is the last.
+    /// The last repetition of close_notify was queued: what [`WhipSession::poll_transmit`] still returns is the last.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed)
@@ -273,19 +276,19 @@ impl WhipSession {
         self.media.video.as_ref().and_then(VideoTrack::resolution)
     }
 
-    /// Our halves of the STUN user names that are answered to: one, and more while ICE restarts.
+    /// Our halves of the accepted STUN user names: one, and more while ICE restarts.
     pub fn ufrags(&self) -> impl Iterator<Item = &str> {
         self.ice.ufrags()
     }
 
-    /// What happened so far.
+    /// Counters since the start of the session.
     #[must_use]
     pub fn counters(&self) -> WhipCounters {
         let media = self.media.counters();
         WhipCounters { rejected: media.rejected + self.rejected + self.gate.dropped(), ..media }
     }
 
-    /// The session's state and rates in numbers and in words. Rates are of the time since the last call.
+    /// The session's state and rates, with problems described in words. Rates cover the time since the last call.
     #[must_use]
     pub fn diagnostics(&mut self, now: Instant) -> Diagnostics {
         let rtt = self.media.receivers().filter_map(Receiver::rtt).min();
@@ -333,7 +336,7 @@ impl WhipSession {
     }
 
     fn handle_dtls(&mut self, now: Instant, datagram: &[u8]) {
-        // Before the handshake is complete the gate counts.
+        // Before the handshake is complete the gate does the counting.
         if self.media.is_started() && !self.records.admit(now) {
             self.rejected += 1;
             return;
@@ -371,7 +374,7 @@ impl WhipSession {
         }
     }
 
-    /// Queues a datagram; one too many is lost, as on the network.
+    /// Queues a datagram. When the queue is full it is dropped, as it might be on the network.
     fn send(&mut self, to: Path, datagram: Vec<u8>) {
         if self.transmits.len() < TRANSMITS_LIMIT {
             self.transmits.push_back((to, datagram));

@@ -1,12 +1,12 @@
-//! Which synchronisation source (SSRC) a track's packets are taken from: one at a time. Pure.
+//! Which synchronisation source (SSRC) a track accepts packets from: one at a time. Pure.
 //!
-//! A browser that replaces its track may begin a new source on the same payload type, and is followed at once. Two that
-//! take turns would start the order anew with every packet: the one that was replaced comes back only when the other has
-//! fallen silent.
+//! A browser that replaces its track may begin a new source on the same payload type, and the track follows it at once.
+//! Two sources that alternate would restart the ordering with every packet, so a source that was replaced is accepted
+//! again only when the other has fallen silent.
 
 use std::time::{Duration, Instant};
 
-/// A source that sent nothing for so long may be followed by any other, the one before it included.
+/// After a silence this long any other source may take over, including the one before it.
 const SILENCE: Duration = Duration::from_millis(500);
 /// Pause between two changes while the current source still sends.
 const CHANGE_PAUSE: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Whether a packet of `ssrc` is taken; `Some(true)` when the source begins with it.
+    /// Whether a packet of `ssrc` is accepted; `Some(true)` when the source begins with it.
     pub(crate) fn admit(&mut self, now: Instant, ssrc: u32) -> Option<bool> {
         if self.current == Some(ssrc) {
             self.last_packet = Some(now);
@@ -33,7 +33,7 @@ impl Source {
             return None;
         }
         self.replaced = self.current.replace(ssrc);
-        // The first source is no change: it may be replaced at once.
+        // The first source does not count as a change: it may be replaced at once.
         self.changed_at = self.replaced.map(|_| now);
         self.last_packet = Some(now);
         Some(true)
@@ -60,7 +60,7 @@ mod tests {
             assert_eq!(source.admit(at(millis), 1), None);
             assert_eq!(source.admit(at(millis), 2), Some(false));
         }
-        // Another new one, but not one after the other.
+        // A further new source is accepted, but not right after the last change.
         assert_eq!(source.admit(at(2000), 3), Some(true));
         assert_eq!(source.admit(at(2010), 4), None);
         assert_eq!(source.admit(at(2600), 2), Some(true), "3 has fallen silent");

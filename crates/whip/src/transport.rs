@@ -1,4 +1,4 @@
-//! What stands between the socket and RTP: the gate, ICE-lite, DTLS, SRTP and feedback. The only modules that use
+//! The layers between the socket and RTP: the gate, ICE-lite, DTLS, SRTP and feedback. The only modules that use
 //! webrtc-rs.
 
 mod binding;

@@ -1,5 +1,5 @@
-//! The video of one session: packets of its layers in, frames of the best one out, and when to request a keyframe.
-//! Pure.
+//! The video of one session: takes packets of its layers, returns frames of the best one, and decides when to request a
+//! keyframe. Pure.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -15,57 +15,60 @@ use crate::reorder::Reorder;
 use crate::rtp::{RtpHeader, extension};
 use crate::sdp::VideoSection;
 
-/// Browsers send no keyframes by themselves: asked for at this age, one is there before two seconds have passed.
+/// Browsers send no periodic keyframes: requested at this age of the last one, the next arrives within two seconds.
 const KEYFRAME_AGE: Duration = Duration::from_millis(1850);
 /// Pause between two requests for a keyframe.
 const KEYFRAME_PAUSE: Duration = Duration::from_millis(500);
-/// After the first packet, the first keyframe is given so long to come by itself.
+/// How long after the first packet a first keyframe may arrive without a request.
 const FIRST_KEYFRAME_WAIT: Duration = Duration::from_millis(400);
-/// Requests without a keyframe after which a sender is taken not to react.
+/// Requests without a keyframe after which the sender is considered unresponsive.
 const UNRESPONSIVE_AFTER: u32 = 8;
-/// A sender that does not react is asked this seldom, and only when a keyframe is needed.
+/// Pause between requests to an unresponsive sender, which are sent only when a keyframe is needed.
 const UNRESPONSIVE_PAUSE: Duration = Duration::from_secs(10);
-/// Groups in a row that ended no sooner for being asked, after which a sender is left to its own rhythm.
+/// Groups in a row that a request did not end early, after which periodic requests stop and the sender keeps its own
+/// interval.
 const OWN_RHYTHM_AFTER: u8 = 3;
-/// Requests that go out before even a far sender's keyframe is here.
+/// Requests that are sent before the keyframe arrives even from a distant sender.
 const REACTION_PLIS: u32 = 2;
-/// Access units a second: four times the fastest camera's, after a stall of a second. Each costs every subscriber a write.
+/// Access units accepted per second: four times the fastest camera's rate, to allow for a stall of a second. Each costs
+/// every subscriber a write.
 const UNITS_PER_SECOND_LIMIT: u32 = 1_000;
-/// Decoder configurations a second: each is kept by every subscriber, and a sender changes it when it changes its camera.
+/// Decoder configurations accepted per second: every subscriber keeps each one, and a sender changes it when it changes
+/// its camera.
 const CONFIGURATIONS_PER_SECOND_LIMIT: u32 = 10;
 
 /// The video track.
 pub(crate) struct VideoTrack {
     layers: Vec<Layer>,
-    /// The layer that is passed on, once one had a keyframe.
+    /// The layer that is forwarded, once a layer had a keyframe.
     active: Option<usize>,
     payload_type: u8,
-    /// Payload type of retransmissions, and the sender that the offer names for the track.
+    /// Payload type of retransmissions, and the SSRC that the offer names for the track.
     rtx: Option<u8>,
     offered_ssrc: Option<u32>,
     rid_id: Option<u8>,
     repaired_rid_id: Option<u8>,
     can_ask_keyframe: bool,
     reorder: Reorder,
-    /// The decoder configuration that went out last.
+    /// The decoder configuration that was sent last.
     configuration: Option<Bytes>,
     configurations: RateLimit,
     rate: RateLimit,
-    /// Access units of one call, before they are passed on or withheld.
+    /// Access units of one call, before they are forwarded or withheld.
     units: Vec<(u32, AccessUnit)>,
     late_units: u64,
     /// A frame of this call that others refer to was withheld.
     has_lost_reference: bool,
     last_pli: Option<Instant>,
     unanswered_plis: u32,
-    /// Groups in a row whose keyframe did not come for being asked for.
+    /// Groups in a row whose keyframe did not come in response to a request.
     unprompted_groups: u8,
     is_keyframe_wanted: bool,
     plis: u64,
 }
 
 impl VideoTrack {
-    /// As the offer's section says.
+    /// A track as described by the offer's section.
     #[must_use]
     pub(crate) fn new(section: &VideoSection, now: Instant) -> Self {
         let mut layers: Vec<_> =
@@ -97,13 +100,13 @@ impl VideoTrack {
         }
     }
 
-    /// The packet is of this track, or repeats one of it (RFC 4588).
+    /// Whether the packet belongs to this track or retransmits one of it (RFC 4588).
     #[must_use]
     pub(crate) fn is_of(&self, header: &RtpHeader) -> bool {
         header.payload_type == self.payload_type || self.rtx == Some(header.payload_type)
     }
 
-    /// Takes a packet, opened and whole; what it completes goes to `frames`.
+    /// Takes a complete, decrypted packet; what it completes goes to `frames`.
     pub(crate) fn handle_packet(
         &mut self,
         now: Instant,
@@ -125,7 +128,7 @@ impl VideoTrack {
         self.units = units;
     }
 
-    /// The original sequence number stands before the original payload.
+    /// The payload of a retransmission starts with the original sequence number; the original payload follows.
     fn handle_retransmission(
         &mut self,
         now: Instant,
@@ -134,7 +137,7 @@ impl VideoTrack {
         payload: &[u8],
         units: &mut Vec<(u32, AccessUnit)>,
     ) {
-        // Nothing behind the number, or nothing at all, probes the bandwidth.
+        // A packet with nothing after the number, or empty altogether, probes the bandwidth.
         let Some((&[high, low], original)) = payload.split_first_chunk() else { return };
         let offered_ssrc = self.offered_ssrc.filter(|_| self.layers.len() == 1);
         let Some(layer) = self.layers.get_mut(index) else { return };
@@ -147,7 +150,7 @@ impl VideoTrack {
         layer.handle_packet(now, &header, original, true, units);
     }
 
-    /// Gives up what is missing too long.
+    /// Gives up packets that have been missing for too long.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Instant,
@@ -171,7 +174,7 @@ impl VideoTrack {
         layers.chain(self.pli_at(now)).min()
     }
 
-    /// The sender to ask for a keyframe now, if any.
+    /// The SSRC to request a keyframe from now, if any.
     pub(crate) fn poll_pli(&mut self, now: Instant) -> Option<u32> {
         let at = self.pli_at(now)?;
         let ssrc = self.target(now)?.receiver.ssrc()?;
@@ -185,7 +188,7 @@ impl VideoTrack {
         Some(ssrc)
     }
 
-    /// Someone needs a keyframe. Before the first one, requests follow a rhythm of their own.
+    /// A subscriber needs a keyframe. Before the first keyframe, requests follow their own schedule.
     pub(crate) const fn want_keyframe(&mut self) {
         self.is_keyframe_wanted = self.active.is_some();
     }
@@ -200,13 +203,13 @@ impl VideoTrack {
         self.layers.iter()
     }
 
-    /// The layer that is passed on, or the first.
+    /// The layer that is forwarded, or the first.
     #[must_use]
     pub(crate) fn shown(&self) -> Option<&Layer> {
         self.layers.get(self.active.unwrap_or(0))
     }
 
-    /// Likewise.
+    /// The same, mutable.
     pub(crate) fn shown_mut(&mut self) -> Option<&mut Layer> {
         self.layers.get_mut(self.active.unwrap_or(0))
     }
@@ -217,31 +220,31 @@ impl VideoTrack {
         self.shown()?.sps().map(|sps| (sps.width, sps.height))
     }
 
-    /// Requests for a keyframe so far, and those in a row that brought none.
+    /// Keyframe requests so far, and how many in a row were not followed by a keyframe.
     #[must_use]
     pub(crate) const fn plis(&self) -> (u64, u32) {
         (self.plis, self.unanswered_plis)
     }
 
-    /// Access units held back so far.
+    /// Access units withheld so far.
     #[must_use]
     pub(crate) fn withheld(&self) -> u64 {
         self.late_units + self.shown().map_or(0, Layer::withheld)
     }
 
-    /// How frames are reordered.
+    /// The reordering of frames.
     #[must_use]
     pub(crate) const fn reorder(&self) -> &Reorder {
         &self.reorder
     }
 
-    /// The sender's requests for keyframes are asked of this track at all.
+    /// Whether the sender accepts keyframe requests for this track.
     #[must_use]
     pub(crate) const fn can_ask_keyframe(&self) -> bool {
         self.can_ask_keyframe
     }
 
-    /// The layer a packet is of: by its sender, else by the name it carries.
+    /// The layer a packet belongs to, by its SSRC or else by the layer id it carries.
     fn layer_of(&mut self, header: &RtpHeader, packet: &[u8], is_repeated: bool) -> Option<usize> {
         if self.layers.len() == 1 {
             return Some(0);
@@ -273,7 +276,7 @@ impl VideoTrack {
         }
     }
 
-    /// Passes an access unit on if its layer is the one that is shown, or from this keyframe on becomes it.
+    /// Forwards an access unit if its layer is the one being forwarded, or becomes it with this keyframe.
     fn forward(
         &mut self,
         now: Instant,
@@ -302,7 +305,7 @@ impl VideoTrack {
             self.unanswered_plis = 0;
             self.has_lost_reference = false;
         } else if self.has_lost_reference {
-            // Of one call's access units, those behind one that was withheld.
+            // Within one call: access units that follow a withheld one.
             self.late_units += 1;
             return;
         }
@@ -342,8 +345,8 @@ impl VideoTrack {
         frames.push_back(Frame { codec, kind, timestamp, composition_ms, data: unit.data });
     }
 
-    /// Whether a keyframe of layer `index` is where to change to it: it is the first of all, or larger than what is shown,
-    /// or what is shown has ceased.
+    /// Whether to switch to layer `index` at its keyframe: it is the first keyframe of all, or the layer is larger than
+    /// the one being forwarded, or that one has stopped.
     fn is_better(&self, now: Instant, index: usize) -> bool {
         let Some(shown) = self.active else { return true };
         let (Some(layer), Some(shown)) = (self.layers.get(index), self.layers.get(shown)) else {
@@ -352,14 +355,14 @@ impl VideoTrack {
         layer.pixels() > shown.pixels() || !shown.is_live(now)
     }
 
-    /// The layer to ask for a keyframe: the best that is sent.
+    /// The layer to request a keyframe from: the largest one being sent.
     fn target(&self, now: Instant) -> Option<&Layer> {
         let shown = self.shown()?;
         if self.layers.len() == 1 {
             return Some(shown);
         }
         let live = self.layers.iter().filter(|layer| layer.is_live(now));
-        // Of equal ones the first: the offer's order.
+        // Among equals the first in the offer's order.
         let best = live.rev().max_by_key(|layer| layer.pixels());
         let is_reason = |best: &&Layer| best.pixels() > shown.pixels() || !shown.is_live(now);
         Some(best.filter(is_reason).unwrap_or(shown))
@@ -375,7 +378,7 @@ impl VideoTrack {
             _ if self.is_keyframe_wanted => first,
             None => first + FIRST_KEYFRAME_WAIT,
             Some(_) if target.awaits_keyframe() || !is_shown => first,
-            // Asking changes nothing: OBS and FFmpeg keep the rhythm they are set to.
+            // Requests change nothing: OBS and FFmpeg keep the interval they are configured with.
             Some(_) if is_unresponsive || self.unprompted_groups >= OWN_RHYTHM_AFTER => {
                 return None;
             }

@@ -44,7 +44,7 @@ impl Track {
         self.packet_of(millis, millis, (payload_type, ssrc), sequence, payload, rid);
     }
 
-    /// The same of a frame that was sampled at another time than its packet comes.
+    /// The same, for a frame sampled at a time other than its packet's arrival.
     fn packet_of(
         &mut self,
         millis: u64,
@@ -75,7 +75,7 @@ impl Track {
         self.video.handle_timeout(now, &mut self.clock, &mut self.frames);
     }
 
-    /// First bytes behind the slice header of what came out, by kind.
+    /// The kind of each frame produced, and its first byte after the slice header.
     fn out(&mut self) -> Vec<(FrameKind, u8)> {
         let last = |frame: Frame| (frame.kind, frame.data.last().copied().unwrap_or_default());
         self.frames.drain(..).map(last).collect()
@@ -122,13 +122,13 @@ const SPS_QUARTER: &[u8] = include_bytes!("fixtures/sps_320x180");
 fn of_simulcast_layers_the_largest_that_lives_is_shown_and_changes_only_at_a_keyframe() {
     let mut track = Track::new(SIMULCAST);
     track.packet(0, (96, 1), 10, &key(SPS_QUARTER, 1), "q");
-    // A source begins when its first packet cannot have been overtaken any more.
+    // A source begins when its first packet can no longer have been overtaken.
     track.wait(20);
     assert_eq!(track.video.resolution(), Some((320, 180)));
     track.packet(40, (96, 1), 11, &[0x41, 0x9a, 2], "q");
     let shown = [(FrameKind::Configuration, 0xce), (FrameKind::Keyframe, 1), (FrameKind::Inter, 2)];
     assert_eq!(track.out(), shown);
-    // The large one begins: it takes over at its keyframe, with its own configuration.
+    // The large layer begins: it takes over at its keyframe, with its own configuration.
     track.packet(60, (96, 2), 900, &key(SPS_LARGE, 11), "f");
     track.wait(80);
     track.packet(80, (96, 1), 12, &[0x41, 0x9a, 3], "");
@@ -137,7 +137,7 @@ fn of_simulcast_layers_the_largest_that_lives_is_shown_and_changes_only_at_a_key
         [(FrameKind::Configuration, 0xce), (FrameKind::Keyframe, 11), (FrameKind::Inter, 12)];
     assert_eq!(track.out(), shown);
     assert_eq!(track.video.resolution(), Some((640, 360)));
-    // It falls silent: the small one is asked for a keyframe, and shown from there.
+    // It falls silent: a keyframe is requested from the small layer, which is forwarded from there.
     let mut sequence = 13;
     for millis in (140..1400).step_by(40) {
         track.packet(millis, (96, 1), sequence, &[0x41, 0x9a, 4], "");
@@ -148,7 +148,7 @@ fn of_simulcast_layers_the_largest_that_lives_is_shown_and_changes_only_at_a_key
     assert_eq!(track.video.poll_pli(now), Some(1));
     track.packet(1420, (96, 1), sequence, &key(SPS_QUARTER, 21), "");
     assert_eq!(track.out(), [(FrameKind::Configuration, 0xce), (FrameKind::Keyframe, 21)]);
-    // It comes back: asked for a keyframe, and shown again.
+    // It comes back: a keyframe is requested, and it is forwarded again.
     track.packet(1500, (96, 2), 902, &[0x41, 0x9a, 13], "");
     assert_eq!(track.video.poll_pli(track.at(1910)), Some(2));
     track.packet(1920, (96, 2), 903, &key(SPS_LARGE, 31), "");
@@ -192,7 +192,7 @@ fn a_wanted_keyframe_is_asked_for_at_once_but_not_twice_in_half_a_second() {
     assert_eq!(track.video.poll_pli(at(601)), Some(7));
 }
 
-/// When the sender is asked in a minute of 25 frames a second, ms; a keyframe comes every `group` frames.
+/// When keyframes are requested in a minute of 25 frames a second, ms; a keyframe arrives every `group` frames.
 fn asked_in_a_minute(track: &mut Track, group: u16) -> Vec<u64> {
     let mut asked = Vec::new();
     for n in 0..1500_u16 {
@@ -227,7 +227,7 @@ fn a_sender_that_keeps_its_own_rhythm_is_left_to_it() {
     let mut track = Track::new("");
     let asked = asked_in_a_minute(&mut track, 100);
     assert!(asked.len() == 14 && asked[13] < 12_000, "{asked:?}");
-    // It reacts after all when one is needed: then it is asked as before.
+    // It does respond when a keyframe is needed: then requests continue as before.
     track.video.want_keyframe();
     assert_eq!(track.video.poll_pli(track.at(60_000)), Some(7));
     track.packet(60_100, (96, 7), 1510, &key(SPS_SMALL, 1), "");
@@ -245,7 +245,7 @@ fn configurations_that_change_with_every_keyframe_have_a_rate() {
         track.wait(u64::from(n) * 10 + 9);
         let kinds: Vec<_> = track.out().into_iter().map(|(kind, _)| kind).collect();
         configurations += kinds.iter().filter(|kind| **kind == FrameKind::Configuration).count();
-        // A keyframe whose configuration was not sent is held back with it.
+        // A keyframe whose configuration was not emitted is withheld too.
         let has_both = kinds.is_empty() || kinds.starts_with(&[FrameKind::Configuration]);
         assert!(has_both, "{kinds:?}");
     }
@@ -258,7 +258,7 @@ fn a_flood_of_tiny_access_units_is_cut_to_its_rate_and_resumes_with_a_keyframe()
     track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
     track.wait(20);
     for n in 0..4_000_u16 {
-        // The frames' clock goes on by a millisecond, ours stands still.
+        // The frames' clock advances by a millisecond, ours stands still.
         track.start -= Duration::from_millis(1);
         track.packet(41 + u64::from(n), (96, 7), 11 + n, &[0x41, 0x9a, 2], "");
     }
@@ -270,7 +270,7 @@ fn a_flood_of_tiny_access_units_is_cut_to_its_rate_and_resumes_with_a_keyframe()
     assert_eq!(track.out(), [(FrameKind::Keyframe, 4)]);
 }
 
-/// One that has shown a keyframe and an inter frame 200 ms later; the next number is 12.
+/// A track that has emitted a keyframe and an inter frame 200 ms later; the next number is 12.
 fn shown_until_200() -> Track {
     let mut track = Track::new("");
     track.packet(0, (96, 7), 10, &key(SPS_SMALL, 1), "");
@@ -299,7 +299,7 @@ fn what_refers_to_a_frame_that_came_too_late_is_withheld_with_it() {
     track.packet_of(290, 240, (96, 7), 12, &[0x41, 0x9a, 3], "");
     assert_eq!(track.out(), [(FrameKind::Inter, 3)]);
     assert_eq!(track.video.withheld(), 2);
-    // A disposable one that is late takes nothing with it.
+    // A late disposable frame does not affect any other frame.
     let mut track = shown_until_200();
     track.packet_of(210, 100, (96, 7), 13, &[0x01, 0x9a, 4], "");
     track.packet_of(280, 280, (96, 7), 14, &[0x41, 0x9a, 5], "");
@@ -336,7 +336,7 @@ fn a_keyframe_that_was_asked_for_is_not_wanted_any_more() {
     let mut track = shown_until_200();
     track.video.want_keyframe();
     assert_eq!(track.video.poll_pli(track.at(210)), Some(7));
-    // The next request is due by the last keyframe's age.
+    // The next request is due at the age limit of the last keyframe.
     assert_eq!(track.video.poll_pli(track.at(1_869)), None);
     assert_eq!(track.video.poll_pli(track.at(1_870)), Some(7));
 }

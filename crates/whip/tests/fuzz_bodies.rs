@@ -1,5 +1,5 @@
-//! The fuzz bodies on what is kept in git and on changes of it that are the same in every run: a bounded share of what
-//! `npm run fuzz` does.
+//! Runs the fuzz bodies on the inputs kept in git and on changes of them that are the same in every run: a bounded part
+//! of what `npm run fuzz` does.
 
 use headgate_whip::fuzz;
 use proptest::collection::vec;
@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, TestRng, TestRunner};
 /// Changed inputs per body; each takes well below a millisecond without optimisation.
 const CASES: u32 = 1_500;
 
-/// One change: cut, repeat or overwrite a stretch.
+/// One change: removes, repeats or overwrites a range.
 #[derive(Clone, Debug)]
 struct Change {
     kind: u8,

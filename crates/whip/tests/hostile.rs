@@ -1,5 +1,5 @@
-//! What an attacker can send: the process survives, honest handshakes complete, memory stays. One test at a time: they
-//! read the process's memory.
+//! Attacks: the process survives, honest handshakes complete, memory does not grow. The tests run one at a time because
+//! they read the process's memory.
 
 #[path = "session/world.rs"]
 #[allow(dead_code, reason = "shared with the other sessions' tests")]
@@ -34,7 +34,7 @@ fn record(kind: u8, epoch: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One byte of a handshake message of 40,000.
+/// A one-byte fragment of a handshake message of 40,000 bytes.
 fn one_byte_fragment(offset: u32) -> Vec<u8> {
     let three = |value: u32| [(value >> 16) as u8, (value >> 8) as u8, value as u8];
     let header =
@@ -49,10 +49,10 @@ fn resident() -> usize {
     pages * 4096
 }
 
-/// Feeds `flood` to a session in its handshake, from the client's own address as an attacker could spoof it.
+/// Sends `flood` to a session during its handshake, from the client's own address, which an attacker could spoof.
 fn handshake_beside(flood: impl Iterator<Item = Vec<u8>>) {
     let mut world = World::new(Settings::default());
-    // ICE is through, DTLS is not.
+    // ICE is complete, DTLS is not.
     world.publisher.set_dtls_filter(Some(Box::new(|_| Vec::new())));
     world.pass(Duration::from_millis(200));
     let before = resident();
@@ -62,7 +62,7 @@ fn handshake_beside(flood: impl Iterator<Item = Vec<u8>>) {
     }
     assert!(resident() < before + (8 << 20), "memory grows with what is dropped");
     assert!(!world.client_events.contains(&Event::Connected));
-    // The session may be lost by that; its neighbour is not, and the process stays.
+    // The session may be lost, but not its neighbour or the process.
     let mut neighbour = World::new(Settings::default());
     assert!(neighbour.connect());
 }
@@ -96,7 +96,7 @@ fn fragments_records_alerts_and_hellos_of_a_stranger_do_not_disturb_a_handshake(
     let mut world = World::new(Settings::default());
     world.delay = Duration::from_millis(20);
     let hello = {
-        // A true ClientHello of another client.
+        // A genuine ClientHello from another client.
         let mut other = World::new(Settings::default());
         other.delay = Duration::from_secs(3600);
         let mut found = Vec::new();
@@ -211,7 +211,7 @@ fn a_client_that_floods_checks_is_answered_so_often_and_its_media_goes_on() {
     let _alone = alone();
     let mut world = World::new(Settings::default());
     let mut check = None;
-    // Its own valid check, taken off the wire.
+    // Its own valid check, captured from the wire.
     while let Some((_, datagram)) = world.publisher.poll_transmit() {
         check = check.or(Some(datagram.clone()));
         let client = world.client;

@@ -1,26 +1,26 @@
-//! Silent frames for a decoder configuration: what goes on when an encoder is gone. Not an encoder (`transcode`).
+//! Silent frames for a decoder configuration, to continue a stream whose encoder is gone. Not an encoder (`transcode`).
 //!
-//! Source: ISO 14496-3 4.4.1.1 and 4.4.2.1: elements without a spectrum (`max_sfb` 0), then the end.
+//! Source: ISO 14496-3 4.4.1.1 and 4.4.2.1: elements without a spectrum (`max_sfb` 0), then the end element.
 
 use bytes::Bytes;
 
 use super::{Bits, OBJECT_LC, OBJECT_PS, OBJECT_SBR, SAMPLES_PER_FRAME};
 
-/// Samples per channel when GASpecificConfig says so.
+/// Samples per channel when GASpecificConfig sets frameLengthFlag.
 const SHORT_FRAME_SAMPLES: u32 = 960;
-/// Any gain will do where there is nothing to scale; our own encoder writes this one.
+/// Any gain will do when there is nothing to scale; this is the value our own encoder writes.
 const GLOBAL_GAIN: u32 = 104;
 
-/// A frame of silence that a decoder of some configuration takes.
+/// A frame of silence for a certain decoder configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Silence {
-    /// The raw data block.
+    /// The encoded frame (raw data block).
     pub data: Bytes,
-    /// How long it lasts, in microseconds, rounded down.
+    /// Its duration in microseconds, rounded down.
     pub duration_us: i64,
 }
 
-/// What a frame is made of (ISO 14496-3 table 4.85).
+/// An element of a frame (ISO 14496-3 table 4.85).
 #[derive(Clone, Copy)]
 enum Element {
     Single = 0,
@@ -28,8 +28,8 @@ enum Element {
     LowFrequency = 3,
 }
 
-/// Silence for this AudioSpecificConfig: AAC-LC, and HE-AAC by its core; `None` for other object types and for channels
-/// that are spelt out in the stream.
+/// Silence for this AudioSpecificConfig: AAC-LC, and HE-AAC by its core. `None` for other object types and for channels
+/// defined in the stream.
 #[must_use]
 pub fn silence(configuration: &[u8]) -> Option<Silence> {
     use Element::{LowFrequency, Pair, Single};
@@ -98,7 +98,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// The low `count` bits, most significant first.
+    /// Appends the low `count` bits, most significant first.
     fn put(&mut self, value: u32, count: usize) {
         for at in (0..count).rev() {
             if self.length.is_multiple_of(8) {
@@ -111,13 +111,13 @@ impl Writer {
         }
     }
 
-    /// ics_info: one long window of the derived shape, no bands, no prediction.
+    /// Writes ics_info: one long window of the derived shape, no bands, no prediction.
     fn window(&mut self) {
         self.put(0b0001, 4);
         self.put(0, 7);
     }
 
-    /// No pulses, no noise shaping, no gain control.
+    /// Writes flags for no pulses, no noise shaping, no gain control.
     fn no_tools(&mut self) {
         self.put(0, 3);
     }
@@ -143,7 +143,7 @@ mod tests {
             (&[0x12, 0x30], Some((19, 23_219))),
             (&[0x2b, 0x11, 0x88, 0x00], Some((6, 42_666))),
             (&[0x11, 0x94], Some((6, 20_000))),
-            // AAC Main; channels spelt out in the stream; nothing at all.
+            // AAC Main; channels defined in the stream; empty.
             (&[0x09, 0x90], None),
             (&[0x11, 0x80], None),
             (&[], None),

@@ -8,20 +8,20 @@ use crate::{Codec, Frame, FrameKind, Timestamp, opus};
 
 /// The most channels of mapping family 0 (RFC 7845 5.1.1.1).
 const STEREO: u8 = 2;
-/// The channels of what follows (E-RTMP, "MultichannelConfig").
+/// Declares the channels of the following packets (E-RTMP, "MultichannelConfig").
 const CHANNEL_LAYOUT: u8 = 4;
-/// Passed over: end of sequence (2).
+/// End of sequence (2) is ignored.
 const TYPES: PacketTypes = PacketTypes {
     multitrack: 5,
     extension: 7,
     media: &[SEQUENCE_START, CODED_FRAMES, CHANNEL_LAYOUT],
 };
 
-/// Reads an audio tag body. `None` for what carries no audio: empty messages, end of sequence, channel layouts, Opus
-/// comments, tracks besides the first, packets that do not exist yet.
+/// Reads an audio tag body. `None` if it carries no audio: empty messages, end of sequence, channel layouts, Opus
+/// comments, tracks other than the first, undefined packet types.
 ///
 /// # Errors
-/// A truncated header or a codec we do not carry.
+/// A truncated header or an unsupported codec.
 pub fn read_audio(tag: &Bytes, timestamp: Timestamp) -> Result<Option<Frame>, Error> {
     let Some(&first) = tag.first() else { return Ok(None) };
     let (codec, is_configuration, data) = match first >> 4 {
@@ -43,7 +43,7 @@ pub fn read_audio(tag: &Bytes, timestamp: Timestamp) -> Result<Option<Frame>, Er
     frame(codec, kind, timestamp, 0, data)
 }
 
-/// Codec, whether it is its configuration, and the data.
+/// The codec, whether this is its configuration, and the data.
 fn read_extended(mut tag: Bytes, packet_type: u8) -> Result<Option<(Codec, bool, Bytes)>, Error> {
     let packet_type = skip_extensions(&mut tag, packet_type, TYPES)?;
     let Some(packet) = read_packet(tag, packet_type, TYPES)? else { return Ok(None) };
@@ -53,7 +53,7 @@ fn read_extended(mut tag: Bytes, packet_type: u8) -> Result<Option<(Codec, bool,
     }
     let is_configuration = packet_type == SEQUENCE_START;
     let codec = match &four_cc {
-        // Its sequence may as well start with its comments, or with nothing.
+        // Its sequence may also start with its comments, or with nothing.
         b"Opus" if is_configuration && !opus::is_head(&body) => return Ok(None),
         b"Opus" if is_configuration => {
             check_opus_head(&body)?;
@@ -61,7 +61,7 @@ fn read_extended(mut tag: Bytes, packet_type: u8) -> Result<Option<(Codec, bool,
         }
         b"Opus" => Codec::Opus,
         b"mp4a" => Codec::Aac,
-        // It has no configuration.
+        // MP3 has no configuration.
         b".mp3" if is_configuration => return Ok(None),
         b".mp3" => Codec::Mp3,
         _ => return Err(Error::FourCc(four_cc)),
@@ -69,11 +69,11 @@ fn read_extended(mut tag: Bytes, packet_type: u8) -> Result<Option<(Codec, bool,
     Ok(Some((codec, is_configuration, body)))
 }
 
-/// Opus without an OpusHead has the channels of its layout; for all other codecs their configuration says it.
+/// Opus without an OpusHead has the channels of its layout; other codecs declare them in their configuration.
 fn read_channel_layout(four_cc: [u8; 4], body: &[u8]) -> Result<(), Error> {
     match body {
         &[order, channels, ..] if four_cc == *b"Opus" && channels > STEREO => {
-            // A channel order that is said makes it family 1 (RFC 7845 5.1.1.2), one that is not, family 255.
+            // An explicit channel order corresponds to family 1 (RFC 7845 5.1.1.2), none to family 255.
             let family = if order == 0 { 255 } else { 1 };
             Err(Error::OpusChannels { channels, family })
         }

@@ -1,23 +1,24 @@
-//! Tag bodies without what can be seen or heard: zeros of the same length, and what a parser needs as it was.
+//! Removes image and sound from tag bodies: zeros of the same length, with the parts that a parser needs left as they
+//! were.
 
 use bytes::Bytes;
 
 use super::{read_audio, read_video};
 use crate::{Codec, Frame, FrameKind, Timestamp, h264};
 
-/// Bytes of a tag body that nobody can read which are kept: its headers.
+/// Bytes kept of a tag body that cannot be parsed: its headers.
 const UNREAD_BYTES: usize = 8;
-/// Bytes of a coded frame of other codecs that tell how long it is.
+/// Bytes of a coded frame of other codecs that determine its duration.
 const FRAME_HEADER: usize = 2;
 
-/// Overwrites the picture in a video tag body; configurations stay.
+/// Overwrites the image data in a video tag body; configurations are kept.
 pub fn blank_video(body: &mut [u8]) {
     let copy = Bytes::copy_from_slice(body);
     let frame = read_video(&copy, Timestamp::ZERO).ok().flatten();
     blank(body, &copy, frame.as_ref());
 }
 
-/// Overwrites the sound in an audio tag body; configurations stay.
+/// Overwrites the audio data in an audio tag body; configurations are kept.
 pub fn blank_audio(body: &mut [u8]) {
     let copy = Bytes::copy_from_slice(body);
     let frame = read_audio(&copy, Timestamp::ZERO).ok().flatten();
@@ -32,7 +33,7 @@ fn blank(body: &mut [u8], copy: &Bytes, frame: Option<&Frame>) {
     if matches!(frame.kind, FrameKind::Configuration | FrameKind::ColorInfo) {
         return;
     }
-    // The frame's data is a part of the copy.
+    // The frame's data is a slice of the copy.
     let at = (frame.data.as_ptr() as usize).saturating_sub(copy.as_ptr() as usize);
     let Some(data) = body.get_mut(at..) else { return };
     match frame.codec {
@@ -41,7 +42,7 @@ fn blank(body: &mut [u8], copy: &Bytes, frame: Option<&Frame>) {
     }
 }
 
-/// NAL units behind their lengths.
+/// Overwrites NAL units, each after its length.
 fn blank_units(mut data: &mut [u8]) {
     while let Some((length, rest)) = std::mem::take(&mut data).split_first_chunk_mut::<4>() {
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);

@@ -1,15 +1,15 @@
-//! What Enhanced RTMP puts between the first byte of a tag body and its media, the same for audio and video:
-//! extensions (ModEx) and tracks (E-RTMP, "Enhanced Audio" and "Enhanced Video"). Not what the media is.
+//! The parts of Enhanced RTMP between the first byte of a tag body and its media, common to audio and video: extensions
+//! (ModEx) and tracks (E-RTMP, "Enhanced Audio" and "Enhanced Video"). Not the media itself.
 
 use bytes::{Buf, Bytes};
 
 use super::Error;
 
-/// The only extension there is takes six bytes, and a sender needs one of each kind.
+/// The only defined extension takes six bytes, and a sender needs at most one of each kind.
 const EXTENSIONS_LIMIT: usize = 16;
-/// An extension of so many bytes says its length in two more.
+/// An extension of this length gives its actual length in two further bytes.
 const LONG_EXTENSION: usize = 256;
-/// The track that is used; a sender's further ones are alternatives to it (AvMultitrackType, "Track Ordering").
+/// The track that is used; further tracks are alternatives to it (AvMultitrackType, "Track Ordering").
 const TRACK: u8 = 0;
 
 // AvMultitrackType.
@@ -22,11 +22,11 @@ const MANY_TRACKS_MANY_CODECS: u8 = 2;
 pub(super) struct PacketTypes {
     pub(super) multitrack: u8,
     pub(super) extension: u8,
-    /// Those that are read. Any other is passed over with all that is behind it.
+    /// Packet types that are read. Any other is ignored together with everything after it.
     pub(super) media: &'static [u8],
 }
 
-/// Media of the first track.
+/// Media from the first track.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packet {
     pub(super) packet_type: u8,
@@ -34,7 +34,7 @@ pub(super) struct Packet {
     pub(super) body: Bytes,
 }
 
-/// Passes the extensions over: `tag` then starts behind the packet type that is returned.
+/// Skips the extensions: afterwards `tag` starts after the packet type that is returned.
 pub(super) fn skip_extensions(
     tag: &mut Bytes,
     mut packet_type: u8,
@@ -53,15 +53,15 @@ pub(super) fn skip_extensions(
         if length > tag.len() {
             return Err(Error::Truncated);
         }
-        // Nanoseconds to add to the presentation time, or what nobody knows yet: a millisecond is all RTMP carries on.
+        // Nanoseconds to add to the presentation time, or an undefined extension; RTMP only forwards milliseconds.
         tag.advance(length);
         packet_type = take::<1>(tag)?[0] & 0x0f;
     }
     Ok(packet_type)
 }
 
-/// The media behind a packet type that is no extension: of the one track, or of the first among several. `None`: it is
-/// no media, or none of the first track's.
+/// The media after a packet type that is not an extension: of the single track, or of the first among several. `None`
+/// if it is not media, or contains nothing for the first track.
 pub(super) fn read_packet(
     mut tag: Bytes,
     packet_type: u8,
@@ -82,7 +82,7 @@ pub(super) fn read_packet(
     let common = match multitrack {
         ONE_TRACK | MANY_TRACKS => Some(take(&mut tag)?),
         MANY_TRACKS_MANY_CODECS => None,
-        // A form that does not exist yet: what it would hold is not known.
+        // An undefined form, whose contents are unknown.
         _ => return Ok(None),
     };
     while !tag.is_empty() {
@@ -105,7 +105,7 @@ pub(super) fn read_packet(
     Ok(None)
 }
 
-/// The next bytes of a header.
+/// Takes the next bytes of a header.
 pub(super) fn take<const N: usize>(tag: &mut Bytes) -> Result<[u8; N], Error> {
     let (taken, _) = tag.split_first_chunk::<N>().ok_or(Error::Truncated)?;
     let taken = *taken;

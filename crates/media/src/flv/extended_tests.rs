@@ -76,7 +76,7 @@ fn one_track_is_taken_when_it_is_the_first_and_else_passed_over() {
         audio(&[&[0x95, 0x01], b"mp4a", &[0], b"aac"]),
         Ok(Some(audio_frame(Codec::Aac, b"aac")))
     );
-    // What OBS sends of its further audio tracks.
+    // As OBS sends its additional audio tracks.
     assert_eq!(audio(&[&[0x95, 0x01], b"mp4a", &[1], b"aac"]), Ok(None));
 }
 
@@ -140,7 +140,7 @@ fn packets_that_are_not_media_are_passed_over_whatever_follows() {
 #[test]
 fn colour_is_carried_on_for_the_codecs_that_leave_as_enhanced_rtmp() {
     let info = |codec| Ok(Some(video_frame(codec, FrameKind::ColorInfo, 0, b"colorInfo")));
-    // OBS gives it no frame type, FFmpeg that of a command.
+    // OBS sends it without a frame type, FFmpeg with that of a command.
     assert_eq!(video(&[b"\x84hvc1", b"colorInfo"]), info(Codec::Hevc));
     assert_eq!(video(&[b"\xd4av01", b"colorInfo"]), info(Codec::Av1));
     assert_eq!(video(&[b"\x94avc1", b"colorInfo"]), Ok(None));
@@ -188,7 +188,7 @@ fn opus_of_more_than_two_channels_or_with_a_mapping_of_its_own_is_refused_by_nam
 
 #[test]
 fn a_channel_layout_is_passed_over_unless_it_makes_opus_multichannel() {
-    // What FFmpeg 8 sends after the head: native order, two channels, left and right.
+    // As FFmpeg 8 sends it after the head: native order, two channels, left and right.
     assert_eq!(audio(&[b"\x94Opus", &[1, 2, 0, 0, 0, 3]]), Ok(None));
     let six = [1, 6, 0, 0, 0, 0x3f];
     let refused = |family| Err(Error::OpusChannels { channels: 6, family });
@@ -217,7 +217,7 @@ fn headers_cut_anywhere_are_truncated() {
     let key = &b"\x97\x02\0\x03\xe8\x06\x21hvc1\0\0\0\x07\0\0\x50data"[..];
     for end in 1..key.len() {
         let read = video(&[&key[..end]]);
-        // Behind the kind of track there may be no track at all.
+        // The multitrack type may be followed by no track at all.
         assert_eq!(read, if end == 7 { Ok(None) } else { Err(Error::Truncated) }, "{end}");
     }
     assert!(video(&[key]).is_ok_and(|frame| frame.is_some()));

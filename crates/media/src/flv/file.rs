@@ -1,24 +1,24 @@
-//! What stands around tag bodies where FLV is a file or the body of an HTTP response (FLV 10.1 E.2 to E.4.1). RTMP has
-//! messages instead.
+//! The structure around tag bodies when FLV is a file or the body of an HTTP response (FLV 10.1 E.2 to E.4.1). RTMP
+//! uses messages instead.
 
 use super::header::tag_header;
 use crate::{Frame, Track};
 
-/// Bytes of the header with the first PreviousTagSize.
+/// Length of the file header, including the first PreviousTagSize.
 pub const FILE_HEADER_BYTES: usize = 13;
-/// Bytes of a tag before its body, which the size behind it counts too.
+/// Length of the tag header, which PreviousTagSize includes.
 const TAG_HEADER_BYTES: u32 = 11;
-/// The size of a body has 24 bits.
+/// Largest body: its size field has 24 bits.
 const BODY_LIMIT: u32 = 0xff_ffff;
 
-/// What a file begins with. Readers that trust it wait for the tracks it announces.
+/// The beginning of a file. Readers that rely on it wait for the tracks it announces.
 #[must_use]
 pub const fn file_header(has_video: bool, has_audio: bool) -> [u8; FILE_HEADER_BYTES] {
     let tracks = (has_audio as u8) << 2 | has_video as u8;
     [b'F', b'L', b'V', 1, tracks, 0, 0, 0, 9, 0, 0, 0, 0]
 }
 
-/// Appends a frame as a tag with the size behind it; nothing when its body is longer than a tag may be (16 MiB).
+/// Appends a frame as a tag followed by its PreviousTagSize; nothing when its body exceeds the limit of a tag (16 MiB).
 pub fn write_tag(frame: &Frame, timestamp_ms: u32, out: &mut Vec<u8>) {
     let header = tag_header(frame);
     let bytes = u32::try_from(header.as_slice().len() + frame.data.len());
@@ -29,7 +29,7 @@ pub fn write_tag(frame: &Frame, timestamp_ms: u32, out: &mut Vec<u8>) {
         Track::Script => 18,
     };
     let [_, s0, s1, s2] = bytes.to_be_bytes();
-    // The highest byte stands behind the others.
+    // The most significant byte comes last.
     let [t3, t0, t1, t2] = timestamp_ms.to_be_bytes();
     out.extend_from_slice(&[kind, s0, s1, s2, t0, t1, t2, t3, 0, 0, 0]);
     out.extend_from_slice(header.as_slice());

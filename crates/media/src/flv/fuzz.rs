@@ -1,14 +1,15 @@
-//! Fuzz body: any bytes as tag bodies; what is read is written and read again. Shells in `crates/fuzz` and tests run it.
+//! Fuzz body: reads any bytes as tag bodies; what was read is written and read again. Run by the shells in
+//! `crates/fuzz` and by tests.
 
 use bytes::Bytes;
 
 use super::{read_audio, read_video, tag_header};
 use crate::{Codec, Frame, FrameKind, Timestamp};
 
-/// The bytes as a video and as an audio tag body.
+/// Reads the bytes as a video and as an audio tag body.
 ///
 /// # Panics
-/// A frame that changes when it is written and read again is a finding.
+/// When a frame changes by being written and read again.
 pub fn tag_body(bytes: &[u8]) {
     let tag = Bytes::copy_from_slice(bytes);
     for read in [read_video, read_audio] {
@@ -19,7 +20,7 @@ pub fn tag_body(bytes: &[u8]) {
     }
 }
 
-/// What becomes of a frame on the wire: FLV has no frame type for disposable frames of H.264.
+/// The frame as it appears on the wire: for H.264, FLV has no frame type for disposable frames.
 fn as_written(mut frame: Frame) -> Frame {
     if frame.codec == Codec::H264 && frame.kind == FrameKind::Disposable {
         frame.kind = FrameKind::Inter;

@@ -1,4 +1,4 @@
-//! What precedes a frame's data in a tag body that we write.
+//! The bytes before a frame's data in a tag body that we write.
 
 use super::{
     CODED_FRAMES, EX_VIDEO, FRAME_TYPE_COMMAND, FRAME_TYPE_DISPOSABLE, FRAME_TYPE_KEY, METADATA,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{Codec, Frame, FrameKind};
 
-/// 44 kHz, 16 bit, stereo: what FLV demands of AAC whatever its real rate.
+/// 44 kHz, 16 bit, stereo: the values FLV requires for AAC whatever its real rate.
 const SOUND_FLAGS: u8 = 0x0f;
 
 /// The bytes of a tag body before the frame's data: at most eight.
@@ -41,7 +41,7 @@ pub fn tag_header(frame: &Frame) -> TagHeader {
     let frame_type = match frame.kind {
         FrameKind::Configuration | FrameKind::Keyframe => FRAME_TYPE_KEY,
         FrameKind::Disposable => FRAME_TYPE_DISPOSABLE,
-        // Means nothing; who does not know the packet passes a command over.
+        // It has no meaning here, and a peer that does not know the packet type ignores a command.
         FrameKind::ColorInfo => FRAME_TYPE_COMMAND,
         FrameKind::Inter | FrameKind::Audio | FrameKind::Script => 2,
     };
@@ -54,7 +54,7 @@ pub fn tag_header(frame: &Frame) -> TagHeader {
     };
     let ex_video = EX_VIDEO | frame_type << 4 | ex_type;
     match frame.codec {
-        // Frame type 3 is for H.263 alone; a disposable H.264 frame is an inter frame on the wire.
+        // Frame type 3 is reserved for H.263; a disposable H.264 frame is an inter frame on the wire.
         Codec::H264 if color_info => TagHeader::new(&[]),
         Codec::H264 => {
             let frame_type = if frame_type == FRAME_TYPE_DISPOSABLE { 2 } else { frame_type };

@@ -1,4 +1,4 @@
-//! Frames read back as they were written; what carries no media, and what we do not take.
+//! Frames are read back as they were written; tag bodies without media and unsupported ones are handled.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn sample(codec: Codec, kind: FrameKind) -> Frame {
     Frame { codec, kind, timestamp: AT, composition_ms: 0, data }
 }
 
-/// Every codec with every kind of frame it has, and composition times where there are any.
+/// Every codec with each of its kinds of frame, and with composition times where they apply.
 fn any_frame() -> impl Strategy<Value = Frame> {
     use FrameKind::{Audio, Configuration, Disposable, Inter, Keyframe};
     let video = (

@@ -9,21 +9,20 @@ use super::{
 };
 use crate::{Codec, Frame, FrameKind, Timestamp};
 
-/// Coded frames whose composition time is 0 and not said.
+/// Coded frames with an implicit composition time of 0.
 const CODED_FRAMES_X: u8 = 3;
-/// Passed over: end of sequence (2) and MPEG-2 TS descriptors (5).
+/// End of sequence (2) and MPEG-2 TS descriptors (5) are ignored.
 const TYPES: PacketTypes = PacketTypes {
     multitrack: 6,
     extension: 7,
     media: &[SEQUENCE_START, CODED_FRAMES, CODED_FRAMES_X, METADATA],
 };
 
-/// Reads a video tag body. `None` for what carries no video: end of sequence, empty messages, seek commands, tracks
-/// besides the first, packets that do not exist yet, and colour information of H.264, whose tag bodies as we write them
-/// have no place for it.
+/// Reads a video tag body. `None` if it carries no video: end of sequence, empty messages, seek commands, tracks other
+/// than the first, undefined packet types, and colour information of H.264, which the tag bodies we write cannot carry.
 ///
 /// # Errors
-/// A truncated header or a codec we do not carry.
+/// A truncated header or an unsupported codec.
 pub fn read_video(tag: &Bytes, timestamp: Timestamp) -> Result<Option<Frame>, Error> {
     let Some(&first) = tag.first() else { return Ok(None) };
     if first & EX_VIDEO != 0 {
@@ -40,7 +39,7 @@ pub fn read_video(tag: &Bytes, timestamp: Timestamp) -> Result<Option<Frame>, Er
     };
     let &packet_type = tag.get(1).ok_or(Error::Truncated)?;
     if !matches!(packet_type, SEQUENCE_START | CODED_FRAMES) {
-        // End of sequence, which some send without a composition time, and types that do not exist.
+        // End of sequence, which some encoders send without a composition time, and undefined types.
         return Ok(None);
     }
     let &[_, _, c0, c1, c2, ..] = &tag[..] else { return Err(Error::Truncated) };
@@ -55,12 +54,12 @@ pub fn read_video(tag: &Bytes, timestamp: Timestamp) -> Result<Option<Frame>, Er
 fn read_extended(mut tag: Bytes, first: u8, timestamp: Timestamp) -> Result<Option<Frame>, Error> {
     let frame_type = (first >> 4) & 7;
     let packet_type = skip_extensions(&mut tag, first & 0x0f, TYPES)?;
-    // A frame type means nothing before colour information; FFmpeg calls it a command there.
+    // The frame type of colour information has no meaning; FFmpeg sends that of a command.
     if frame_type == FRAME_TYPE_COMMAND && packet_type != METADATA {
         return Ok(None);
     }
     let packet = match read_packet(tag, packet_type, TYPES) {
-        // Colour that cannot be read costs colour, not the publish.
+        // Unreadable colour information is dropped; the publish continues.
         Err(_) if packet_type == METADATA => None,
         read => read?,
     };

@@ -1,6 +1,6 @@
-//! Bits and Exp-Golomb numbers of a NAL unit (H.264 7.2, 9.1).
+//! Reads bits and Exp-Golomb numbers of a NAL unit (H.264 7.2, 9.1).
 
-/// Bits of a NAL unit's payload, emulation prevention bytes (7.4.1.1) left out.
+/// The bits of a NAL unit's payload, without emulation prevention bytes (7.4.1.1).
 pub(super) struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -42,7 +42,7 @@ impl<'a> Bits<'a> {
         u32::try_from(value - 1).ok()
     }
 
-    /// `count` bits, of which the last 32 are kept.
+    /// Reads `count` bits; the result contains the last 32.
     pub(super) fn fixed(&mut self, count: u8) -> Option<u32> {
         let mut value = 0;
         for _ in 0..count {

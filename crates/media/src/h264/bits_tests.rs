@@ -1,6 +1,6 @@
 use super::*;
 
-/// Bits of Exp-Golomb numbers and fixed fields, most significant first.
+/// Writes Exp-Golomb numbers and fixed-length fields, most significant bit first.
 #[derive(Default)]
 pub(crate) struct Writer(Vec<bool>);
 
@@ -22,12 +22,12 @@ impl Writer {
         self
     }
 
-    /// The low `count` bits.
+    /// Appends the low `count` bits.
     pub(crate) fn fixed(self, value: u64, count: u32) -> Self {
         (0..count).rev().fold(self, |writer, at| writer.bit(value >> at & 1 == 1))
     }
 
-    /// Behind `head`, with the stop bit, and with emulation prevention (7.4.1.1).
+    /// The NAL unit: `head`, the bits with a stop bit, and emulation prevention (7.4.1.1).
     pub(crate) fn nal(mut self, head: &[u8]) -> Vec<u8> {
         self.0.push(true);
         let byte = |bits: &[bool]| {

@@ -1,5 +1,5 @@
-//! The parameter sets of one stream: which are known, which one the slices activate, and the decoder configuration made
-//! of them. Not how they travel (`whip`).
+//! The parameter sets of one stream: which are known, which one the slices activate, and the decoder configuration
+//! built from them. Not how they are transported (`whip`).
 //!
 //! Sources: ITU-T H.264 7.3.2.1.1, 7.3.2.2, 7.3.3, 7.4.1.2.1; ISO 14496-15 5.3.3.1.
 
@@ -9,21 +9,21 @@ use super::bits::Bits;
 use super::sps::{Sps, read_sps};
 use super::{NalKind, nal_kind};
 
-/// Bytes of one parameter set; real ones have 10 to 60.
+/// Most bytes of one parameter set; real ones have 10 to 60.
 const PARAMETER_SET_LIMIT: usize = 1024;
-/// Sequence parameter sets that are kept: a publisher that changes its size uses a handful of ids.
+/// Sequence parameter sets kept: a publisher that changes resolution uses a handful of ids.
 const SPS_LIMIT: usize = 8;
-/// Picture parameter sets that are kept: encoders use up to three at a time.
+/// Picture parameter sets kept: encoders use up to three at a time.
 const PPS_LIMIT: usize = 16;
 
-/// What became of a parameter set that was handed in.
+/// The result of handling a parameter set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetChange {
-    /// It was not taken: malformed, too long, or no parameter set at all.
+    /// Rejected: malformed, too long, or not a parameter set.
     Refused,
-    /// The same bytes were known under its id.
+    /// Already known with the same bytes under its id.
     Known,
-    /// It is new, or its bytes replaced those known under its id.
+    /// New, or with other bytes than those known under its id.
     Changed,
 }
 
@@ -43,21 +43,21 @@ struct PpsEntry {
     last_used: u64,
 }
 
-/// The parameter sets in force, by their ids. When more ids come than are kept, the least recently used one goes; the
-/// active SPS stays.
+/// The current parameter sets by id. When there are more ids than are kept, the least recently used one is dropped, but
+/// never the active SPS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParameterSets {
     sps: Vec<SpsEntry>,
     pps: Vec<PpsEntry>,
     /// Id of the SPS that the newest IDR access unit activated.
     active: Option<u32>,
-    /// Counts uses, to find the least recent.
+    /// Counts uses, to find the least recently used one.
     uses: u64,
     changed: bool,
 }
 
 impl ParameterSets {
-    /// Takes an SPS or PPS NAL unit.
+    /// Handles an SPS or PPS NAL unit.
     pub fn handle_nal(&mut self, nal: &[u8]) -> SetChange {
         let Some(&first) = nal.first() else { return SetChange::Refused };
         if nal.len() > PARAMETER_SET_LIMIT {
@@ -73,8 +73,8 @@ impl ParameterSets {
         change.unwrap_or(SetChange::Refused)
     }
 
-    /// A slice of an IDR access unit: the SPS that its PPS refers to is active from here on (7.4.1.2.1). A slice whose PPS is
-    /// not known changes nothing.
+    /// Handles a slice of an IDR access unit: it activates the SPS that its PPS refers to (7.4.1.2.1). A slice with an
+    /// unknown PPS changes nothing.
     pub fn activate(&mut self, idr_slice: &[u8]) {
         let Some(id) = slice_pps_id(idr_slice) else { return };
         self.uses += 1;
@@ -89,7 +89,7 @@ impl ParameterSets {
         }
     }
 
-    /// The decoder configuration, when both kinds are known and it may have changed since the last call.
+    /// The decoder configuration, if both kinds of set are known and it may have changed since the last call.
     pub fn poll_configuration(&mut self) -> Option<Bytes> {
         if !self.changed {
             return None;
@@ -99,13 +99,13 @@ impl ParameterSets {
         Some(configuration)
     }
 
-    /// Both an SPS and a PPS are known.
+    /// Whether both an SPS and a PPS are known.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         !self.sps.is_empty() && !self.pps.is_empty()
     }
 
-    /// What the active SPS says.
+    /// The contents of the active SPS.
     #[must_use]
     pub fn sps(&self) -> Option<Sps> {
         self.active_sps()?.read
@@ -117,7 +117,7 @@ impl ParameterSets {
         self.active_sps()?.bytes.get(1..4)?.try_into().ok()
     }
 
-    /// The SPS that the newest IDR access unit activated; before one did, the newest.
+    /// The SPS activated by the newest IDR access unit or, until then, the newest one.
     fn active_sps(&self) -> Option<&SpsEntry> {
         let activated = self.sps.iter().find(|sps| Some(sps.id) == self.active);
         activated.or_else(|| self.sps.iter().max_by_key(|sps| sps.last_used))
@@ -162,14 +162,14 @@ impl ParameterSets {
         Some(SetChange::Changed)
     }
 
-    /// AVCDecoderConfigurationRecord with four-byte NAL lengths: the active SPS and the PPSs that refer to it. Another SPS
-    /// can only be activated by an IDR access unit, which then gets a configuration of its own.
+    /// AVCDecoderConfigurationRecord with four-byte NAL lengths: the active SPS and the PPSs that refer to it. Only an
+    /// IDR access unit can activate another SPS, and it then gets its own configuration.
     fn to_configuration(&self) -> Option<Bytes> {
         let active = self.active_sps()?;
         let sps = &active.bytes;
         let mut pps: Vec<_> = self.pps.iter().filter(|pps| pps.sps_id == active.id).collect();
         if pps.is_empty() {
-            // The reference may be what was misread: the decoder gets all there are.
+            // The reference may have been misread, so the decoder gets every PPS.
             pps.extend(&self.pps);
         }
         if pps.is_empty() {
@@ -210,7 +210,7 @@ fn pps_ids(nal: &[u8]) -> Option<(u32, u32)> {
     Some((id, sps_id))
 }
 
-/// pic_parameter_set_id of a slice, behind first_mb_in_slice and slice_type (7.3.3).
+/// pic_parameter_set_id of a slice, after first_mb_in_slice and slice_type (7.3.3).
 fn slice_pps_id(nal: &[u8]) -> Option<u32> {
     let mut bits = Bits::new(nal.get(1..)?);
     bits.exp_golomb()?;

@@ -80,7 +80,7 @@ fn size_and_configuration_are_of_the_set_that_the_idr_slices_activate() {
     sets.activate(&idr(1));
     assert_eq!(width(&sets), Some(640));
     assert!(sets.poll_configuration().expect("another is active").ends_with(&pps(1, 1, 1)));
-    // A slice of an unknown PPS, and one that ends before its id, change nothing.
+    // A slice with an unknown PPS, and one that ends before its id, change nothing.
     sets.activate(&idr(9));
     sets.activate(&[0x65, 0x88]);
     assert_eq!((width(&sets), sets.poll_configuration()), (Some(640), None));
@@ -127,7 +127,7 @@ fn ids_are_those_that_the_standard_has() {
     assert_eq!(sets.handle_nal(&pps(255, 31, 1)), SetChange::Changed);
     assert_eq!(sets.handle_nal(&pps(256, 31, 1)), SetChange::Refused);
     assert_eq!(sets.handle_nal(&pps(255, 32, 1)), SetChange::Refused);
-    // The highest ones are activated as all others are.
+    // The highest ids are activated like all others.
     sets.handle_nal(&sps(0, 640));
     sets.activate(&idr(255));
     assert_eq!(width(&sets), Some(320));

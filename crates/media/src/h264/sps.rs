@@ -1,22 +1,22 @@
-//! What a sequence parameter set says of the pictures (H.264 7.3.2.1.1, E.1.1).
+//! The contents of a sequence parameter set (H.264 7.3.2.1.1, E.1.1).
 
 use super::bits::Bits;
 
-/// Pictures that may wait for their turn in any stream of ours; H.264 allows 16, encoders use up to 4.
+/// Largest reorder depth that is accepted; H.264 allows 16, encoders use up to 4.
 const REORDER_LIMIT: u32 = 16;
 
-/// What we read of a sequence parameter set.
+/// The fields we read from a sequence parameter set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sps {
     /// Width in pixels after cropping.
     pub width: u32,
     /// Height in pixels after cropping.
     pub height: u32,
-    /// How many pictures may precede any picture in decoding order and follow it in output; `None` when it does not say.
+    /// How many frames may precede any frame in decoding order and follow it in output order; `None` if not declared.
     pub reorder_depth: Option<u32>,
 }
 
-/// Reads an SPS NAL unit; `None` for what is malformed before the size is known.
+/// Reads an SPS NAL unit; `None` if it is malformed before the size is known.
 #[must_use]
 pub fn read_sps(sps: &[u8]) -> Option<Sps> {
     let profile = *sps.get(1)?;
@@ -28,13 +28,13 @@ pub fn read_sps(sps: &[u8]) -> Option<Sps> {
     bits.exp_golomb()?;
     bits.bit()?;
     let (width, height) = read_size(&mut bits, chroma)?;
-    // Baseline has no B slices, and type 2 outputs in decoding order (8.2.1.3).
+    // Baseline has no B slices, and with type 2 the output order is the decoding order (8.2.1.3).
     let is_in_order = profile == 66 || order == 2;
     let reorder_depth = if is_in_order { Some(0) } else { read_reorder_depth(&mut bits) };
     Some(Sps { width, height, reorder_depth })
 }
 
-/// chroma_format_idc; 1 where a profile has no choice.
+/// chroma_format_idc; 1 for profiles that do not contain it.
 fn read_format(bits: &mut Bits<'_>, profile: u8) -> Option<u32> {
     if !matches!(profile, 100 | 110 | 122 | 244 | 44 | 83 | 86 | 118 | 128 | 138 | 139 | 134 | 135)
     {
@@ -107,9 +107,9 @@ fn read_size(bits: &mut Bits<'_>, chroma: u32) -> Option<(u32, u32)> {
     ))
 }
 
-/// max_num_reorder_frames of the bitstream restriction (E.1.1, E.2.1), all before it passed over.
+/// max_num_reorder_frames from the bitstream restriction (E.1.1, E.2.1); everything before it is skipped.
 fn read_reorder_depth(bits: &mut Bits<'_>) -> Option<u32> {
-    /// aspect_ratio_idc that two 16-bit numbers follow.
+    /// The value of aspect_ratio_idc that is followed by two 16-bit numbers.
     const EXTENDED_RATIO: u32 = 255;
     if bits.bit()? == 0 {
         return None;

@@ -17,7 +17,7 @@ const X264_NONE: &[u8] = &[
 #[test]
 fn sizes_and_the_depth_of_reordering_are_read() {
     let table: [(&[u8], Option<u32>); 3] = [
-        // x264, High 640x360 with three B pictures in a pyramid, with two that refer to none, and without.
+        // x264, High 640x360: with a pyramid of three B-frames, with two non-reference B-frames, and without B-frames.
         (X264_PYRAMID, Some(2)),
         (X264_PLAIN, Some(1)),
         (X264_NONE, Some(0)),
@@ -36,12 +36,12 @@ fn every_truncation_is_read_without_a_panic() {
     }
 }
 
-/// The size of 640x368 in frames, not cropped, behind what stands before it.
+/// A size of 640x368 in frames, not cropped, after the fields in `before`.
 fn sized(before: Writer) -> Writer {
     before.number(4).bit(false).numbers(&[39, 22]).bit(true).bit(true).bit(false)
 }
 
-/// The bitstream restriction with this reorder depth.
+/// A bitstream restriction with this reorder depth.
 fn restricted(before: Writer, depth: u32) -> Vec<u8> {
     let restriction = before.bit(true).bit(true).bit(true).numbers(&[2, 1, 16, 16, depth, 4]);
     restriction.nal(&[0x67, 77, 0, 30])
@@ -63,12 +63,12 @@ fn all_that_may_stand_before_the_reorder_depth_is_passed_over() {
         schedules.fixed(0xa_5a5a, 20)
     };
     let everything = main_profile().bit(true);
-    // An aspect ratio of its own, overscan, colours, where chroma is sampled, and the tick.
+    // Explicit aspect ratio, overscan, colour description, chroma location and timing.
     let everything = everything.bit(true).fixed(255, 8).fixed(0x0004_0003, 32).bit(true).bit(true);
     let everything = everything.bit(true).fixed(0b1010, 4).bit(true).fixed(0x01_0d01, 24);
     let everything = everything.bit(true).numbers(&[2, 5]);
     let everything = everything.bit(true).fixed(1001, 32).fixed(60_000, 32).bit(true);
-    // Buffer models of both kinds, and the low delay that follows them.
+    // HRD parameters of both kinds, and the low delay flag after them.
     let everything = model(model(everything.bit(true)).bit(true)).bit(true);
     let read = read_sps(&restricted(everything, 2)).expect("valid");
     assert_eq!((read.width, read.height, read.reorder_depth), (640, 368, Some(2)));
@@ -109,7 +109,7 @@ fn resolution(sps: &[u8]) -> Option<(u32, u32)> {
 
 #[test]
 fn fields_and_every_sample_format_are_cropped_in_their_own_units() {
-    // [chroma_format_idc, whether it codes frames alone] and what one step of each side takes away.
+    // [chroma_format_idc, whether it codes frames only] and the pixels cropped per unit on each side.
     for (chroma, frames_only, across, down) in [
         (0, true, 1, 1),
         (1, true, 2, 2),
@@ -139,7 +139,7 @@ fn scaling_lists_are_passed_over_as_far_as_they_go() {
     };
     let lists = Writer::default().numbers(&[0, 1, 0, 0]).bit(false).bit(true);
     let lists = list(lists.bit(true), 16).bit(false);
-    // Its third step leads to 0: the rest repeats the last value.
+    // Its third step reaches 0: the rest repeats the last value.
     let lists = lists.bit(true).numbers(&[5, 6, 16]).fixed(0, 3);
     let lists = list(lists.bit(true), 64).bit(false);
     let sps = sized(lists.numbers(&[2, 2])).bit(false).nal(&[0x67, 100, 0, 30]);

@@ -1,11 +1,11 @@
-//! Opus packets, lost ones included, to samples. The length of the slice is the time decoded or concealed.
+//! Decodes Opus packets to samples and conceals missing ones. The length of the slice is the time to be filled.
 
 use ::opus::Decoder;
 
 use crate::Channels;
 use crate::opus::SAMPLE_RATE;
 
-/// One libopus decoder.
+/// A libopus decoder.
 pub(super) struct OpusDecoder {
     decoder: Decoder,
     channels: Channels,
@@ -20,30 +20,30 @@ impl OpusDecoder {
         Ok(Self { decoder: Decoder::new(SAMPLE_RATE, layout)?, channels })
     }
 
-    /// Fills `pcm` from a packet of that duration. `false`, and nothing written, if the packet is corrupt.
+    /// Fills `pcm` from a packet of that duration. Returns `false` and writes nothing if the packet is corrupt.
     pub(super) fn decode(&mut self, packet: &[u8], pcm: &mut [i16]) -> bool {
-        // An empty packet would mean concealment to libopus.
+        // To libopus an empty packet would mean concealment.
         !packet.is_empty() && self.fill(packet, pcm, false)
     }
 
-    /// Fills `pcm` with what may have been there, from what was heard before.
+    /// Fills `pcm` by concealment, from the audio before it.
     pub(super) fn conceal(&mut self, pcm: &mut [i16]) {
         if !self.fill(&[], pcm, false) {
             pcm.fill(0);
         }
     }
 
-    /// Fills `pcm`, the time just before a packet, from the packet's in-band redundancy (RFC 6716 2.1.7), or
-    /// conceals where it has none.
+    /// Fills `pcm`, the time just before a packet, from the packet's in-band redundancy (RFC 6716 2.1.7), or by
+    /// concealment if it has none.
     pub(super) fn recover(&mut self, packet: &[u8], pcm: &mut [i16]) {
         if packet.is_empty() || !self.fill(packet, pcm, true) {
             self.conceal(pcm);
         }
     }
 
-    /// Forgets what was heard.
+    /// Forgets the audio decoded so far.
     pub(super) fn reset(&mut self) {
-        // Fails only on an unknown request.
+        // Can only fail for an unknown request.
         let _ = self.decoder.reset_state();
     }
 

@@ -1,22 +1,22 @@
-//! What an AAC encoder must do and what it may fail at. Not the encoder itself (`xaac`).
+//! The interface of an AAC encoder and its errors. Not the encoder itself (`xaac`).
 
 use crate::Channels;
 
-/// Fewest bits per second and channel at which AAC-LC is still intelligible.
+/// Lowest bitrate per channel at which AAC-LC is still intelligible, in bit/s.
 const LEAST_CHANNEL_BITRATE: u32 = 16_000;
-/// Most: beyond it AAC-LC gains nothing.
+/// Highest bitrate per channel: AAC-LC gains nothing beyond it.
 const LIMIT_CHANNEL_BITRATE: u32 = 192_000;
 
-/// What went wrong in an encoder, with the library's own status.
+/// An error of an encoder, with the library's own status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncoderError {
-    /// None could be made: no memory, or a configuration the library refuses.
+    /// No encoder could be created: out of memory, or a configuration the library rejects.
     #[error("no AAC encoder could be made (status {0:#x})")]
     Create(i32),
-    /// A frame was refused.
+    /// A frame was rejected.
     #[error("AAC encoder refused a frame (status {0:#x})")]
     Encode(i32),
-    /// Not one frame of samples: our own mistake.
+    /// Not exactly one frame of samples: a bug in the caller.
     #[error("AAC encoder was given the wrong number of samples")]
     Length,
 }
@@ -32,26 +32,26 @@ impl EncoderError {
     }
 }
 
-/// How many bits per second AAC gets.
+/// The bitrate of AAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AacBitrate {
-    /// So many for each channel.
+    /// This many bits per second for each channel.
     PerChannel(u32),
-    /// So many in all, mono or stereo.
+    /// This many bits per second in total, mono or stereo.
     Total(u32),
 }
 
-/// What makes two encoders interchangeable. AAC-LC at 48 kHz always.
+/// The properties that make two encoders interchangeable. Always AAC-LC at 48 kHz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EncoderKind {
-    /// Channels in and out.
+    /// Channels of input and output.
     pub channels: Channels,
-    /// Bits per second of all channels.
+    /// Bits per second over all channels.
     pub bitrate: u32,
 }
 
 impl EncoderKind {
-    /// The encoder of a stream with that bitrate, bounded to 16,000–192,000 per channel.
+    /// The kind of encoder for a stream with that bitrate, limited to 16,000–192,000 per channel.
     #[must_use]
     pub fn new(channels: Channels, bitrate: AacBitrate) -> Self {
         let count = u32::from(channels.count());
@@ -64,18 +64,18 @@ impl EncoderKind {
     }
 }
 
-/// An encoder of 1024 samples per channel at a time.
+/// An encoder that takes 1024 samples per channel at a time.
 pub trait AacEncoder: Send {
-    /// One frame of interleaved samples in, one raw data block out, valid until the next call.
+    /// Encodes one frame of interleaved samples as one raw data block, which is valid until the next call.
     ///
     /// # Errors
-    /// The wrong number of samples, or a frame that the encoder refuses; it is not used again after that.
+    /// The wrong number of samples, or a frame that the encoder rejects; the encoder is not used after that.
     fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError>;
 
     /// Forgets the audio encoded so far, so that another stream can use the encoder.
     ///
     /// # Errors
-    /// The encoder failed and must be freed.
+    /// When the encoder failed and must be freed.
     fn reset(&mut self) -> Result<(), EncoderError>;
 
     /// Samples by which the decoded output lags behind the input.

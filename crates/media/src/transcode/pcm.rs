@@ -1,12 +1,13 @@
-//! Samples between the decoder, which gives 20 ms at a time, and the encoder, which takes 1024.
+//! A buffer of samples between the decoder, which usually produces 20 ms at a time, and the encoder, which takes 1024
+//! samples.
 
 use crate::Channels;
 use crate::aac::SAMPLES_PER_FRAME;
 
 const FRAME: usize = SAMPLES_PER_FRAME as usize;
 
-/// Interleaved samples, those not yet encoded and some that have been. Bounded by its user: it is drained after each
-/// packet, of which none is longer than 120 ms.
+/// Interleaved samples: those not yet encoded, and some that have been. Its user bounds it by draining it after each
+/// packet, which is never longer than 120 ms.
 #[derive(Debug)]
 pub(super) struct Pcm {
     samples: Vec<i16>,
@@ -20,14 +21,14 @@ impl Pcm {
         Self { samples: Vec::new(), encoded: 0, channels }
     }
 
-    /// Room for so many samples per channel at the end, for the caller to fill; silent until then.
+    /// Appends that many samples per channel for the caller to fill; they are silent until then.
     pub(super) fn grow(&mut self, samples: usize) -> &mut [i16] {
         let start = self.samples.len();
         self.samples.resize(start + samples * self.width(), 0);
         &mut self.samples[start..]
     }
 
-    /// Takes back what `grow` gave last.
+    /// Removes the samples that `grow` appended last.
     pub(super) fn shrink(&mut self, samples: usize) {
         self.samples.truncate(self.samples.len().saturating_sub(samples * self.width()));
     }
@@ -40,7 +41,7 @@ impl Pcm {
         Some(frame)
     }
 
-    /// Forgets all but what is to come and the last `frames` frames.
+    /// Discards encoded samples except the last `frames` frames.
     pub(super) fn forget(&mut self, frames: usize) {
         let kept = frames * FRAME * self.width();
         let forgotten = self.encoded.saturating_sub(kept);
@@ -48,19 +49,19 @@ impl Pcm {
         self.encoded -= forgotten;
     }
 
-    /// Offers the last `frames` frames again, as far as they are remembered.
+    /// Makes the last `frames` frames available again, as far as they are still buffered.
     pub(super) fn rewind(&mut self, frames: usize) {
         self.encoded = self.encoded.saturating_sub(frames * FRAME * self.width());
     }
 
-    /// Begins anew with so many silent samples.
+    /// Starts again with this many silent samples.
     pub(super) fn restart(&mut self, silent_samples: usize) {
         self.samples.clear();
         self.encoded = 0;
         self.grow(silent_samples);
     }
 
-    /// Makes both channels of what was one.
+    /// Converts from mono to stereo.
     pub(super) fn widen(&mut self) {
         if self.channels == Channels::Mono {
             self.samples = self.samples.iter().flat_map(|sample| [*sample; 2]).collect();

@@ -1,4 +1,4 @@
-//! Decoder, samples and encoder of one channel layout. Counts samples; time is `timeline`'s.
+//! Decoder, samples and encoder for one channel layout. It counts samples; `timeline` handles time.
 
 use ::opus::Error;
 use bytes::Bytes;
@@ -12,10 +12,10 @@ use crate::aac::SAMPLES_PER_FRAME;
 
 const FRAME_SAMPLES: usize = SAMPLES_PER_FRAME as usize;
 
-/// How time without a packet is filled.
+/// How a period without packets is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Filling<'a> {
-    /// From the audio before it.
+    /// Extrapolated from the audio before it.
     Concealment,
     /// With zeros.
     Silence,
@@ -23,19 +23,19 @@ pub(super) enum Filling<'a> {
     Redundancy(&'a [u8]),
 }
 
-/// From Opus packets to AAC frames, without their times.
+/// Converts Opus packets to AAC frames, without timestamps.
 pub(super) struct Pipeline {
     decoder: OpusDecoder,
     pcm: Pcm,
     // `None` after a failure, until `install`.
     encoder: Option<Encoder>,
-    // Frames fed ahead so that the next one out begins where the segment does, and how many of them are to come.
+    // Frames encoded in advance so that the next output begins with the segment, and how many of them are outstanding.
     priming_frames: usize,
     unprimed: usize,
 }
 
 impl Pipeline {
-    /// At the beginning of a segment.
+    /// A pipeline at the beginning of a segment.
     pub(super) fn new(channels: Channels, encoder: Encoder) -> Result<Self, Error> {
         let decoder = OpusDecoder::new(channels)?;
         let pcm = Pcm::new(channels);
@@ -53,8 +53,7 @@ impl Pipeline {
         self.encoder = Some(encoder);
     }
 
-    /// Goes on in stereo, without a seam: the encoder of two channels first gets once more what the old one still
-    /// holds.
+    /// Continues in stereo without a gap: the two-channel encoder is first given again what the old one still holds.
     pub(super) fn widen(&mut self, encoder: Encoder) -> Result<(), Error> {
         self.decoder = OpusDecoder::new(Channels::Stereo)?;
         self.pcm.widen();
@@ -64,14 +63,14 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Begins a segment that has nothing to do with what was heard before.
+    /// Begins a segment unrelated to the audio before it.
     pub(super) fn restart(&mut self) {
         self.decoder.reset();
         self.unprimed = self.priming_frames;
         self.pcm.restart(self.encoder.as_ref().map_or(0, lead_samples));
     }
 
-    /// Takes in a packet of so many samples. `false`, and nothing taken in, if it is corrupt.
+    /// Decodes a packet of this many samples. Returns `false` and adds nothing if it is corrupt.
     pub(super) fn decode(&mut self, packet: &[u8], samples: usize) -> bool {
         let intact = self.decoder.decode(packet, self.pcm.grow(samples));
         if !intact {
@@ -80,7 +79,7 @@ impl Pipeline {
         intact
     }
 
-    /// Takes in a stretch of at most 120 ms without a packet.
+    /// Fills at most 120 ms without a packet.
     pub(super) fn fill(&mut self, filling: Filling<'_>, samples: usize) {
         let pcm = self.pcm.grow(samples);
         match filling {
@@ -90,7 +89,7 @@ impl Pipeline {
         }
     }
 
-    /// The next AAC frame, if the samples for it are there. After an error the encoder is gone.
+    /// The next AAC frame, if its samples are complete. After an error there is no encoder.
     pub(super) fn next_frame(&mut self) -> Option<Result<Bytes, EncoderError>> {
         while let (Some(encoder), Some(pcm)) = (&mut self.encoder, self.pcm.next_frame()) {
             match encoder.encode(pcm) {
@@ -115,7 +114,7 @@ impl Pipeline {
     }
 }
 
-/// Silence that makes the encoder's delay a whole number of frames.
+/// Silent samples that extend the encoder's delay to a whole number of frames.
 fn lead_samples(encoder: &Encoder) -> usize {
     encoder.delay_samples().next_multiple_of(FRAME_SAMPLES) - encoder.delay_samples()
 }

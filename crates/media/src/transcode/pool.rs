@@ -1,5 +1,5 @@
-//! AAC encoders that are ready for a stream. Making one blocks for some 40 ms, so it happens on a thread of its own
-//! and never where audio is transcoded.
+//! A pool of AAC encoders ready for use. Creating one blocks for some 40 ms, so it happens on a separate thread and
+//! never on one that transcodes audio.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,28 +7,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::encoder::{AacEncoder, EncoderError, EncoderKind};
 use super::xaac::Xaac;
 
-/// Makes an encoder of a kind; may block.
+/// Creates an encoder of a kind; may block.
 type Factory = dyn Fn(EncoderKind) -> Result<Box<dyn AacEncoder>, EncoderError> + Send + Sync;
 
-/// Idle encoders, shared by all streams of the process; a handle, cheap to clone.
+/// Idle encoders, shared by all streams of the process; a handle that is cheap to clone.
 #[derive(Clone)]
 pub struct EncoderPool(Arc<Shared>);
 
 struct Shared {
-    // The one idle longest first.
+    // Longest idle first.
     idle: Mutex<VecDeque<(EncoderKind, Box<dyn AacEncoder>)>>,
     idle_limit: usize,
     factory: Box<Factory>,
 }
 
 impl EncoderPool {
-    /// Keeps at most `idle_limit` encoders that no stream uses; beyond that the one idle longest is freed.
+    /// Keeps at most `idle_limit` idle encoders; beyond that the longest idle one is freed.
     #[must_use]
     pub fn new(idle_limit: usize) -> Self {
         Self::with_factory(idle_limit, Xaac::create)
     }
 
-    /// A pool of encoders that `factory` makes.
+    /// A pool with encoders created by `factory`.
     #[must_use]
     pub fn with_factory(
         idle_limit: usize,
@@ -41,7 +41,7 @@ impl EncoderPool {
         Self(Arc::new(Shared { idle, idle_limit, factory }))
     }
 
-    /// An idle encoder of that kind, if there is one. Never blocks for a new one.
+    /// An idle encoder of that kind, if there is one. Never waits for a new one.
     #[must_use]
     pub fn take(&self, kind: EncoderKind) -> Option<Encoder> {
         let mut idle = self.lock();
@@ -50,19 +50,20 @@ impl EncoderPool {
         Some(self.lend(kind, encoder))
     }
 
-    /// A new encoder. Blocks for some 40 ms: call it from a background thread.
+    /// Creates an encoder. Blocks for some 40 ms: call it from a background thread.
     ///
     /// # Errors
-    /// None could be made.
+    /// When it could not be created.
     pub fn make(&self, kind: EncoderKind) -> Result<Encoder, EncoderError> {
         let encoder = (self.0.factory)(kind)?;
         Ok(self.lend(kind, encoder))
     }
 
-    /// Makes encoders until `count` of that kind are idle, at most the limit. Blocks like [`EncoderPool::make`].
+    /// Creates encoders until `count` of that kind are idle, limited by the pool's size. Blocks like
+    /// [`EncoderPool::make`].
     ///
     /// # Errors
-    /// The first encoder that could not be made.
+    /// The first encoder that could not be created.
     pub fn warm(&self, kind: EncoderKind, count: usize) -> Result<(), EncoderError> {
         while self.idle(kind) < count.min(self.0.idle_limit) {
             let encoder = (self.0.factory)(kind)?;
@@ -87,12 +88,12 @@ impl EncoderPool {
             idle.push_back((kind, encoder));
             if idle.len() > self.0.idle_limit { idle.pop_front() } else { None }
         };
-        // Freed without the lock.
+        // Freed outside the lock.
         drop(surplus);
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<(EncoderKind, Box<dyn AacEncoder>)>> {
-        // The list is whole between any two of its operations, so a panic elsewhere cannot have broken it.
+        // The list is consistent between operations, so a panic elsewhere cannot have corrupted it.
         self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -106,24 +107,24 @@ impl std::fmt::Debug for EncoderPool {
     }
 }
 
-/// An encoder in use; goes back to its pool when dropped, unless it has failed.
+/// An encoder in use; returns to its pool when dropped, unless it has failed.
 pub struct Encoder {
     pool: EncoderPool,
     kind: EncoderKind,
     // `None` only while being dropped.
     encoder: Option<Box<dyn AacEncoder>>,
-    // Still set after a call means that the encoder failed or panicked in it.
+    // Still set after a call if the encoder failed or panicked in it.
     is_encoding: bool,
 }
 
 impl Encoder {
-    /// What it encodes.
+    /// The kind of encoder.
     #[must_use]
     pub const fn kind(&self) -> EncoderKind {
         self.kind
     }
 
-    /// One frame in, one frame out. After an error the encoder is not used again.
+    /// Encodes one frame. After an error the encoder is not used again.
     pub(super) fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError> {
         self.is_encoding = true;
         let data = self.encoder.as_mut().ok_or(EncoderError::Length)?.encode(pcm)?;

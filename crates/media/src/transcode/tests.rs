@@ -1,4 +1,4 @@
-//! What a transcoder does with a whole stream, ffmpeg decoding what comes out.
+//! A transcoder on a complete stream, with ffmpeg decoding its output.
 
 #![allow(clippy::unwrap_used, reason = "a test ends at what it does not expect")]
 
@@ -188,7 +188,7 @@ fn pauses_of_the_sender_keep_their_length() {
 
 #[test]
 fn a_failing_encoder_is_replaced_and_time_goes_on() {
-    // Fails on loud samples, of which there are some in packet 20.
+    // Fails on loud samples, of which packet 20 contains some.
     struct Fake;
     impl encoder::AacEncoder for Fake {
         fn encode(&mut self, pcm: &[i16]) -> Result<&[u8], EncoderError> {

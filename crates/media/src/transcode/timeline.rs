@@ -1,6 +1,6 @@
-//! Which samples belong to which time, coming in and going out. Knows no codec.
+//! Maps samples to time, for input and output. Independent of the codecs.
 //!
-//! Time is counted in sixths of a microsecond, of which a sample at 48 kHz has exactly 125.
+//! Time is counted in sixths of a microsecond: a sample at 48 kHz lasts exactly 125.
 
 use crate::Timestamp;
 use crate::aac::SAMPLES_PER_FRAME;
@@ -10,51 +10,51 @@ const TICKS_PER_SAMPLE: i64 = 125;
 const TICKS_PER_FRAME: i64 = SAMPLES_PER_FRAME as i64 * TICKS_PER_SAMPLE;
 const TICKS_PER_SECOND: i64 = 1_000_000 * TICKS_PER_MICRO;
 
-/// Incoming timestamps further than this from zero are taken for this (4,500 years), so that sums cannot overflow.
+/// Incoming timestamps further from zero than this (4,500 years) are clamped to it, so that sums cannot overflow.
 const LIMIT_MICROS: i64 = 1 << 57;
-/// Earlier than any timestamp by more than any hole that is filled.
+/// Earlier than any timestamp by more than the longest hole that is filled.
 const LONG_AGO: i64 = -2 * LIMIT_MICROS * TICKS_PER_MICRO;
-/// A hole longer than this (1 s) is not filled: a player takes it for an interruption anyway, and a jump of the
+/// A hole longer than this (1 s) is not filled: a player treats it as an interruption anyway, and a jump in the
 /// timestamps by an hour must not cost an hour of encoding. The audio continues after it at its own timestamp.
 const LIMIT_GAP: i64 = TICKS_PER_SECOND;
-/// Incoming timestamps may be this far (5 ms) from where the samples say, before the output follows them.
+/// How far incoming timestamps may deviate from the sample count (5 ms) before the output follows them.
 const TOLERANCE: i64 = TICKS_PER_SECOND / 200;
-/// By how much one frame may be longer or shorter in following them: 0.4 %, or 85 µs.
+/// How much longer or shorter one frame may be while following them: 0.4 %, or 85 µs.
 const SLEW_PER_FRAME: i64 = TICKS_PER_FRAME / 250;
-/// What is missing is counted in steps of 2.5 ms, the shortest Opus frame.
+/// Missing samples are counted in steps of 2.5 ms, the shortest Opus frame.
 const GAP_STEP_SAMPLES: i64 = 120;
 
-/// How a packet follows those before it.
+/// How a packet relates to those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// It is the first.
+    /// It is the first packet.
     First,
     /// It continues where the last one ended.
     Continues,
-    /// So many samples are missing before it; at most a second.
+    /// This many samples are missing before it; at most a second.
     Missing(usize),
-    /// Its time has been sent already, as a duplicate's or a straggler's: not to be played.
+    /// Its time has already been sent, for example a duplicate or a straggler: it is not played.
     Late,
     /// More than a second is missing.
     Discontinuity,
 }
 
-/// The clock of one stream's audio.
+/// The timeline of one stream's audio.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
-    // Where the last packet ended by its own timestamp; `None` before the first.
+    // End of the last packet by its own timestamp; `None` before the first.
     expected: Option<i64>,
     // Time of the segment's sample 0, as corrected so far.
     origin: i64,
-    // Samples since, coming in; frames since, going out.
+    // Samples received and frames sent since the segment began.
     received_samples: i64,
     sent_frames: i64,
-    // What of the deviation is still to be spread over frames.
+    // The part of the deviation that is still to be distributed over frames.
     correction: i64,
 }
 
 impl Timeline {
-    /// Where a packet of so many samples stands.
+    /// How a packet of this many samples relates to those before it.
     pub(super) fn arrival(&self, timestamp: Timestamp, samples: usize) -> Arrival {
         let Some(expected) = self.expected else { return Arrival::First };
         let (time, half) = (ticks(timestamp), samples as i64 * TICKS_PER_SAMPLE / 2);
@@ -65,14 +65,14 @@ impl Timeline {
             let steps = (gap / TICKS_PER_SAMPLE + GAP_STEP_SAMPLES / 2) / GAP_STEP_SAMPLES;
             Arrival::Missing((steps.max(1) * GAP_STEP_SAMPLES) as usize)
         } else if gap > -half || gap < -LIMIT_GAP {
-            // A clock that jumped back far is believed, but the output only ever slews towards it.
+            // A clock that jumped far back is accepted, but the output only slews towards it.
             Arrival::Continues
         } else {
             Arrival::Late
         }
     }
 
-    /// Begins a segment at a timestamp, or where the output ends if that is later.
+    /// Begins a segment at a timestamp, or at the end of the output if that is later.
     pub(super) fn begin_segment(&mut self, timestamp: Timestamp) {
         let end = match self.expected {
             Some(_) => self.output_time(),
@@ -82,19 +82,19 @@ impl Timeline {
         (self.received_samples, self.sent_frames, self.correction) = (0, 0, 0);
     }
 
-    /// Gives up what has come in and not gone out; the next packet is a discontinuity.
+    /// Discards what was received and not sent; the next packet is a discontinuity.
     pub(super) fn abandon_segment(&mut self) {
         self.origin = self.output_time();
         (self.received_samples, self.sent_frames, self.correction) = (0, 0, 0);
         self.expected = Some(LONG_AGO);
     }
 
-    /// Counts samples that no packet brought.
+    /// Counts samples that were generated without a packet.
     pub(super) fn handle_filling(&mut self, samples: usize) {
         self.received_samples += samples as i64;
     }
 
-    /// Counts a packet and measures how far its timestamp is from where its samples are.
+    /// Counts a packet and measures the deviation of its timestamp from the sample count.
     pub(super) fn handle_packet(&mut self, timestamp: Timestamp, samples: usize) {
         let time = ticks(timestamp);
         let deviation = time - self.input_time();
@@ -105,7 +105,7 @@ impl Timeline {
         self.expected = Some(time + samples as i64 * TICKS_PER_SAMPLE);
     }
 
-    /// The timestamp of the frame that goes out now, and counts it.
+    /// Counts one frame as sent and returns its timestamp.
     pub(super) fn send_frame(&mut self) -> Timestamp {
         let timestamp = self.next_timestamp();
         let step = self.correction.clamp(-SLEW_PER_FRAME, SLEW_PER_FRAME);
@@ -115,12 +115,12 @@ impl Timeline {
         timestamp
     }
 
-    /// The timestamp of the frame that goes out next.
+    /// The timestamp of the next frame to be sent.
     pub(super) fn next_timestamp(&self) -> Timestamp {
         Timestamp::from_micros(self.output_time().div_euclid(TICKS_PER_MICRO))
     }
 
-    /// Whether samples have come in that no frame has carried out.
+    /// Whether samples were received that no sent frame contains.
     pub(super) fn has_unsent(&self) -> bool {
         self.sent_frames * i64::from(SAMPLES_PER_FRAME) < self.received_samples
     }

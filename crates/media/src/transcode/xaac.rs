@@ -1,7 +1,7 @@
-//! AAC-LC by libxaac, on memory of our own. The only unsafe code of this crate.
+//! AAC-LC encoding by libxaac, on memory we allocate. The only unsafe code in this crate.
 //!
-//! libxaac asks for 57 MB per encoder, clears all of it, and uses some hundred KiB. It therefore gets anonymous
-//! mappings, and what is still zero after `create` goes back to the system: such a page reads as zero either way.
+//! libxaac requests 57 MB per encoder, clears all of it, and uses some hundred KiB. It is therefore given anonymous
+//! mappings, and pages that are still zero after `create` are returned to the system: they read as zero either way.
 
 #![allow(unsafe_code)]
 
@@ -14,17 +14,17 @@ use super::encoder::{AacEncoder, EncoderError, EncoderKind};
 use crate::aac::SAMPLES_PER_FRAME;
 use crate::opus::SAMPLE_RATE;
 
-/// Samples by which what a decoder puts out lags behind what was put in: 1024 of the transform's overlap and 576 of
-/// looking ahead for transients.
+/// Samples by which a decoder's output lags behind the encoder's input: 1024 for the transform's overlap and 576 for
+/// the transient look-ahead.
 const DELAY_SAMPLES: u32 = 1600;
-/// Frames of silence after which nothing of the audio before is left in the overlap or in the look-ahead.
+/// Frames of silence after which nothing of the previous audio remains in the overlap or the look-ahead.
 const FLUSH_FRAMES: usize = 4;
-/// What a page is if the system does not say.
+/// Page size if the system does not report it.
 const USUAL_PAGE_BYTES: usize = 4096;
-/// Room before each allocation for its mapping's length; keeps the alignment of every vector type.
+/// Space before each allocation for the length of its mapping; preserves the alignment of every vector type.
 const HEADER_BYTES: usize = 64;
 
-/// One libxaac encoder.
+/// A libxaac encoder.
 pub(super) struct Xaac {
     // libxaac writes through pointers to both halves during each call: boxed, so that moving the encoder moves nothing.
     config: Box<xaac::ixheaace_user_config_struct>,
@@ -34,16 +34,17 @@ pub(super) struct Xaac {
     output_bytes: usize,
 }
 
-// SAFETY: an encoder owns its mappings, libxaac keeps no thread-local or mutable global state (its writable symbols
-// are tables that nothing writes), and every call takes `&mut self`.
+// SAFETY: an encoder owns its mappings, libxaac keeps no thread-local or mutable global state (its writable symbols are
+// tables that are never written), and every call takes `&mut self`.
 unsafe impl Send for Xaac {}
 
 impl Xaac {
-    /// Takes 35–47 ms: never on a media worker.
+    /// Takes 35–47 ms: never call it on a media worker.
     pub(super) fn create(kind: EncoderKind) -> Result<Box<dyn AacEncoder>, EncoderError> {
         let channels = i32::from(kind.channels.count());
         let bitrate = i32::try_from(kind.bitrate).map_err(|_| EncoderError::Create(0))?;
-        // SAFETY: a C struct of integers, floats, nullable pointers and optional functions: all zero is a value of it.
+        // SAFETY: a C struct of integers, floats, nullable pointers and optional functions, for which all zeros is a
+        // valid value.
         let mut config: Box<xaac::ixheaace_user_config_struct> =
             Box::new(unsafe { std::mem::zeroed() });
         let input = &mut config.input_config;
@@ -66,15 +67,15 @@ impl Xaac {
         config.output_config.malloc_xheaace = Some(map);
         config.output_config.free_xheaace = Some(unmap);
 
-        // SAFETY: both pointers are to the halves of a live config; the allocator is set and returns zeroed memory of
-        // at least the size asked for, aligned, or null, which libxaac answers with an error.
+        // SAFETY: both pointers refer to the halves of a live config; the allocator is set and returns zeroed, aligned
+        // memory of at least the requested size, or null, to which libxaac responds with an error.
         let status = unsafe {
             xaac::ixheaace_create(
                 ptr::from_mut(&mut config.input_config).cast(),
                 ptr::from_mut(&mut config.output_config).cast(),
             )
         };
-        // From here on dropping the encoder gives the memory back; on a fatal error `create` has done so itself and
+        // From here on, dropping the encoder frees the memory. After a fatal error `create` has already done so and
         // left `malloc_count` at zero, and a second `delete` does nothing.
         let mut encoder = Self {
             config,
@@ -113,7 +114,7 @@ impl Xaac {
         let count = (output.malloc_count as usize).min(output.arr_alloc_memory.len());
         for memory in output.arr_alloc_memory.iter().take(count).filter(|memory| !memory.is_null())
         {
-            // SAFETY: `map` returned this pointer, it has not been unmapped, and no call into libxaac is under way.
+            // SAFETY: `map` returned this pointer, it has not been unmapped, and no call into libxaac is in progress.
             unsafe { release_zero_pages(memory.cast()) }
         }
     }
@@ -125,8 +126,8 @@ impl AacEncoder for Xaac {
             return Err(EncoderError::Length);
         }
         self.config.output_config.i_out_bytes = 0;
-        // SAFETY: `find_buffers` has seen that the input holds `input_samples`; it is libxaac's own mapping, apart
-        // from `pcm`. The api object is the one `create` made, not yet deleted, and `&mut self` makes this the only call.
+        // SAFETY: `find_buffers` checked that the input holds `input_samples`; it is libxaac's own mapping and does not
+        // overlap `pcm`. The api object was made by `create` and not deleted, and `&mut self` makes this the only call.
         let status = unsafe {
             ptr::copy_nonoverlapping(pcm.as_ptr(), self.input.as_ptr(), pcm.len());
             xaac::ixheaace_process(
@@ -136,12 +137,12 @@ impl AacEncoder for Xaac {
             )
         };
         let length = usize::try_from(self.config.output_config.i_out_bytes).unwrap_or(0);
-        // A negative status is fatal; the others tell of a silent or a starved spectrum, with a frame all the same.
+        // A negative status is fatal; other values report a silent or bit-starved spectrum, but still yield a frame.
         if status < 0 || length == 0 || length > self.output_bytes {
             return Err(EncoderError::Encode(status));
         }
-        // SAFETY: the output mapping holds `output_bytes` initialised bytes (it began as zeros) and is written by
-        // nothing but the next call, which needs `&mut self`.
+        // SAFETY: the output mapping holds `output_bytes` initialised bytes (it began as zeros) and is written only by
+        // the next call, which needs `&mut self`.
         Ok(unsafe { std::slice::from_raw_parts(self.output.as_ptr(), length) })
     }
 
@@ -157,7 +158,7 @@ impl AacEncoder for Xaac {
 
 impl Drop for Xaac {
     fn drop(&mut self) {
-        // SAFETY: frees what `malloc_count` says is still allocated, with our own `unmap`, and sets it to zero.
+        // SAFETY: frees whatever `malloc_count` records as allocated, with our own `unmap`, and sets it to zero.
         unsafe {
             xaac::ixheaace_delete(ptr::from_mut(&mut self.config.output_config).cast());
         }
@@ -165,19 +166,19 @@ impl Drop for Xaac {
 }
 
 fn page_bytes() -> usize {
-    // SAFETY: asks for a constant of the system.
+    // SAFETY: queries a constant of the system.
     let answer = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(answer).ok().filter(|bytes| *bytes > 0).unwrap_or(USUAL_PAGE_BYTES)
 }
 
-/// Allocator for libxaac: zeroed memory after a header that holds the length of the mapping; null when there is none.
+/// Allocator for libxaac: zeroed memory after a header that holds the length of the mapping; null on failure.
 unsafe extern "C" fn map(size: u32, alignment: u32) -> *mut c_void {
     let length = (size as usize + HEADER_BYTES).next_multiple_of(page_bytes());
     if alignment as usize > HEADER_BYTES {
         return ptr::null_mut();
     }
-    // SAFETY: a new private anonymous mapping touches no existing memory. Nothing is reserved for it, as little of it
-    // will ever be used.
+    // SAFETY: a new private anonymous mapping touches no existing memory. No swap is reserved, since little of it will
+    // ever be used.
     let base = unsafe {
         libc::mmap(
             ptr::null_mut(),
@@ -210,7 +211,7 @@ unsafe extern "C" fn unmap(memory: *mut c_void) {
     }
 }
 
-/// Gives the all-zero pages of one mapping back to the system, in runs.
+/// Returns the all-zero pages of one mapping to the system, in runs.
 ///
 /// # Safety
 /// `memory` came from `map`, is still mapped, and nothing else reads or writes it during the call.
@@ -221,15 +222,15 @@ unsafe fn release_zero_pages(memory: *mut u8) {
         (base, base.cast::<usize>().read())
     };
     let page = page_bytes();
-    // SAFETY: the mapping is `length` bytes long, was zero when made, and is ours alone for the call.
+    // SAFETY: the mapping is `length` bytes long, was zero when made, and nothing else accesses it during the call.
     let bytes = unsafe { std::slice::from_raw_parts(base.cast_const(), length) };
     let zero = |index: &usize| bytes[index * page..][..page].iter().all(|byte| *byte == 0);
     let (mut index, pages) = (0, length / page);
     while index < pages {
         let end = (index..pages).find(|index| !zero(index)).unwrap_or(pages);
         if end > index {
-            // SAFETY: whole pages inside the mapping; private and anonymous, so they read as zero afterwards, as they
-            // do now. A refusal costs memory only.
+            // SAFETY: whole pages inside the mapping; private and anonymous, so they read as zero afterwards, as
+            // before. If the call fails, only memory is wasted.
             unsafe {
                 libc::madvise(
                     base.add(index * page).cast(),

@@ -1,4 +1,4 @@
-//! The dialogue up to a running publish or play, and what a server says after that.
+//! The exchange up to a running publish or play, and the server's messages after that.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::four_cc::read_four_cc_list;
 use crate::message::Command;
 use crate::wire::MEDIA_STREAM;
 
-/// How far a player of ours asks the server to run ahead (RTMP 7.1.7).
+/// The buffer length that our player requests from the server (RTMP 7.1.7).
 const PLAY_BUFFER_MS: u32 = 3000;
 
 // Transaction ids, in the order every encoder uses.
@@ -33,9 +33,9 @@ impl ClientSession {
 
     pub(super) fn handle_command(&mut self, command: &Command, now: Instant) {
         match (command.name.as_str(), self.state) {
-            // Nothing else was asked, whatever number the answer has.
+            // There is no other request outstanding, whatever the transaction id.
             ("_result", State::Connecting) => {
-                // Some put it into the properties, some into the information object.
+                // Some servers put it into the properties, some into the information object.
                 self.four_cc_list = read_four_cc_list(&command.object);
                 if let Some(information) = command.arguments.first() {
                     self.four_cc_list.extend(read_four_cc_list(information));
@@ -56,12 +56,12 @@ impl ClientSession {
                 self.events.push_back(ClientEvent::Ended { code, description });
                 self.close();
             }
-            // onBWDone, onFCPublish, answers to releaseStream and FCPublish: nothing waits for them.
+            // onBWDone, onFCPublish, answers to releaseStream and FCPublish: nothing depends on them.
             _ => {}
         }
     }
 
-    /// The server says by a control message alone that the stream we play has ended: some say nothing else.
+    /// Handles a StreamEOF for the stream we play: some servers send nothing else at its end.
     pub(super) fn handle_stream_eof(&mut self, stream: u32) {
         let plays = self.config.role == ClientRole::Play && self.state == State::Ready;
         if plays && stream == self.stream {
@@ -93,13 +93,13 @@ impl ClientSession {
                 self.send(self.stream, "publish", START, &[Value::Null, name, kind]);
             }
             ClientRole::Play => {
-                // Live only: -1 would do, -2 falls back to recordings and is what everyone sends.
+                // Live only. -1 would do; -2 falls back to recordings and is what every player sends.
                 let start = Value::Number(-2000.0);
                 self.send(self.stream, "play", START, &[Value::Null, name, start]);
                 let [a, b, c, d] = self.stream.to_be_bytes();
                 let [e, f, g, h] = PLAY_BUFFER_MS.to_be_bytes();
                 self.wire.send_user_control(SET_BUFFER_LENGTH, &[a, b, c, d, e, f, g, h]);
-                // Only a player is sent anything long.
+                // Only a player receives long messages.
                 self.wire.set_accepted();
             }
         }
@@ -143,7 +143,7 @@ impl ClientSession {
         self.close();
     }
 
-    /// Only connect is where servers ask who we are.
+    /// Servers request authentication only in response to connect.
     fn demand(&self, description: &str) -> Demand {
         if self.state != State::Connecting {
             return Demand::Nothing;
@@ -154,12 +154,13 @@ impl ClientSession {
     }
 }
 
-/// An answer to createStream: by its number, or by naming a stream when the number is none that we gave.
+/// Whether this answers createStream: by its transaction id or, if that belongs to no other command of ours, by
+/// containing a stream id.
 fn is_stream_created(command: &Command) -> bool {
     is_for(command, CREATE_STREAM) || (concerns_us(command) && stream_id(command).is_some())
 }
 
-/// Not to a command whose failure means nothing: servers refuse releaseStream for names that were never there.
+/// False for commands whose failure is irrelevant: servers refuse releaseStream for names that never existed.
 fn concerns_us(command: &Command) -> bool {
     ![CONNECT, RELEASE_STREAM, FC_PUBLISH].iter().any(|transaction| is_for(command, *transaction))
 }

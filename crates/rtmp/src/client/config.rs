@@ -1,19 +1,19 @@
-//! Whom a client session talks to, and about what.
+//! The server a client session connects to, and what it requests.
 
 use bytes::Bytes;
 
 use crate::{ConnectArguments, Credentials, Limits};
 
-/// What we want of the server.
+/// What we request from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientRole {
-    /// Send a stream there.
+    /// Publish a stream to the server.
     Publish,
-    /// Read a stream from there.
+    /// Play a stream from the server.
     Play,
 }
 
-/// Whom to talk to, and about what.
+/// The server to connect to, and the request.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// Publish or play.
@@ -22,24 +22,26 @@ pub struct ClientConfig {
     pub app: String,
     /// `rtmp://host:port/app`.
     pub tc_url: String,
-    /// Stream name with its arguments, verbatim.
+    /// Stream name with its arguments, unchanged.
     pub name: Vec<u8>,
     /// Makes the handshake's random bytes differ from session to session.
     pub seed: [u8; 8],
-    /// Bounds.
+    /// The limits of the session.
     pub limits: Limits,
-    /// Codecs beyond plain FLV that we announce; empty announces nothing.
+    /// Codecs beyond plain FLV that we announce; if empty, none are announced.
     pub four_cc_list: Vec<String>,
-    /// For an upstream that asks who we are.
+    /// Credentials for an upstream that requires authentication.
     pub credentials: Option<Credentials>,
-    /// What the server asked to be added on the connection before this one, from [`ClientEvent::Reconnect`]; else the default.
+    /// Arguments requested by the server on the previous connection, from [`ClientEvent::Reconnect`]; otherwise the
+    /// default.
     pub arguments: ConnectArguments,
-    /// An AMF0 object whose properties join the connect command's, where it has no such name itself; empty adds nothing.
+    /// An AMF0 object whose properties are added to the connect command's object unless the name exists there; empty
+    /// adds nothing.
     pub connect_info: Bytes,
 }
 
 impl ClientConfig {
-    /// Nothing filled in but the role; for `..ClientConfig::new(role)`.
+    /// An empty configuration with this role; for `..ClientConfig::new(role)`.
     #[must_use]
     pub fn new(role: ClientRole) -> Self {
         Self {

@@ -6,7 +6,7 @@ use crate::metadata::read_properties;
 
 const VIDEO_FOUR_CCS: [&str; 6] = ["vp08", "vp09", "av01", "avc1", "hvc1", "vvc1"];
 const AUDIO_FOUR_CCS: [&str; 6] = ["ac-3", "ec-3", "Opus", ".mp3", "fLaC", "mp4a"];
-/// Every codec.
+/// Wildcard for every codec.
 const ANY: &str = "*";
 
 pub(super) fn connect_object(config: &ClientConfig) -> Value {
@@ -33,9 +33,9 @@ pub(super) fn connect_object(config: &ClientConfig) -> Value {
     Value::Object(properties)
 }
 
-/// Those of our codecs that are `among` these, with what we do with them.
+/// Those of our codecs that are in `among`, each with what we do with it.
 fn info_map(config: &ClientConfig, among: &[&str]) -> Value {
-    // FourCcInfoMask: CanDecode 1, CanForward 4; encoding is nobody's business here.
+    // FourCcInfoMask: CanDecode 1, CanForward 4; encoding is irrelevant here.
     let mask = match config.role {
         ClientRole::Publish => 4.0,
         ClientRole::Play => 1.0,

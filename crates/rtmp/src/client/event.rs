@@ -3,38 +3,38 @@
 use super::RefusalKind;
 use crate::{ConnectArguments, MediaMessage};
 
-/// What the driver must know.
+/// What the driver has to act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
     /// Publishing or playing has started.
     Ready,
-    /// Media of the stream we play.
+    /// Media from the stream we play.
     Media(MediaMessage),
-    /// The server will not have us.
+    /// The server refused the request.
     Refused {
-        /// Its status code.
+        /// The server's status code.
         code: String,
-        /// Its words.
+        /// The server's description.
         description: String,
-        /// What they mean.
+        /// The kind of refusal they mean.
         kind: RefusalKind,
     },
-    /// The server asks who we are: dial the same address at once, with these arguments and the same credentials.
-    /// Happens on two connections in a row at most.
+    /// The server requires authentication: dial the same address at once, with these arguments and the same
+    /// credentials. Occurs on at most two consecutive connections.
     Reconnect {
         /// For [`ClientConfig::arguments`](crate::ClientConfig::arguments).
         arguments: ConnectArguments,
     },
-    /// The server sends us elsewhere. Whether to follow, and how often, is the driver's decision.
+    /// The server redirects us. Whether and how often to follow is the driver's decision.
     Redirected {
-        /// The tcUrl to go to (`rtmp://host:port/app`, `rtmps://` likewise); the name stays.
+        /// The tcUrl to connect to (`rtmp://host:port/app` or `rtmps://…`); the stream name stays the same.
         url: String,
     },
-    /// The server ended what had started.
+    /// The server ended the running publish or play.
     Ended {
-        /// Its status code.
+        /// The server's status code.
         code: String,
-        /// Its words; empty when it has none.
+        /// The server's description; empty when there is none.
         description: String,
     },
     /// Write the output, then close.

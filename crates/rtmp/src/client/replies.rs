@@ -1,33 +1,33 @@
-//! What servers say to a client, read liberally: numbers as strings or missing, statuses without level or in another
-//! place, and what kind of refusal a code and its words mean. Pure.
+//! Parses a server's replies leniently: numbers as strings or missing, statuses without a level or in another place.
+//! Classifies refusals by code and description. Pure.
 
 use crate::amf0::Value;
 use crate::message::Command;
 
-/// An address longer than this is not one.
+/// Longest URL accepted in a redirect.
 const URL_LIMIT_BYTES: usize = 2048;
 
-/// Why a server will not have us, as far as its code and its words tell.
+/// Why a server refused, as far as its code and description tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefusalKind {
-    /// The name is not one it takes.
+    /// The server does not accept the stream name.
     BadName,
-    /// Somebody publishes by that name: usually ourselves, not yet timed out after a loss.
+    /// The name is already being published: usually by ourselves, from a lost connection that has not timed out yet.
     Occupied,
-    /// It does not want us.
+    /// The server does not permit the publish or play.
     Denied,
-    /// It asks who we are and we have nothing to say, or it has not accepted what we said.
+    /// The server requires authentication and we have no credentials, or it rejected ours.
     Credentials,
-    /// It has no such app.
+    /// The server has no such app.
     InvalidApp,
-    /// It has no room now.
+    /// The server has no capacity at the moment.
     Full,
     /// Anything else.
     Unknown,
 }
 
 impl RefusalKind {
-    /// The same request will hear the same again; otherwise trying later makes sense.
+    /// Whether the same request will be refused again; otherwise a later attempt may succeed.
     #[must_use]
     pub const fn is_fatal(self) -> bool {
         match self {
@@ -41,7 +41,7 @@ impl RefusalKind {
         if subject == "InvalidApp" {
             return Self::InvalidApp;
         }
-        // Servers have one code for names they dislike and for names in use; only the words tell.
+        // Servers use one code both for invalid names and for names in use; only the description differs.
         let lower = description.to_ascii_lowercase();
         let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
         let words = format!(" {} ", words.join(" "));
@@ -62,18 +62,18 @@ impl RefusalKind {
     }
 }
 
-/// An information object (RTMP 7.2.2); what is missing is empty.
+/// An information object (RTMP 7.2.2); missing fields are empty.
 #[derive(Debug)]
 pub(super) struct Status {
     level: String,
     pub(super) code: String,
     pub(super) description: String,
-    /// Where the server sends us instead.
+    /// The URL the server redirects us to.
     pub(super) redirect: Option<String>,
 }
 
 impl Status {
-    /// From an onStatus or `_error`; some put the information where the command object belongs.
+    /// Reads an onStatus or `_error`; some servers put the information in place of the command object.
     pub(super) fn read(command: &Command) -> Self {
         let values = || command.arguments.iter().chain([&command.object]);
         let information = values()
@@ -101,9 +101,9 @@ impl Status {
         .contains(&self.code.as_str())
     }
 
-    /// By its level; without one, by its code.
+    /// Whether it reports a failure: by its level or, without one, by its code.
     pub(super) fn fails(&self) -> bool {
-        /// Last parts of the codes that are failures wherever they occur.
+        /// Last parts of codes that always mean failure.
         const FAILURES: [&str; 12] = [
             "AppShutdown",
             "BadName",
@@ -130,7 +130,7 @@ impl Status {
     }
 }
 
-/// `ex` of a rejected connect: code 302 and the tcUrl to go to.
+/// `ex` of a rejected connect: code 302 and the tcUrl to connect to.
 fn read_redirect(ex: &Value) -> Option<String> {
     const FOUND: f64 = 302.0;
     #[allow(clippy::float_cmp, reason = "a whole number")]
@@ -142,7 +142,7 @@ fn read_redirect(ex: &Value) -> Option<String> {
     is_url.then_some(url)
 }
 
-/// The message stream a createStream answer names, wherever the number stands.
+/// The message stream in an answer to createStream, wherever the number is.
 pub(super) fn stream_id(command: &Command) -> Option<u32> {
     let mut values = command.arguments.iter().chain([&command.object]);
     let stream = values.find_map(number)?;
@@ -151,7 +151,7 @@ pub(super) fn stream_id(command: &Command) -> Option<u32> {
     Some(stream)
 }
 
-/// A number, be it written as a string.
+/// A number, or a string that contains one.
 fn number(value: &Value) -> Option<f64> {
     let number =
         value.as_number().or_else(|| value.as_text().and_then(|text| text.trim().parse().ok()));

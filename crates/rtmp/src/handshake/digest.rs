@@ -1,6 +1,8 @@
-//! The digests of the Flash family's handshake: found in a C1, put into an S1, signed into an S2. Not RTMPE: nothing is encrypted.
+//! The digests of the Flash handshake: found in a C1, put into an S1, signed into an S2. Not RTMPE: nothing is
+//! encrypted.
 //!
-//! Adobe never published it; what peers check is the source of librtmp, FFmpeg (`rtmpproto.c`) and nginx-rtmp (`ngx_rtmp_handshake.c`).
+//! Adobe never published it; the sources are what peers check: librtmp, FFmpeg (`rtmpproto.c`) and nginx-rtmp
+//! (`ngx_rtmp_handshake.c`).
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -9,19 +11,19 @@ use super::PACKET;
 
 /// Bytes of an HMAC-SHA256.
 const DIGEST: usize = 32;
-/// Four bytes after its place say where in its half of the packet the digest is: their sum, modulo this.
+/// Four offset bytes give the digest's place in its half of the packet: after them, at their sum modulo this.
 const OFFSETS: usize = 728;
-/// What signs the first packet of a player.
+/// Key with which a player signs its first packet.
 const PLAYER_NAME: &[u8] = b"Genuine Adobe Flash Player 001";
-/// What signs the first packet of a server.
+/// Key with which a server signs its first packet.
 const SERVER_NAME: &[u8] = b"Genuine Adobe Flash Media Server 001";
-/// Follows the name where a server signs its second packet. Known to everyone: it identifies, it protects nothing.
+/// Appended to the server's key when it signs its second packet. It is public: it identifies, but protects nothing.
 const KEY_END: [u8; 32] = [
     0xf0, 0xee, 0xc2, 0x4a, 0x80, 0x68, 0xbe, 0xe8, 0x2e, 0x00, 0xd0, 0xd1, 0x02, 0x9e, 0x7e, 0x57,
     0x6e, 0xec, 0x5d, 0x2d, 0x29, 0x80, 0x6f, 0xab, 0x93, 0xb8, 0xe6, 0x36, 0xcf, 0xeb, 0x31, 0xae,
 ];
 
-/// In which half of the packet the digest lies.
+/// Which half of the packet contains the digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
     /// Bytes 12 to 771: what FFmpeg and nginx-rtmp send over plain RTMP.
@@ -31,7 +33,7 @@ pub(super) enum Scheme {
 }
 
 impl Scheme {
-    /// Where the four bytes are that say where the digest is.
+    /// Position of the four offset bytes.
     const fn place(self) -> usize {
         match self {
             Self::FirstHalf => 8,
@@ -39,7 +41,7 @@ impl Scheme {
         }
     }
 
-    /// The packet before its digest, the digest, and the packet behind it. At most 772 + 4 + 727 bytes precede a digest.
+    /// The packet before its digest, the digest, and the packet after it. At most 772 + 4 + 727 bytes precede a digest.
     fn split(self, packet: &[u8; PACKET]) -> Option<(&[u8], &[u8; DIGEST], &[u8])> {
         let sum: usize = packet.get(self.place()..)?.iter().take(4).map(|b| usize::from(*b)).sum();
         let (before, rest) = packet.split_at_checked(self.place() + 4 + sum % OFFSETS)?;
@@ -48,7 +50,7 @@ impl Scheme {
     }
 }
 
-/// The digest of a C1, if there is a true one.
+/// The digest in a C1, if it has a valid one.
 pub(super) fn find(c1: &[u8; PACKET]) -> Option<(Scheme, [u8; DIGEST])> {
     [Scheme::FirstHalf, Scheme::SecondHalf].into_iter().find_map(|scheme| {
         let (before, digest, behind) = scheme.split(c1)?;
@@ -64,7 +66,7 @@ pub(super) fn put(s1: &mut [u8; PACKET], scheme: Scheme) -> Option<()> {
     Some(())
 }
 
-/// Signs an S2 in its last bytes, in answer to the digest of a C1.
+/// Signs an S2 in its last bytes, in response to the digest of a C1.
 pub(super) fn answer(s2: &mut [u8; PACKET], digest: &[u8; DIGEST]) -> Option<()> {
     let key = sign(&[SERVER_NAME, &KEY_END], &[digest])?;
     let (signed, signature) = s2.split_last_chunk_mut::<DIGEST>()?;
@@ -72,7 +74,7 @@ pub(super) fn answer(s2: &mut [u8; PACKET], digest: &[u8; DIGEST]) -> Option<()>
     Some(())
 }
 
-/// HMAC-SHA256 of the parts. `None` does not happen: the function takes keys of every length.
+/// HMAC-SHA256 of the parts. `None` cannot occur: keys of every length are valid.
 fn sign(key: &[&[u8]], parts: &[&[u8]]) -> Option<[u8; DIGEST]> {
     let mut hmac = Hmac::<Sha256>::new_from_slice(&key.concat()).ok()?;
     for part in parts {

@@ -1,22 +1,22 @@
-//! A command (RTMP 7.1.1) whose strings are filled with x, but for those that say nothing of anybody. AMF0 2.
+//! Overwrites the strings of a command (RTMP 7.1.1) with x, except those that identify nobody. AMF0 2.
 
-/// Objects in objects; a deeper one is wiped.
+/// Nesting depth of objects; a deeper one is wiped.
 const DEPTH_LIMIT: usize = 16;
-/// Properties of `connect` that name programs and codecs.
+/// Properties of `connect` that contain program and codec names.
 const KEPT_PROPERTIES: [&[u8]; 3] = [b"flashVer", b"type", b"fourCcList"];
-/// How a stream may be published.
+/// Publishing types.
 const KEPT_ARGUMENTS: [&[u8]; 3] = [b"live", b"record", b"append"];
 
-/// How the string at hand is treated.
+/// How the current string is treated.
 #[derive(Clone, Copy)]
 enum Keep {
     All,
-    /// The application; a stream name may follow it.
+    /// The application, which may be followed by a stream name.
     App,
     Nothing,
 }
 
-/// Overwrites a command in place; what is no AMF0 is zeroed.
+/// Overwrites a command in place; anything that is not AMF0 is zeroed.
 pub(super) fn wipe(payload: &mut [u8]) {
     let mut walk = Walk { bytes: payload, at: 0 };
     let mut keep = Keep::All;
@@ -25,7 +25,7 @@ pub(super) fn wipe(payload: &mut [u8]) {
             walk.bytes.iter_mut().skip(walk.at).for_each(|byte| *byte = 0);
             return;
         }
-        // The first is the command's name.
+        // Only the first value, the command's name, is kept.
         keep = Keep::Nothing;
     }
 }
@@ -36,7 +36,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Passes one value; `None`, and `at` stays before what cannot be read.
+    /// Skips over one value. `None`: it cannot be read, and `at` is not past it.
     fn value(&mut self, keep: Keep, depth: usize) -> Option<()> {
         let marker = *self.bytes.get(self.at)?;
         self.at += 1;
@@ -74,7 +74,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Names and values until the end of an object.
+    /// Skips over names and values up to the end of an object.
     fn properties(&mut self, depth: usize) -> Option<()> {
         loop {
             let length = self.number(2)?;

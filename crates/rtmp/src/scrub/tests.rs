@@ -1,4 +1,4 @@
-//! Secrets go, structure stays.
+//! Secrets are removed, structure is kept.
 
 use std::io::IoSlice;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::{
 };
 use bytes::Bytes;
 
-/// What a broadcaster sends: handshake, commands with secrets, and a frame of 5,000 bytes.
+/// A broadcaster's bytes: handshake, commands with secrets, and a frame of 5,000 bytes.
 fn broadcast() -> Vec<u8> {
     let now = Instant::now();
     let config = ClientConfig {
@@ -116,7 +116,7 @@ fn what_is_no_rtmp_is_zeroed() {
     assert!(!has(&scrubbed(&bytes, 5, None), "secret"));
 }
 
-/// A command as a scrubber gives it back.
+/// A command as the scrubber returns it.
 fn wiped(command: &[u8]) -> Vec<u8> {
     let mut bytes = command.to_vec();
     super::command::wipe(&mut bytes);

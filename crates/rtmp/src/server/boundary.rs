@@ -1,4 +1,4 @@
-//! Where one session's reading may be taken up by another: between two messages of a running publish.
+//! The point where another session can continue reading: between two messages of a running publish.
 
 use std::time::Instant;
 
@@ -7,12 +7,12 @@ use crate::ReadingState;
 use crate::wire::Wire;
 
 impl ServerSession {
-    /// The next place between two messages of the publish is wanted: [`ServerEvent::Boundary`].
+    /// Requests [`ServerEvent::Boundary`] at the next point between two messages of the publish.
     pub const fn find_boundary(&mut self) {
         self.seeks_boundary = true;
     }
 
-    /// A session in a publish that was allowed long ago, which reads on from `state`.
+    /// A session in a publish that was allowed earlier; it continues reading from `state`.
     #[must_use]
     pub fn resume(config: ServerConfig, state: &ReadingState, now: Instant) -> Self {
         let wire = Wire::resume(config.limits.clone(), state, now);

@@ -1,5 +1,5 @@
-//! The commands of encoders and players, answered as they expect it: an order-free state machine, as none of them keep to
-//! one order.
+//! Handles the commands of encoders and players. The state machine does not depend on their order, since no two clients
+//! use the same one.
 
 use super::redirect::Redirection;
 use super::{ServerEvent, ServerSession, State};
@@ -55,7 +55,7 @@ impl ServerSession {
                 self.finish();
             }
             ("getStreamLength", _) => self.answer(transaction, &[Value::Null, Value::Number(0.0)]),
-            // Answers to us need no answer; anything else unknown gets a success.
+            // Replies to us need no answer; any other unknown command is answered with success.
             ("_result" | "_error" | "onStatus", _) => {}
             _ => self.answer(transaction, &[Value::Null, Value::Null]),
         }
@@ -95,7 +95,7 @@ impl ServerSession {
     }
 
     fn ask(&mut self, stream: u32, command: &Command) -> Target {
-        // Some encoders publish on stream 0; what we say must travel on the stream they were given.
+        // Some encoders publish on stream 0; our messages must use the stream they were given.
         self.stream = if stream == 0 { MEDIA_STREAM } else { stream };
         let name = command.arguments.first().and_then(Value::as_bytes).unwrap_or_default();
         Target::parse(&self.connect_app, name)
@@ -134,12 +134,12 @@ impl ServerSession {
         self.send(self.stream, "onStatus", 0.0, &[Value::Null, information]);
     }
 
-    /// Of the connection, not of a stream.
+    /// Sends a status of the connection, not of a stream.
     pub(super) fn send_connection_status(&mut self, information: Value) {
         self.send(0, "onStatus", 0.0, &[Value::Null, information]);
     }
 
-    /// A `_result`; transaction 0 asks for none (RTMP 7.2.1).
+    /// Sends a `_result`; transaction id 0 requests none (RTMP 7.2.1).
     fn answer(&mut self, transaction: f64, values: &[Value]) {
         if transaction != 0.0 {
             self.send(0, "_result", transaction, values);

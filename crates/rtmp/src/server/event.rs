@@ -1,8 +1,8 @@
-//! What a server session reports, and how its driver refuses.
+//! What a server session reports, and how its driver refuses a request.
 
 use crate::{MediaMessage, ReadingState, Target};
 
-/// Why a publish or a play is refused, as encoders and players know it.
+/// Why a publish or a play is refused, as reported to encoders and players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// `NetStream.Publish.Denied`, `NetStream.Play.Failed`.
@@ -27,27 +27,30 @@ impl Refusal {
     }
 }
 
-/// What the driver must know.
+/// What the driver has to act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// Answer with [`ServerSession::allow`] or [`ServerSession::deny`].
+    /// A publish was requested. Answer with [`allow`](super::ServerSession::allow),
+    /// [`deny`](super::ServerSession::deny) or [`redirect`](super::ServerSession::redirect).
     PublishRequested(Target),
-    /// Answer with [`ServerSession::accept_play`] or [`ServerSession::refuse_play`].
+    /// A play was requested. Answer with [`accept_play`](super::ServerSession::accept_play) or
+    /// [`refuse_play`](super::ServerSession::refuse_play).
     PlayRequested(Target),
     /// Media of an allowed publish.
     Media(MediaMessage),
-    /// The place that [`super::ServerSession::find_boundary`] asked for: everything before it was reported before.
+    /// The boundary requested by [`super::ServerSession::find_boundary`]: everything before it has been reported
+    /// already.
     Boundary {
-        /// What is known there.
+        /// The reading state at this point.
         state: Box<ReadingState>,
-        /// The bytes that were handed in and stand behind it.
+        /// The input after this point.
         rest: Vec<u8>,
     },
-    /// The broadcaster says that it is done.
+    /// The broadcaster ended the publish.
     PublishEnded,
-    /// The player says that it is done.
+    /// The player ended the play.
     PlayEnded,
-    /// It asked for another app than ours and was told so.
+    /// The peer requested another app and was refused.
     AppRefused,
     /// Write the output, then close within a second.
     Close,

@@ -1,20 +1,20 @@
-//! A publisher is sent to another server, in the one form that its connect says it follows, and once.
+//! Redirects a publisher to another server, in the one form that its connect declares, and only once.
 
 use super::{Refusal, ServerSession, State};
 use crate::amf0::Value;
 use crate::message::status;
 
-/// Argument of the tcUrl that others are sent to: whoever comes with it is not sent on.
+/// Argument added to the tcUrl of a redirect: a publisher that arrives with it is not redirected again.
 const REDIRECTED: &str = "headgate-redirected";
-/// CapsExMask: follows a ReconnectRequest.
+/// CapsExMask: the publisher follows a ReconnectRequest.
 const CAN_RECONNECT: u32 = 1;
-/// What a Headgate that pushes calls itself.
+/// The product name that a pushing Headgate announces.
 const HEADGATE: &str = "Headgate";
 
-/// What a publisher follows.
+/// Which form of redirect a publisher follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Follows {
-    /// Nothing that is known: to be refused with words.
+    /// None that is known: the publish is only refused.
     #[default]
     Nothing,
     /// `NetConnection.Connect.Rejected` with `ex.code` 302, as Flash Media Server and SRS send it.
@@ -23,16 +23,16 @@ pub(super) enum Follows {
     ReconnectRequest,
 }
 
-/// Which way leads a publisher elsewhere.
+/// How a publisher can be redirected.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Redirection {
     follows: Follows,
-    /// It came by `rtmps`, to us or to what ends TLS before us.
+    /// The publisher connected with `rtmps`, to us or to a TLS proxy in front of us.
     is_tls: bool,
 }
 
 impl Redirection {
-    /// By the command object of a connect (RTMP 7.2.1.1).
+    /// Reads the command object of a connect (RTMP 7.2.1.1).
     pub(super) fn read(object: &Value) -> Self {
         let text = |key| object.property(key).and_then(Value::as_text).unwrap_or_default();
         let is_marked = |url: String| {
@@ -51,7 +51,7 @@ impl Redirection {
         Self { follows, is_tls: text("tcUrl").starts_with("rtmps://") }
     }
 
-    /// The first of the tcUrls that is as safe as the one it came by, marked.
+    /// The first of the tcUrls with the same scheme as the publisher's own, with the redirect marker added.
     fn choose(self, tc_urls: &[String]) -> Option<String> {
         let scheme = if self.is_tls { "rtmps://" } else { "rtmp://" };
         let url = tc_urls.iter().find(|url| url.starts_with(scheme))?;
@@ -60,7 +60,7 @@ impl Redirection {
 }
 
 fn can_reconnect(object: &Value) -> bool {
-    // A float's cast saturates; the mask has four bits.
+    // A cast from float saturates; the mask has four bits.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
     object
         .property("capsEx")
@@ -69,9 +69,9 @@ fn can_reconnect(object: &Value) -> bool {
 }
 
 impl ServerSession {
-    /// The publish is refused here; whoever is known to follow is told which of these tcUrls (`rtmp://host:port/app`,
-    /// without arguments) to go to, unless it was sent here itself. [`ServerEvent::Close`](super::ServerEvent::Close)
-    /// follows.
+    /// Refuses the publish and redirects a publisher that is known to follow to one of these tcUrls
+    /// (`rtmp://host:port/app`, without arguments), unless it was redirected here itself.
+    /// [`ServerEvent::Close`](super::ServerEvent::Close) follows.
     pub fn redirect(&mut self, tc_urls: &[String], description: &str) {
         if self.state != State::PublishAsked {
             return;

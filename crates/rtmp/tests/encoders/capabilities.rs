@@ -1,4 +1,4 @@
-//! What connect's answer says of codecs and extensions: to those who know Enhanced RTMP v2, and to all others.
+//! Codecs and extensions in the answer to connect: for peers that know Enhanced RTMP v2, and for all others.
 
 use crate::support::{Encoder, Reply, null, number, object, reply, string, undefined};
 
@@ -44,7 +44,7 @@ fn success(properties: &[(&str, Vec<u8>)]) -> Reply {
     reply(0, "_result", 1.0, &[object(properties), information])
 }
 
-/// The last thing said to a connect with these properties beside its app.
+/// The last reply to a connect with these properties besides its app.
 fn answer(properties: &[(&str, Vec<u8>)]) -> Reply {
     let mut encoder = Encoder::new();
     encoder.connect(&[&[("app", string("live"))], properties].concat());

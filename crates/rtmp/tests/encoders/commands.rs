@@ -12,7 +12,7 @@ use crate::{announces_fc_publish, created, fine, publishes_on_stream_1, stream_b
 /// 20 a second over ten seconds.
 const COMMANDS: usize = 200;
 
-/// Sends what needs no answer until the server has had enough; returns how many it took.
+/// Sends commands that need no answer until the server rejects one; returns how many it accepted.
 fn commands_taken(encoder: &mut Encoder) -> (usize, Error) {
     for taken in 0..100_000 {
         if let Err(error) = encoder.try_command(0, "onBWDone", 0.0, &[null()]) {
@@ -162,7 +162,7 @@ fn media_before_the_decision_waits_and_nothing_of_it_is_lost() {
     encoder.set_chunk_size(60_000);
     encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
     encoder.asked();
-    // A relay does not wait: its headers, and an IDR longer than any message may be before the decision.
+    // A relay does not wait: its headers, and an IDR longer than the limit before the decision.
     let idr = vec![0x17; 200_000];
     let [.., l0, l1, l2] = idr.len().to_be_bytes();
     encoder.message(6, 9, 1, &[0x17, 0, 0, 0, 0, 1]);
@@ -181,7 +181,7 @@ fn a_relay_that_is_denied_hears_it_whatever_it_still_sends() {
     let mut encoder = Encoder::connected();
     encoder.command(1, "publish", 5.0, &[null(), string("cam"), string("live")]);
     encoder.asked();
-    // The beginning of a video frame.
+    // The first chunk of a video frame.
     encoder.chunks(&[&[6, 0, 0, 40, 3, 0, 0, 9, 1, 0, 0, 0][..], &[0; 128]].concat());
     let denied = status("error", "NetStream.Publish.Denied", "no");
     assert_eq!(encoder.deny("no"), [reply(1, "onStatus", 0.0, &[null(), denied])]);

@@ -1,4 +1,5 @@
-//! Media for players, byte for byte: chunk headers with and without extended times, written for one player or for all.
+//! Media for players, byte for byte: chunk headers with and without extended timestamps, framed for one player or for
+//! all.
 
 use bytes::Bytes;
 use headgate_rtmp::{Framed, MediaKind};
@@ -9,7 +10,7 @@ const CHUNK_BYTES: usize = 65_536;
 /// A tag header.
 const HEADER: [u8; 5] = [0x17, 1, 0, 0, 80];
 
-/// A player on this message stream, accepted.
+/// A player on this message stream whose play was accepted.
 fn playing(stream: u32) -> Encoder {
     let mut player = Encoder::connected();
     player.command(stream, "play", 4.0, &[null(), string("cam")]);
@@ -75,7 +76,7 @@ fn a_message_written_once_for_all_is_what_each_would_have_got() {
 fn a_message_written_once_knows_its_length_and_shares_its_payload() {
     let payload = Bytes::from(vec![0x5a; 200_000]);
     let framed = Framed::new(MediaKind::Video, 40, &HEADER, &payload);
-    // A full header, three further chunks.
+    // A full header, then three further chunks.
     assert_eq!(framed.wire_bytes(), 12 + 5 + 200_000 + 3);
     let mut player = playing(1);
     player.session().send_framed(&framed);

@@ -10,7 +10,7 @@ use crate::support::{
 const AUDIO: u8 = 8;
 const VIDEO: u8 = 9;
 
-/// A full header on stream 1 behind a basic header of one, two or three bytes.
+/// A full header on message stream 1 after a basic header of one, two or three bytes.
 fn header(basic: &[u8], kind: u8, timestamp: u8, length: u8) -> Vec<u8> {
     [basic, &[0, 0, timestamp, 0, 0, length, kind, 1, 0, 0, 0]].concat()
 }
@@ -130,7 +130,7 @@ fn a_peer_hears_what_arrived_as_often_as_it_asked() {
             counts.push(u32::from_be_bytes(payload.try_into().expect("four bytes")));
         }
     }
-    // Every third message of 1,000 bytes with its header.
+    // One acknowledgement for every third message of 1,000 bytes, header included.
     assert_eq!(counts.iter().map(|count| count - counts[0]).collect::<Vec<_>>(), [0, 3000, 6000]);
 }
 
@@ -141,13 +141,13 @@ fn what_needs_no_answer_gets_none_and_harms_nothing() {
     encoder.message(2, ACKNOWLEDGEMENT, 0, &four);
     encoder.message(2, ACKNOWLEDGEMENT, 0, &[]);
     encoder.message(2, SET_PEER_BANDWIDTH, 0, &[0, 0, 4, 0, 1]);
-    // SetBufferLength, PingResponse, an event that does not exist, half an event, a ping without its time.
+    // SetBufferLength, PingResponse, an unknown event, a truncated event, a ping without its time.
     for event in
         [&[0, 3, 0, 0, 0, 1, 0, 0, 0, 9][..], &[0, 7, 1, 2, 3, 4], &[9, 9], &[0], &[0, 6, 1]]
     {
         encoder.message(2, USER_CONTROL, 0, event);
     }
-    // Types that do not exist, and AMF3 shared objects.
+    // Unknown types, and AMF3 shared objects.
     for kind in [0, 7, 10, 16, 19, 23, 255] {
         encoder.message(3, kind, 1, &four);
     }
@@ -166,7 +166,7 @@ fn control_messages_too_short_for_their_number_are_errors() {
 
 #[test]
 fn long_messages_are_welcome_only_once_a_publish_is_allowed() {
-    /// Video of `length` bytes is announced; none of them follow.
+    /// Declares a video message of `length` bytes, none of which follow.
     fn announce(encoder: &mut Encoder, length: u32) -> Result<(), Error> {
         let [_, l0, l1, l2] = length.to_be_bytes();
         encoder.try_chunks(&[6, 0, 0, 0, l0, l1, l2, VIDEO, 1, 0, 0, 0])

@@ -1,4 +1,4 @@
-//! Players as they are, and the exact words with which a play starts, is refused and ends.
+//! Real players, and the exact messages with which a play starts, is refused and ends.
 
 use headgate_rtmp::ServerEvent;
 

@@ -9,7 +9,7 @@ use crate::support::{
     USER_CONTROL, WINDOW_ACK_SIZE, command, null, string,
 };
 
-/// Sends messages of these kinds in turn until one is refused; returns how many were not, and why that one was.
+/// Sends messages of these kinds in turn until one is rejected; returns how many were accepted, and the error.
 fn taken(encoder: &mut Encoder, messages: &[(u8, &[u8])]) -> (usize, Error) {
     for (taken, (kind, payload)) in messages.iter().cycle().take(100_000).enumerate() {
         if let Err(error) = encoder.try_message(3, *kind, 1, payload) {
@@ -58,7 +58,7 @@ fn control_messages_come_50_times_a_second_over_ten_seconds() {
 
 #[test]
 fn chunk_sizes_are_control_messages() {
-    // One below 128 would be refused for another reason.
+    // A size below 128 would be rejected for another reason.
     let size: (u8, &[u8]) = (1, &[0, 0, 0, 128]);
     assert_eq!(taken(&mut Encoder::publishing(), &[size]), (500, Error::ControlRateLimit));
 }

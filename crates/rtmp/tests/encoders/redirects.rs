@@ -1,4 +1,4 @@
-//! A publisher that is refused and could go elsewhere: in the form that it follows, and once.
+//! Redirects of a refused publisher: in the form that it follows, and only once.
 
 use headgate_rtmp::ServerEvent;
 
@@ -9,7 +9,7 @@ const ELSEWHERE: &[&str] = &["rtmp://b:1935/live", "rtmps://b:1936/live"];
 
 type Properties<'a> = &'a [(&'a str, &'a str)];
 
-/// What whoever connects with these properties is told when it publishes.
+/// The replies to a publish after a connect with these properties.
 fn told(texts: Properties<'_>, caps_ex: Option<f64>, tc_urls: &[&str]) -> Vec<Reply> {
     let mut encoder = Encoder::new();
     let mut properties: Vec<(&str, Vec<u8>)> =

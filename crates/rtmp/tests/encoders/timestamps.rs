@@ -1,12 +1,12 @@
-//! The wire's 32 bits through a whole server session: absolute, as differences, extended, with and without the repetition
-//! on type 3 chunks.
+//! The 32-bit timestamps of the wire through a whole server session: absolute, as deltas, extended, with and without
+//! repetition on type 3 chunks.
 
 use crate::support::Encoder;
 use crate::wire_times::{ACKNOWLEDGEMENT_BYTES, EDGES, video};
 
-/// Times of what arrived; every frame is whole.
+/// Timestamps of the received frames, all of which are complete.
 fn arrived(encoder: &mut Encoder) -> Vec<u32> {
-    // A peer that leaves the extended time out is understood once the bytes after it are there.
+    // A peer that omits the extended timestamp is recognised only when the following bytes have arrived.
     encoder.chunks(&ACKNOWLEDGEMENT_BYTES);
     let media = encoder.media();
     for (n, message) in (1_u8..).zip(&media) {

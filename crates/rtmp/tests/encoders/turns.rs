@@ -1,4 +1,5 @@
-//! What one turn of the driver reads of an encoder that sends all it can, and that nothing is lost or reordered by it.
+//! How much one turn of the driver reads from an encoder that sends at full speed, and that nothing is lost or
+//! reordered.
 
 use std::time::Instant;
 
@@ -8,7 +9,7 @@ use crate::support::{AGGREGATE, Encoder, command, null, object, string};
 
 const AUDIO: u8 = 8;
 const VIDEO: u8 = 9;
-/// What a driver reads from a socket at once.
+/// Bytes a driver reads from a socket at once.
 const READ_BYTES: usize = 64 << 10;
 
 /// A full header on chunk stream 6, message stream 1.
@@ -27,7 +28,8 @@ fn video(length: usize, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Turns until nothing is unread, the first with these bytes, and the most events of one turn.
+/// Takes turns until nothing is unread, the first with these bytes; returns the number of turns and the most events in
+/// one.
 fn turns(encoder: &mut Encoder, bytes: &[u8]) -> (usize, usize) {
     encoder.turn(bytes).expect("within all limits");
     let (mut turns, mut most) = (1, encoder.events().len());
@@ -54,7 +56,7 @@ fn tiny_messages_are_bounded_in_every_turn() {
     encoder.chunks(&video(1, 128));
     encoder.events();
     let (turns, most) = turns(&mut encoder, &[0xc6, 0x27].repeat(READ_BYTES / 2));
-    // A message and its header cost 33.
+    // A message and its header cost 33 units.
     let work = Limits::default().turn_work as usize;
     assert_eq!(most, work.div_ceil(33));
     assert_eq!(turns, (READ_BYTES / 2 * 33).div_ceil(work));
@@ -202,7 +204,8 @@ fn every_byte_handed_in_is_counted_metadata_and_unread_ones_included() {
 
 #[test]
 fn bytes_taken_for_an_extended_time_are_read_in_the_next_turn_as_well() {
-    // An empty message at 0x01000000; then type 3 headers without that time, byte for byte, and the next full header.
+    // An empty message at 0x01000000; then type 3 headers without that timestamp, in single bytes, and the next full
+    // header.
     let first = [6, 0xff, 0xff, 0xff, 0, 0, 0, VIDEO, 1, 0, 0, 0, 1, 0, 0, 0];
     let other = [4, 0, 0, 7, 0, 0, 0, AUDIO, 1, 0, 0, 0];
     let bytes = [&first[..], &[0xc6], &other, &[0xc4; 3]].concat();
@@ -224,7 +227,7 @@ fn bytes_taken_for_an_extended_time_are_unread_input() {
     let mut encoder = Encoder::with_limits(limits).and_connected().and_publishing();
     encoder.chunks(&[&empty[..], &first].concat());
     encoder.events();
-    // The four bytes behind the type 3 header are four whole messages.
+    // The four bytes after the type 3 header are four complete messages.
     encoder.chunks(&[0xc6, 0xc4, 0xc4, 0xc4, 0xc4]);
     assert_eq!(encoder.media().len(), 5);
 }

@@ -1,16 +1,16 @@
-//! Peers that make the server speak and do not read what it says.
+//! Peers that provoke answers from the server and do not read them.
 
 use headgate_rtmp::{Error, Limits};
 
 use crate::support::{ACKNOWLEDGEMENT, Encoder, USER_CONTROL, WINDOW_ACK_SIZE, null, string};
 
-/// What may wait for a peer.
+/// Most bytes queued for a peer.
 const LIMIT: usize = 64 << 10;
-/// A ping's answer with its header.
+/// Length of a ping response with its header.
 const PONG_BYTES: usize = 12 + 6;
 const PING: [u8; 6] = [0, 6, 1, 2, 3, 4];
 
-/// A publishing encoder that may send as many control messages as it likes.
+/// A publishing encoder without a limit on control messages.
 fn unbounded() -> Encoder {
     let limits = Limits { controls_per_second: u32::MAX, ..Limits::default() };
     let mut encoder = Encoder::with_limits(limits).and_connected().and_publishing();
@@ -18,7 +18,7 @@ fn unbounded() -> Encoder {
     encoder
 }
 
-/// Pings until the server has had enough; returns how many it answered.
+/// Sends pings until the server rejects one; returns how many it answered.
 fn pings_answered(encoder: &mut Encoder) -> (usize, Error) {
     for answered in 0..100_000 {
         if let Err(error) = encoder.try_message(2, USER_CONTROL, 0, &PING) {

@@ -1,4 +1,4 @@
-//! An encoder written by hand: its chunks and its AMF0 are put together here, apart from the crate's own writers.
+//! An encoder written by hand: it assembles chunks and AMF0 independently of the crate's own writers.
 
 use std::io::IoSlice;
 use std::time::{Duration, Instant};
@@ -27,17 +27,17 @@ pub(crate) struct Reply {
     pub(crate) payload: Vec<u8>,
 }
 
-/// A command as the server is to send it.
+/// A command as expected from the server.
 pub(crate) fn reply(stream: u32, name: &str, transaction: f64, values: &[Vec<u8>]) -> Reply {
     Reply { kind: COMMAND, stream, payload: command(name, transaction, values) }
 }
 
-/// A server, and an encoder past its handshake.
+/// A server, and an encoder that has completed its handshake.
 pub(crate) struct Encoder {
     session: ServerSession,
     now: Instant,
     chunk_size: usize,
-    /// What the server announced.
+    /// The chunk size the server announced.
     server_chunk_size: usize,
 }
 
@@ -58,12 +58,12 @@ impl Encoder {
         encoder
     }
 
-    /// An encoder whose plain connect was answered.
+    /// An encoder whose plain connect has been answered.
     pub(crate) fn connected() -> Self {
         Self::new().and_connected()
     }
 
-    /// An encoder whose publish of `cam` was allowed.
+    /// An encoder whose publish of `cam` has been allowed.
     pub(crate) fn publishing() -> Self {
         Self::new().and_connected().and_publishing()
     }
@@ -128,7 +128,7 @@ impl Encoder {
         self.try_chunks(&bytes)
     }
 
-    /// Chunks put together by the test itself.
+    /// Sends chunks assembled by the test itself.
     pub(crate) fn chunks(&mut self, bytes: &[u8]) {
         self.try_chunks(bytes).expect("the chunks are welcome");
     }
@@ -169,23 +169,23 @@ impl Encoder {
         std::iter::from_fn(|| self.session.poll_event()).collect()
     }
 
-    /// The media among the events.
+    /// The media messages among the events.
     pub(crate) fn media(&mut self) -> Vec<MediaMessage> {
         let media = |event| if let ServerEvent::Media(media) = event { Some(media) } else { None };
         self.events().into_iter().filter_map(media).collect()
     }
 
-    /// Bytes that the server has for the encoder to read.
+    /// Bytes the server has queued for the encoder.
     pub(crate) fn unread_bytes(&self) -> usize {
         self.session.output().pending_bytes()
     }
 
-    /// What the server takes this encoder to take.
+    /// The codecs the server believes this encoder supports.
     pub(crate) fn four_cc_list(&self) -> &[String] {
         self.session.four_cc_list()
     }
 
-    /// Name and arguments of the publish or play that was just asked for.
+    /// Name and arguments of the publish or play just requested.
     pub(crate) fn asked(&mut self) -> (String, Option<String>) {
         let events = self.events();
         let [ServerEvent::PublishRequested(target) | ServerEvent::PlayRequested(target)] =
@@ -229,7 +229,7 @@ impl Encoder {
         self.replies()
     }
 
-    /// What the server has said since the last call.
+    /// The server's replies since the last call.
     pub(crate) fn replies(&mut self) -> Vec<Reply> {
         let bytes = self.output();
         let (mut left, mut replies) = (&bytes[..], Vec::new());

@@ -1,4 +1,4 @@
-//! A server and a client that talk to each other in memory, on virtual time: no socket, no clock, every split chosen.
+//! A server and a client connected in memory, on virtual time: no socket, no clock, controlled splits.
 
 use std::io::IoSlice;
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// A client that wants to publish `live/cam?passcode=s%2Fx`; bytes travel whole.
+    /// A client that publishes `live/cam?passcode=s%2Fx`; bytes arrive unsplit.
     pub(crate) fn publish() -> Self {
         Self::new(ServerConfig::default(), client_config(ClientRole::Publish), Splits::Whole)
     }
 
-    /// The same, bytes being split as `seed` has it.
+    /// The same, with bytes split as `seed` determines.
     pub(crate) fn publish_in_pieces(seed: u64) -> Self {
         let splits = Splits::Random(Random::new(seed));
         Self::new(ServerConfig::default(), client_config(ClientRole::Publish), splits)
     }
 
-    /// A client that wants to play it.
+    /// A client that plays it.
     pub(crate) fn play() -> Self {
         Self::new(ServerConfig::default(), client_config(ClientRole::Play), Splits::Whole)
     }
@@ -39,7 +39,7 @@ impl Pair {
         Self { server, client, now, splits }
     }
 
-    /// Publishing: asked for, allowed, both sides know; their events up to here are gone.
+    /// Publishing: requested, allowed, and known to both sides; their events up to here are removed.
     pub(crate) fn allowed(mut self) -> Self {
         self.exchange();
         self.server.allow();
@@ -49,7 +49,7 @@ impl Pair {
         self
     }
 
-    /// Playing, likewise.
+    /// Playing, in the same state.
     pub(crate) fn playing(mut self) -> Self {
         self.exchange();
         self.server.accept_play();
@@ -59,12 +59,12 @@ impl Pair {
         self
     }
 
-    /// Carries bytes both ways until neither side has more to say.
+    /// Carries bytes both ways until neither side has any left.
     pub(crate) fn exchange(&mut self) {
         while self.carry_to_server(usize::MAX) + self.carry_to_client(usize::MAX) > 0 {}
     }
 
-    /// Carries at most so many bytes to the server; returns how many there were.
+    /// Carries at most `at_most` bytes to the server; returns how many there were.
     pub(crate) fn carry_to_server(&mut self, at_most: usize) -> usize {
         let bytes = take(self.client.output_mut(), at_most);
         for piece in self.splits.pieces(&bytes) {
@@ -78,7 +78,7 @@ impl Pair {
         bytes.len()
     }
 
-    /// Carries at most so many bytes to the client; returns how many there were.
+    /// Carries at most `at_most` bytes to the client; returns how many there were.
     pub(crate) fn carry_to_client(&mut self, at_most: usize) -> usize {
         let bytes = take(self.server.output_mut(), at_most);
         for piece in self.splits.pieces(&bytes) {
@@ -92,7 +92,7 @@ impl Pair {
         bytes.len()
     }
 
-    /// Time passes; first the server, then the client says what it thinks of that.
+    /// Advances the time; returns the result of the server's timeout, then the client's.
     pub(crate) fn advance(&mut self, by: Duration) -> (Result<(), Error>, Result<(), Error>) {
         self.now += by;
         (self.server.handle_timeout(self.now), self.client.handle_timeout(self.now))
@@ -132,7 +132,7 @@ pub(crate) fn client_config(role: ClientRole) -> ClientConfig {
     }
 }
 
-/// How a network cuts what is written.
+/// How the network splits what is written.
 pub(crate) enum Splits {
     Whole,
     Random(Random),
@@ -158,7 +158,7 @@ impl Splits {
     }
 }
 
-/// Numbers that are the same in every run (xorshift).
+/// Random numbers with the same sequence in every run (xorshift).
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -1,9 +1,9 @@
-//! Video in chunks whose times are those of a long publish, put together by hand.
+//! Video in chunks with the timestamps of a long publish, assembled by hand.
 
 const VIDEO: u8 = 9;
-/// A message that changes nothing.
+/// A message without effect.
 pub(crate) const ACKNOWLEDGEMENT_BYTES: [u8; 16] = [2, 0, 0, 0, 0, 0, 4, 3, 0, 0, 0, 0, 0, 0, 0, 0];
-/// On both sides of what 24, 31 and 32 bits hold.
+/// On both sides of the 24-, 31- and 32-bit limits.
 pub(crate) const EDGES: [u32; 9] = [
     0x00ff_fffe,
     0x00ff_ffff,
@@ -16,7 +16,7 @@ pub(crate) const EDGES: [u32; 9] = [
     40,
 ];
 
-/// A frame of 300 bytes in three chunks, with a full header at `time` or, behind another, with a difference of it.
+/// A frame of 300 bytes in three chunks: with a full header at `time` or, after another frame, with it as a delta.
 pub(crate) fn video(is_difference: bool, time: u32, fill: u8, repeats: bool) -> Vec<u8> {
     let is_extended = time >= 0x00ff_ffff;
     let [_, t0, t1, t2] = time.min(0x00ff_ffff).to_be_bytes();

@@ -1,4 +1,4 @@
-//! Upstreams that ask who we are: adobe and llnw, both in steps over new connections.
+//! Upstreams that require authentication: adobe and llnw, both in steps over new connections.
 
 use headgate_rtmp::{ClientConfig, ClientEvent, ConnectArguments, Credentials, RefusalKind};
 
@@ -11,13 +11,13 @@ const LLNW: &str = "[ AccessManager.Reject ] : [ code=403 need auth; authmod=lln
 const LLNW_CHALLENGE: &str =
     "[ AccessManager.Reject ] : [ authmod=llnw ] : ?reason=needauth&user=ann&nonce=bm9uY2U=";
 
-/// A publisher that knows who it is, on a connection with the arguments that were asked for on the one before.
+/// A publisher with credentials, on a connection with the arguments requested on the previous one.
 fn known(arguments: ConnectArguments) -> ClientConfig {
     let credentials = Some(Credentials { user: "ann".into(), password: "s3cret".into() });
     ClientConfig { credentials, arguments, ..publisher() }
 }
 
-/// The upstream refuses with these words one connection after the other; what the last is to be followed by.
+/// The upstream refuses one connection after another with these descriptions; returns the arguments for the next one.
 fn asked(descriptions: &[&str]) -> ConnectArguments {
     descriptions.iter().fold(ConnectArguments::default(), |arguments, description| {
         let mut upstream = Upstream::shaken(known(arguments));

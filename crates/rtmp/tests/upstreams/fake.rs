@@ -1,4 +1,4 @@
-//! An upstream made of bytes: it says exactly what a test has it say, and shows what the client wrote. Not our server.
+//! A scripted upstream: it sends exactly the bytes a test specifies, and exposes what the client wrote. Not our server.
 
 use std::io::IoSlice;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use headgate_rtmp::{ClientConfig, ClientEvent, ClientRole, ClientSession, Error}
 
 /// Chunk message types.
 pub(crate) const COMMAND: u8 = 20;
-/// The number the client gives each command.
+/// The client's transaction id for each command.
 pub(crate) const CONNECT: f64 = 1.0;
 pub(crate) const CREATE_STREAM: f64 = 4.0;
 
@@ -47,14 +47,14 @@ impl Amf<'_> {
     }
 }
 
-/// A client and the server it thinks it talks to.
+/// A client and the scripted server it is connected to.
 pub(crate) struct Upstream {
     pub(crate) client: ClientSession,
     now: Instant,
 }
 
 impl Upstream {
-    /// The handshake is over, and the client's connect is in its output.
+    /// The handshake is complete, and the client's connect is in its output.
     pub(crate) fn shaken(config: ClientConfig) -> Self {
         let now = Instant::now();
         let mut upstream = Self { client: ClientSession::new(config, now), now };
@@ -64,21 +64,21 @@ impl Upstream {
         upstream
     }
 
-    /// The client has asked for a stream and waits for its number.
+    /// The client has sent createStream and waits for the stream id.
     pub(crate) fn creating() -> Self {
         let mut upstream = Self::shaken(publisher());
         upstream.answers("_result", CONNECT, &[Amf::Null, status("status", "x", "")]);
         upstream
     }
 
-    /// The client has asked to publish.
+    /// The client has sent publish.
     pub(crate) fn starting() -> Self {
         let mut upstream = Self::creating();
         upstream.answers("_result", CREATE_STREAM, &[Amf::Null, Amf::Number(1.0)]);
         upstream
     }
 
-    /// The same of a client of another kind; what it wrote so far is gone.
+    /// The same for a client with another configuration; its output so far is discarded.
     pub(crate) fn starting_with(config: ClientConfig) -> Self {
         let mut upstream = Self::shaken(config);
         upstream.answers("_result", CONNECT, &[Amf::Null, status("status", "x", "")]);
@@ -111,7 +111,7 @@ impl Upstream {
         self.says(&bytes);
     }
 
-    /// A command of values only: its name, then whatever the server puts there.
+    /// A command with only these values after its name.
     pub(crate) fn command(&mut self, stream: u32, name: &str, values: &[Amf<'_>]) {
         let mut payload = Vec::new();
         Amf::Text(name).write(&mut payload);
@@ -121,7 +121,7 @@ impl Upstream {
         self.sends(COMMAND, stream, &payload);
     }
 
-    /// A command with its number, on stream 0.
+    /// A command with a transaction id, on stream 0.
     pub(crate) fn answers(&mut self, name: &str, transaction: f64, values: &[Amf<'_>]) {
         let mut payload = Vec::new();
         Amf::Text(name).write(&mut payload);
@@ -132,7 +132,7 @@ impl Upstream {
         self.sends(COMMAND, 0, &payload);
     }
 
-    /// The connect is refused with these words.
+    /// Rejects the connect with this description.
     pub(crate) fn rejects(&mut self, description: &str) {
         let information = status("error", "NetConnection.Connect.Rejected", description);
         self.answers("_error", CONNECT, &[Amf::Null, information]);
@@ -147,7 +147,7 @@ impl Upstream {
         self.client.handle_timeout(self.now)
     }
 
-    /// What the client has written since it was last asked; text in it can be searched for.
+    /// What the client has written since the last call; text in it can be searched for.
     pub(crate) fn written(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let output = self.client.output_mut();

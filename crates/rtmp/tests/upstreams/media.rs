@@ -1,4 +1,4 @@
-//! A server that sends: media with the times of a long stream, and pings that nobody reads the answers of.
+//! A server that sends: media with the timestamps of a long stream, and pings whose answers it does not read.
 
 use bytes::Bytes;
 use headgate_rtmp::{ClientConfig, ClientEvent, Error, Framed, Limits, MediaKind};

@@ -1,4 +1,4 @@
-//! Upstreams that refuse, or send us elsewhere.
+//! Upstreams that refuse or redirect us.
 
 use headgate_rtmp::{ClientEvent, RefusalKind};
 
@@ -14,7 +14,7 @@ fn kind(upstream: &mut Upstream) -> RefusalKind {
     *kind
 }
 
-/// A publish refused by this code and these words, without level where that is empty.
+/// The kind of a publish refusal with this code and description; an empty level is omitted.
 fn publish_refused(level: &str, code: &str, description: &str) -> RefusalKind {
     let mut upstream = Upstream::starting();
     let values = [Amf::Number(0.0), Amf::Null, status(level, code, description)];
@@ -22,7 +22,7 @@ fn publish_refused(level: &str, code: &str, description: &str) -> RefusalKind {
     kind(&mut upstream)
 }
 
-/// Information as SRS sends it to have us go elsewhere.
+/// A redirect in the form SRS sends.
 fn redirect<'a>(code: Amf<'a>, url: &'a str) -> Amf<'a> {
     let ex = vec![("code", code), ("redirect", Amf::Text(url))];
     Amf::Object(vec![

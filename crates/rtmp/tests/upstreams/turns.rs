@@ -1,4 +1,4 @@
-//! An upstream that sends all it can: what one turn reads of it, and when it is left.
+//! An upstream that sends at full speed: how much one turn reads, and when the session ends.
 
 use headgate_rtmp::{ClientConfig, Error, Limits};
 

@@ -1,4 +1,4 @@
-//! The body behind SRTP: what a client with keys can send, in any order, with every timer run at its moment.
+//! The body behind SRTP: packets that a client with keys can send, in any order, with every timer run when it is due.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::transport::dtls::{Identity, MasterKey, SrtpKeys, SrtpProfile};
 use crate::transport::srtp::Srtp;
 use crate::{WhipEvent, WhipSession};
 
-/// SPS, PPS and an IDR slice in one STAP-A; the rest of the payload belongs to no unit and makes it malformed.
+/// SPS, PPS and an IDR slice in one STAP-A; payload that follows belongs to no NAL unit and makes it malformed.
 const KEYFRAME: &[u8] = &[
     0x78, 0, 8, 0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50, 0, 4, 0x68, 0xce, 0x3c, 0x80, 0, 4,
     0x65, 0x88, 0x84, 0x21,
@@ -18,15 +18,16 @@ const AUDIO: u8 = 111;
 const VIDEO: u8 = 96;
 const RETRANSMISSION: u8 = 97;
 
-/// Records of a kind, two numbers, a pause and a length, each with so many bytes of payload, as SRTP and SRTCP of a
-/// connected client. Frames leave in order, reports open, and no timer that was handled is still due.
+/// Reads records of a kind, two numbers, a pause and a length, each followed by that many bytes of payload, and sends
+/// them as SRTP and SRTCP of a connected client. Frames must leave in order, reports must decrypt, and no handled timer
+/// may still be due.
 pub(super) fn run(now: Instant, bytes: &[u8]) {
     let mut run = Run::new(now);
     let mut rest = bytes;
     while let Some((&[kind, a, b, pause, length], after)) = rest.split_first_chunk() {
         let (payload, after) = after.split_at(usize::from(length).min(after.len()));
         rest = after;
-        // Mostly the pace of media, at times a long silence.
+        // Mostly the pace of media, sometimes a long silence.
         let millis = if pause < 0xf0 { u64::from(pause % 64) } else { u64::from(pause) * 20 };
         run.pass(Duration::from_millis(millis));
         run.send(kind, a, b, payload);
@@ -43,12 +44,12 @@ pub(super) fn run(now: Instant, bytes: &[u8]) {
 
 struct Run {
     session: WhipSession,
-    /// Protects with the client's key and opens with ours.
+    /// Protects with the client's key and decrypts with ours.
     client: Srtp,
     address: SocketAddr,
     now: Instant,
     is_over: bool,
-    /// Sequence numbers of audio, video and retransmissions, and of all together.
+    /// Sequence numbers of audio, video and retransmissions, and of all of them together.
     sequences: [u16; 3],
     transport_sequence: u16,
     rtp_time: u32,
@@ -76,7 +77,7 @@ impl Run {
         }
     }
 
-    /// Lets time pass; what becomes due is done at its moment.
+    /// Lets time pass and handles each timer when it is due.
     fn pass(&mut self, time: Duration) {
         let until = self.now + time;
         while let Some(at) = self.session.poll_timeout().filter(|at| *at <= until) {
@@ -95,7 +96,7 @@ impl Run {
             1..=3 => self.rtp(VIDEO, kind, a, b, payload),
             4 => self.rtp(RETRANSMISSION, kind, a, b, payload),
             5 => {
-                // A sender report of one of the sources, or anything, behind a header that says how long it is.
+                // A sender report of one of the sources, or arbitrary content, after a header that carries its length.
                 let words = payload.len() / 4 + 1;
                 let ssrc = [0, 0, 0, if a & 1 == 0 { AUDIO } else { VIDEO }];
                 let head = [0x80 | b & 0x1f, 200 + a % 7, 0, words as u8];
@@ -115,7 +116,8 @@ impl Run {
         self.drain();
     }
 
-    /// A packet whose number steps by `a` (signed, and far where `b` is odd and large) and whose time steps by `b`.
+    /// A packet whose sequence number steps by `a` (signed, and far where `b` is odd and large) and whose time steps by
+    /// `b`.
     fn rtp(&mut self, payload_type: u8, kind: u8, a: u8, b: u8, payload: &[u8]) -> Option<Vec<u8>> {
         let track = match payload_type {
             AUDIO => 0,

@@ -1,5 +1,5 @@
-//! The answer (RFC 9725 4.2, 4.4; RFC 8829 5.3.1): built from what was read, no line of the offer is copied. An offer of
-//! our own has the same lines but for a few.
+//! Writes the answer (RFC 9725 4.2, 4.4; RFC 8829 5.3.1) from the parsed offer; no line of the offer is copied. Our own
+//! offer differs in only a few lines.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,15 +7,15 @@ use std::net::SocketAddr;
 use super::offer::{AudioSection, Kind, Offer, Setup, VideoSection};
 use super::section::{SDES_MID, SDES_REPAIRED_RID, SDES_RID, TRANSPORT_CC};
 
-/// Bitrate that a browser is asked never to go below, kbit/s: it would rather shrink the video.
+/// Lowest bitrate a browser is asked to use, kbit/s: below it the browser would reduce the resolution.
 const LEAST_BITRATE_KBPS: u32 = 300;
-/// What `maxaveragebitrate` may say, bit/s (RFC 7587 6.1).
+/// Values allowed for `maxaveragebitrate`, bit/s (RFC 7587 6.1).
 const OPUS_BITRATES: std::ops::RangeInclusive<u32> = 6_000..=510_000;
 
-/// What the answer says of us.
+/// Our side of the session, as written into the answer.
 #[derive(Clone, Copy)]
 pub struct AnswerSettings<'a> {
-    /// Our ICE user name.
+    /// Our ICE user name fragment.
     pub ufrag: &'a str,
     /// Our ICE password.
     pub pwd: &'a str,
@@ -23,20 +23,20 @@ pub struct AnswerSettings<'a> {
     pub fingerprint: &'a [u8; 32],
     /// Public UDP addresses, the best first.
     pub candidates: &'a [SocketAddr],
-    /// `o=`; 63 bits of it count (RFC 8829 5.2.1).
+    /// Session id of the `o=` line; only 63 bits are used (RFC 8829 5.2.1).
     pub session_id: u64,
-    /// What a browser begins with: without it, it begins at 320x180. 0 leaves it to the browser.
+    /// Initial bitrate for a browser, which otherwise begins at 320x180. 0 leaves it to the browser.
     pub start_bitrate_kbps: u32,
-    /// What a sender may rise to; 0 is no limit.
+    /// Highest bitrate of a sender; 0 is no limit.
     pub max_bitrate_kbps: u32,
-    /// Stereo was asked for.
+    /// Stereo was requested.
     pub stereo: bool,
-    /// Opus bitrate asked for, bit/s.
+    /// Requested Opus bitrate, bit/s.
     pub audio_bitrate: Option<u32>,
 }
 
 impl fmt::Debug for AnswerSettings<'_> {
-    /// Without the ICE credentials.
+    /// Omits the ICE credentials.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("AnswerSettings")
@@ -47,7 +47,7 @@ impl fmt::Debug for AnswerSettings<'_> {
     }
 }
 
-/// What a description of ours is.
+/// Which kind of description we write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Answer,
@@ -55,7 +55,7 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// Clients of the deprecated signalling split parameters at `"; "`, and drop those that they cannot split.
+    /// Clients of the deprecated signalling split parameters at `"; "`, and drop those they cannot split.
     const fn separator(self) -> &'static str {
         match self {
             Self::Answer => ";",
@@ -72,13 +72,13 @@ impl Role {
     }
 }
 
-/// Writes the answer to an accepted offer: CRLF everywhere, one at the end.
+/// Writes the answer to an accepted offer: every line ends in CRLF, with no blank line at the end.
 #[must_use]
 pub fn write_answer(offer: &Offer, settings: &AnswerSettings<'_>) -> String {
     write_description(Role::Answer, offer, settings)
 }
 
-/// Our description of the media in `offer`, which the client sends.
+/// Writes our description of the media in `offer`, which the client sends.
 pub(super) fn write_description(
     role: Role,
     offer: &Offer,
@@ -111,7 +111,7 @@ pub(super) fn write_description(
     sdp.into_text()
 }
 
-/// SDP in the making.
+/// An SDP text under construction.
 pub(super) struct Sdp(String);
 
 impl Sdp {
@@ -119,7 +119,7 @@ impl Sdp {
         Self(String::with_capacity(2048))
     }
 
-    /// The whole, with CRLF behind every line.
+    /// The complete text, with CRLF after every line.
     pub(super) fn into_text(self) -> String {
         self.0
     }
@@ -143,7 +143,7 @@ fn write_audio(
     write_transport(sdp, role.setup(offer.setup), settings, &audio.mid, audio.has_rsize);
     sdp.line(&format!("a=rtpmap:{format} opus/48000/2"));
     let mut parameters = vec!["minptime=10".to_owned(), "useinbandfec=1".to_owned()];
-    // Only when asked for: a browser that reads it sends stereo of a mono microphone.
+    // Only when requested: a browser that reads it sends a mono microphone in stereo.
     if audio.stereo || settings.stereo {
         parameters.extend(["stereo=1".to_owned(), "sprop-stereo=1".to_owned()]);
     }
@@ -152,7 +152,7 @@ fn write_audio(
         parameters.push(format!("maxaveragebitrate={bitrate}"));
     }
     sdp.line(&format!("a=fmtp:{format} {}", parameters.join(role.separator())));
-    // Transport-wide feedback needs the packets' numbers: GStreamer offers the one without the other.
+    // Transport-wide feedback needs the sequence number extension: GStreamer offers the feedback without it.
     let transport_cc = audio.transport_cc_id.filter(|_| audio.has_transport_cc);
     write_feedback(
         sdp,
@@ -173,9 +173,9 @@ fn write_video(
     let rtx = video.rtx.filter(|_| video.has_nack).map(|rtx| rtx.payload_type);
     let formats = rtx.map_or_else(|| format.to_string(), |rtx| format!("{format} {rtx}"));
     sdp.line(&format!("m=video 9 {} {formats}", video.protocol));
-    // RFC 8866 5: `c=` stands before `b=`, both before `a=`.
+    // RFC 8866 5: `c=` precedes `b=`, and both precede `a=`.
     sdp.line("c=IN IP4 0.0.0.0");
-    // Not into an offer: its client puts in a `b=AS` of its own, which `b=TIAS` would beat.
+    // Not in an offer: its client inserts its own `b=AS`, which `b=TIAS` would override.
     if settings.max_bitrate_kbps > 0 && role == Role::Answer {
         sdp.line(&format!("b=AS:{}", settings.max_bitrate_kbps));
         sdp.line(&format!("b=TIAS:{}", u64::from(settings.max_bitrate_kbps) * 1000));
@@ -190,12 +190,12 @@ fn write_video(
         (video.has_fir, "ccm fir"),
         (video.has_nack, "nack"),
         (video.has_pli, "nack pli"),
-        // Beside transport-wide feedback it is a limit: the one that can still change while a session runs.
+        // Beside transport-wide feedback REMB is a limit, the only one that can still change during a session.
         (video.has_remb, "goog-remb"),
     ];
     write_feedback(sdp, format, &feedback);
-    // Retransmissions in a stream of their own: without it a browser probes the bandwidth with empty packets among its
-    // frames, which it cannot send again (RFC 4588 8.1).
+    // Retransmissions in a separate stream: without it a browser probes the bandwidth with empty packets among its
+    // frames, which it cannot retransmit (RFC 4588 8.1).
     if let Some(rtx) = rtx {
         sdp.line(&format!("a=rtpmap:{rtx} rtx/90000"));
         sdp.line(&format!("a=fmtp:{rtx} apt={format}"));
@@ -208,7 +208,7 @@ fn write_video(
         (layers(video.repaired_rid_id), SDES_REPAIRED_RID),
     ];
     write_extensions(sdp, &extensions);
-    // Every layer: OBS gives up when one is missing (RFC 8853 5.3.2).
+    // Every layer: OBS gives up if one is missing (RFC 8853 5.3.2).
     for rid in &video.rids {
         sdp.line(&format!("a=rid:{rid} recv"));
     }
@@ -217,7 +217,7 @@ fn write_video(
     }
 }
 
-/// The offered configuration (RFC 6184 8.2.2), and where a browser's bitrate begins and ends: least ≤ start ≤ most.
+/// The offered configuration (RFC 6184 8.2.2), and a browser's bitrates in the order min ≤ start ≤ max.
 fn h264_parameters(video: &VideoSection, settings: &AnswerSettings<'_>) -> Vec<String> {
     let mut parameters = vec![
         "level-asymmetry-allowed=1".to_owned(),
@@ -275,9 +275,11 @@ fn write_transport(
     write_candidates(sdp, settings.candidates);
 }
 
-/// The UDP hosts, the best first: FFmpeg uses the first only. Then the same addresses by TCP, on the same port (RFC 6544).
+/// The UDP addresses, best first: FFmpeg uses only the first. Then the same addresses over TCP, on the same port (RFC
+/// 6544).
 pub(super) fn write_candidates(sdp: &mut Sdp, candidates: &[SocketAddr]) {
-    /// RFC 8445 5.1.2.1, RFC 6544 4.2: type preferences 126 and, for TCP, 105; the direction preference of passive is 4.
+    /// RFC 8445 5.1.2.1, RFC 6544 4.2: the type preference is 126 for UDP and 105 for TCP; passive TCP has direction
+    /// preference 4.
     const UDP: u32 = 126 << 24;
     const TCP: u32 = 105 << 24 | 4 << 21;
     let mut foundation = 0;

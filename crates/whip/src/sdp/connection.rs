@@ -1,4 +1,4 @@
-//! How the client is reached and known: BUNDLE, ICE credentials, fingerprint, DTLS role, candidates.
+//! The client's transport: BUNDLE, ICE credentials, fingerprint, DTLS role, candidates.
 
 use std::net::SocketAddr;
 
@@ -6,14 +6,14 @@ use super::error::OfferError;
 use super::lines::Lines;
 use super::offer::Setup;
 
-/// Candidates of one offer, those we pass over too.
+/// Candidates in one offer, ignored ones included.
 const CANDIDATE_LIMIT: usize = 100;
 /// RFC 8839 5.4.
 const UFRAG_LEAST: usize = 4;
 const PASSWORD_LEAST: usize = 22;
 const CREDENTIAL_LIMIT: usize = 256;
 
-/// The one transport that all sections share.
+/// The single transport that all sections share.
 pub(super) struct Connection {
     pub(super) ufrag: String,
     pub(super) pwd: String,
@@ -22,8 +22,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// What counts is said by the tagged section, else by the session: others may omit it (RFC 8829 5.2.1) or, as
-    /// aiortc's, carry credentials of their own.
+    /// Reads from the tagged section, and from the session level what that section lacks. Other sections may omit the
+    /// attributes (RFC 8829 5.2.1) or, as with aiortc, carry credentials of their own.
     pub(super) fn read(session: &Lines<'_>, tagged: &Lines<'_>) -> Result<Self, OfferError> {
         let either = |name| tagged.attribute(name).or_else(|| session.attribute(name));
         let (ufrag, pwd) = (either("ice-ufrag").unwrap_or(""), either("ice-pwd").unwrap_or(""));
@@ -42,8 +42,9 @@ impl Connection {
     }
 }
 
-/// The mids of the BUNDLE group that holds every section, as it orders them: the first is the tagged one (RFC 9143
-/// 7.2). Names in it that no section has are passed over (FFmpeg 8.0). Empty when a lone section is in no group.
+/// The mids of the BUNDLE group that contains every section, in the group's order: the first is the tagged section (RFC
+/// 9143 7.2). Mids in the group that no section has are ignored (FFmpeg 8.0). Empty when the only section is in no
+/// group.
 pub(super) fn read_bundle(session: &Lines<'_>, mids: &[&str]) -> Result<Vec<String>, OfferError> {
     for group in session.attributes("group") {
         let mut words = group.split_whitespace();
@@ -63,7 +64,7 @@ pub(super) fn read_bundle(session: &Lines<'_>, mids: &[&str]) -> Result<Vec<Stri
     if mids.len() > 1 { Err(OfferError::Transport) } else { Ok(Vec::new()) }
 }
 
-/// Literal UDP addresses for RTP; names (mDNS above all), TCP and addresses nobody has are passed over.
+/// Literal UDP addresses for RTP; host names (mostly mDNS), TCP and unusable addresses are ignored.
 pub(super) fn read_candidates<'a>(
     lines: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<SocketAddr>, OfferError> {
@@ -86,11 +87,11 @@ fn read_candidate(value: &str) -> Option<SocketAddr> {
     let (address, port) = (words.nth(1)?, words.next()?);
     let candidate = SocketAddr::new(address.parse().ok()?, port.parse().ok()?);
     let ip = candidate.ip();
-    let is_someones = candidate.port() != 0 && !ip.is_unspecified() && !ip.is_multicast();
-    (is_rtp && is_udp && is_someones).then_some(candidate)
+    let is_usable = candidate.port() != 0 && !ip.is_unspecified() && !ip.is_multicast();
+    (is_rtp && is_udp && is_usable).then_some(candidate)
 }
 
-/// Absent means active (RFC 4145 4).
+/// An absent attribute means active (RFC 4145 4).
 fn read_setup(value: Option<&str>) -> Result<Setup, OfferError> {
     match value {
         Some("actpass") => Ok(Setup::ActPass),
@@ -100,7 +101,7 @@ fn read_setup(value: Option<&str>) -> Result<Setup, OfferError> {
     }
 }
 
-/// RFC 8122 5; other hashes may stand beside it.
+/// RFC 8122 5; fingerprints with other hashes may be present too.
 fn read_fingerprint(value: &str) -> Option<[u8; 32]> {
     let (algorithm, digits) = value.split_once([' ', '\t'])?;
     if !algorithm.eq_ignore_ascii_case("sha-256") {
@@ -128,7 +129,7 @@ pub(super) fn is_password(text: &str) -> bool {
     is_credential(text, PASSWORD_LEAST)
 }
 
-/// Graphic ASCII and bounded: it goes back into no line, but it goes into memory.
+/// Graphic ASCII of bounded length: it is never written into SDP, but it is kept in memory.
 fn is_credential(text: &str, least: usize) -> bool {
     (least..=CREDENTIAL_LIMIT).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
 }

@@ -1,44 +1,44 @@
-//! Why an offer is refused.
+//! The reasons for refusing an offer.
 
-/// Why an offer is refused; the words are for people and never repeat the SDP.
+/// Why an offer is refused. The messages are for people and never repeat the SDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OfferError {
-    // It is no offer, or larger than any.
-    /// More bytes, lines, payload types or candidates than any offer has.
+    // Not an offer, or larger than any valid one.
+    /// More bytes, lines, payload types or candidates than any real offer has.
     #[error("The offer is too long")]
     TooLong,
-    /// It is no SDP.
+    /// Not valid SDP.
     #[error("The offer is not valid SDP")]
     Malformed,
     /// ICE credentials are missing or too short.
     #[error("The offer has no usable ICE credentials")]
     Credentials,
-    /// There is no SHA-256 fingerprint.
+    /// No SHA-256 fingerprint.
     #[error("The offer has no SHA-256 certificate fingerprint")]
     Fingerprint,
-    // It asks for what we do not do.
-    /// `a=setup` is unknown.
+    // It requests something we do not support.
+    /// Unknown value of `a=setup`.
     #[error("The offer's DTLS setup is not supported")]
     Setup,
-    /// Nothing, two of a kind, or something that is neither audio nor video.
+    /// No section, two of a kind, or one that is neither audio nor video.
     #[error("The offer must have one audio or one video section, or one of each, and nothing else")]
     Sections,
     /// A section does not send.
     #[error("Every section of the offer must send media (sendonly or sendrecv)")]
     Direction,
-    /// RTCP on a port of its own, sections that are not bundled, or media without DTLS.
+    /// Separate RTCP port, unbundled sections, or media without DTLS.
     #[error("The offer must use DTLS-SRTP, bundle its sections and multiplex RTCP")]
     Transport,
     /// No Opus.
     #[error("The audio section must offer Opus")]
     AudioCodec,
-    /// Opus of more than two channels (`multiopus`, or a channel count that RFC 7587 does not know).
+    /// Opus with more than two channels (`multiopus`, or a channel count that RFC 7587 does not define).
     #[error("Multichannel Opus is not supported: offer opus/48000/2")]
     AudioChannels,
     /// No H.264.
     #[error("The video section must offer H.264 (Baseline, Main or High, 8 bit 4:2:0)")]
     VideoCodec,
-    /// Too many layers.
+    /// Too many simulcast layers.
     #[error("The offer has too many simulcast layers")]
     Layers,
 }
@@ -63,7 +63,7 @@ impl OfferError {
         }
     }
 
-    /// HTTP status (RFC 9725 4.2, 4.4.2): 400 is not an offer, 422 is one we cannot serve.
+    /// HTTP status (RFC 9725 4.2, 4.4.2): 400 for a body that is not an offer, 422 for an offer we cannot serve.
     #[must_use]
     pub const fn status(self) -> u16 {
         match self {

@@ -1,5 +1,5 @@
-//! What trickles behind an offer: `application/trickle-ice-sdpfrag` read, and the answer to an ICE restart written
-//! (RFC 8840 4.4, 9; RFC 9725 4.3). Pure.
+//! Trickle ICE: reads `application/trickle-ice-sdpfrag` and writes the answer to an ICE restart (RFC 8840 4.4, 9; RFC
+//! 9725 4.3). Pure.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,22 +10,22 @@ use super::error::OfferError;
 use super::lines::{Lines, split_fragment};
 use super::offer::{Kind, Offer};
 
-/// A fragment may have so many bytes: a hundred candidates take 12 kB.
+/// Most bytes of a fragment; a hundred candidates take 12 kB.
 const FRAGMENT_LIMIT_BYTES: usize = 64 * 1024;
 
 /// A client's fragment.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Fragment {
-    /// ICE user name that the candidates belong to.
+    /// ICE user name fragment that the candidates belong to.
     pub ufrag: String,
-    /// ICE password of the same.
+    /// ICE password that belongs to `ufrag`.
     pub pwd: String,
-    /// Literal UDP addresses; names and the rest are passed over (RFC 9725 4.3.2).
+    /// Literal UDP addresses; host names and other transports are ignored (RFC 9725 4.3.2).
     pub candidates: Vec<SocketAddr>,
 }
 
 impl fmt::Debug for Fragment {
-    /// Without the ICE credentials.
+    /// Omits the ICE credentials.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Fragment")
@@ -34,10 +34,10 @@ impl fmt::Debug for Fragment {
     }
 }
 
-/// Reads a fragment. Clients write `m=` lines of any form, and candidates behind them or before.
+/// Reads a fragment. Clients write `m=` lines in any form, with the candidates after or before them.
 ///
 /// # Errors
-/// It is none, or it does not say which credentials it belongs to.
+/// When it is malformed, too long, or lacks the credentials it belongs to.
 pub fn read_fragment(text: &str) -> Result<Fragment, OfferError> {
     if text.len() > FRAGMENT_LIMIT_BYTES {
         return Err(OfferError::TooLong);
@@ -47,7 +47,7 @@ pub fn read_fragment(text: &str) -> Result<Fragment, OfferError> {
     let one = |name| {
         let mut values = every.iter().flat_map(|lines| lines.attributes(name));
         let first = values.next()?;
-        // One transport has one pair of credentials, however often it is said.
+        // One transport has one pair of credentials, even if it is repeated.
         values.all(|value| value == first).then_some(first)
     };
     let (ufrag, pwd) = (one("ice-ufrag").unwrap_or(""), one("ice-pwd").unwrap_or(""));
@@ -58,7 +58,7 @@ pub fn read_fragment(text: &str) -> Result<Fragment, OfferError> {
     Ok(Fragment { ufrag: ufrag.to_owned(), pwd: pwd.to_owned(), candidates })
 }
 
-/// Our half of a restarted ICE session: new credentials, the same candidates, ICE-lite as in the answer (RFC 9725 4.3.3).
+/// Our half of an ICE restart: new credentials, the same candidates, ICE-lite as in the answer (RFC 9725 4.3.3).
 #[must_use]
 pub fn write_fragment(offer: &Offer, ufrag: &str, pwd: &str, candidates: &[SocketAddr]) -> String {
     let mut sdp = Sdp::new();
@@ -76,7 +76,7 @@ pub fn write_fragment(offer: &Offer, ufrag: &str, pwd: &str, candidates: &[Socke
             .as_ref()
             .map(|video| ("video", video.protocol, video.payload_type, &video.mid)),
     };
-    // The section that names the bundle's transport (RFC 9143 7.2).
+    // The section that represents the bundle's transport (RFC 9143 7.2).
     let tag = offer.bundle.first();
     let mut sections = offer.order.iter().filter_map(section);
     if let Some((media, protocol, format, mid)) =
@@ -106,7 +106,8 @@ mod tests {
         let address: SocketAddr = "192.0.2.8:40000".parse().expect("an address");
         let candidate = "a=candidate:1 1 udp 2130706431 192.0.2.8 40000 typ host\r\n";
         let table = [
-            // RFC 9725 4.3.2; browsers by whip-whep; Eyevinn's and Meetecho's; whip-js without a port; GStreamer's mids.
+            // As in RFC 9725 4.3.2, from browsers (whip-whep), from Eyevinn's and Meetecho's clients, from whip-js
+            // (without a port) and from GStreamer (with its mids).
             format!(
                 "a=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\n{CREDENTIALS}{candidate}a=end-of-candidates\r\n"
             ),

@@ -1,5 +1,6 @@
-//! What real clients write, and that our answer fits it. The fixtures are reconstructed from what was measured and read
-//! of each client (`reference/whip.md` §2): shape and numbers are theirs, credentials, addresses and ids are made up.
+//! Offers as real clients write them, and whether our answers fit. The fixtures are reconstructed from measurements and
+//! from the clients' sources (`reference/whip.md` §2): form and numbers are theirs; credentials, addresses and ids are
+//! made up.
 
 use super::*;
 
@@ -42,7 +43,7 @@ fn video_of(name: &str) -> VideoSection {
     read_offer(golden(name)).expect(name).video.expect(name)
 }
 
-/// An SDP text cut as a reader would who knows nothing of ours: the part before the first `m=`, then each section.
+/// Splits SDP independently of our parser: the part before the first `m=`, then each section.
 fn parts(text: &str) -> Vec<Vec<&str>> {
     let mut parts = vec![Vec::new()];
     for line in text.lines() {
@@ -58,7 +59,7 @@ fn values<'a>(lines: &[&'a str], prefix: &str) -> Vec<&'a str> {
     lines.iter().filter_map(|line| line.strip_prefix(prefix)).collect()
 }
 
-/// Checks an answer against its offer by the rules of RFC 9725, 8829, 9143 and by what clients are known to need.
+/// Checks an answer against its offer by the rules of RFC 9725, 8829 and 9143, and by what clients are known to need.
 pub(super) fn check_answer(name: &str, offer: &str, answer: &str) {
     assert!(answer.starts_with("v=0\r\no=- ") && answer.ends_with("\r\n"), "{name}");
     assert!(!answer.contains("\r\n\r\n") && answer.len() <= 8192, "{name}");
@@ -125,7 +126,7 @@ fn check_section(name: &str, offered: &[&str], answered: &[&str]) {
         let is_same = |of: &&str| of.eq_ignore_ascii_case(map);
         assert!(offered_maps.iter().any(is_same), "{name}: {map}");
     }
-    // RFC 8866 5: c, then b, then a.
+    // RFC 8866 5: first c, then b, then a.
     let kinds: String = answered[1..].iter().filter_map(|line| line.chars().next()).collect();
     let first_attribute = kinds.find('a').expect("attributes");
     assert!(kinds.starts_with('c') && !kinds[first_attribute..].contains(['b', 'c']), "{name}");
@@ -192,7 +193,7 @@ fn credentials_are_those_of_the_tagged_section() {
     let text = golden("aiortc_1_4");
     let ufrag = |text: &str| read_offer(text).expect("accepted").ufrag;
     assert_eq!(ufrag(text), "Qd7K");
-    // RFC 9143 7.2: the first of the group, not the first of the text.
+    // RFC 9143 7.2: the first in the group, not the first in the text.
     assert_eq!(ufrag(&text.replace("BUNDLE 0 1", "BUNDLE 1 0")), "xB3f");
     let without = text.replace("a=ice-ufrag:xB3f\n", "").replace("a=setup:actpass\nm=", "m=");
     assert_eq!(ufrag(&without), "Qd7K");

@@ -1,10 +1,10 @@
-//! Which of a section's H.264 payload types we take (RFC 6184 8.1). Not what its parameter sets say (`media`).
+//! Chooses among a section's H.264 payload types (RFC 6184 8.1). It does not interpret the parameter sets (`media`).
 
 use super::lines::Lines;
 
 /// Base64 characters of one parameter set in `sprop-parameter-sets`; real ones have 10 to 80.
 const PARAMETER_SET_LIMIT: usize = 1024;
-/// Parameter sets that are read, the rest is passed over.
+/// Parameter sets that are read; further ones are ignored.
 const PARAMETER_SETS_LIMIT: usize = 4;
 
 /// One H.264 payload type of an offer.
@@ -16,7 +16,7 @@ pub(super) struct Format {
     pub(super) parameter_sets: Vec<Vec<u8>>,
 }
 
-/// The payload type we take: mode 1 first, then as the client prefers.
+/// The payload type we accept: packetization mode 1 first, then by the client's preference.
 pub(super) fn choose(section: &Lines<'_>, formats: &[u8]) -> Option<Format> {
     let mut accepted: Vec<Format> = formats
         .iter()
@@ -29,7 +29,7 @@ pub(super) fn choose(section: &Lines<'_>, formats: &[u8]) -> Option<Format> {
     accepted.into_iter().next()
 }
 
-/// What `fmtp` says; a malformed profile counts as "any H.264": the stream itself tells.
+/// Reads `fmtp`. A malformed profile counts as "any H.264", since the stream itself carries the profile.
 fn read_format(section: &Lines<'_>, payload_type: u8) -> Format {
     let mut format = Format {
         payload_type,
@@ -54,7 +54,7 @@ fn read_format(section: &Lines<'_>, payload_type: u8) -> Format {
     format
 }
 
-/// Interleaved packetization is not read; Baseline, Constrained Baseline, Main and High are (RFC 6184 table 5).
+/// Interleaved packetization is not supported; Baseline, Constrained Baseline, Main and High are (RFC 6184 table 5).
 /// Extended (88) counts only when its constraints make it one of the baselines.
 fn is_accepted(format: &Format) -> bool {
     let is_profile_ours = match format.profile_level_id {
@@ -65,7 +65,7 @@ fn is_accepted(format: &Format) -> bool {
     format.packetization_mode <= 1 && is_profile_ours
 }
 
-/// Six digits; FFmpeg 8.0 writes seven for a constrained profile, which tells nothing.
+/// Six digits. FFmpeg 8.0 writes seven for a constrained profile; that value is unusable.
 fn read_hex(text: &str) -> Option<[u8; 3]> {
     if text.len() != 6 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
@@ -74,7 +74,7 @@ fn read_hex(text: &str) -> Option<[u8; 3]> {
     Some([profile, constraints, level])
 }
 
-/// RFC 4648 4 and 5, padding or not.
+/// Base64 of RFC 4648 4 and 5, with or without padding.
 fn read_base64(text: &str) -> Option<Vec<u8>> {
     let text = text.trim_end_matches('=');
     if text.is_empty() || text.len() > PARAMETER_SET_LIMIT {

@@ -1,4 +1,4 @@
-//! Whatever the text is: no panic, bounded time, and what is accepted is answered by the rules.
+//! Whatever the text: no panic, bounded time, and an accepted offer gets a valid answer.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::golden_tests::{GOLDENS, check_answer, settings};
 use super::*;
 
-/// Reads a text; an accepted one must have an answer that keeps the form.
+/// Reads a text; an accepted offer must get an answer of valid form.
 fn read_and_answer(text: &str) {
     if let Ok(offer) = read_offer(text) {
         let answer = write_answer(&offer, &settings());
@@ -17,7 +17,7 @@ fn read_and_answer(text: &str) {
     }
 }
 
-/// One change of a text's lines.
+/// One change to a text's lines.
 #[derive(Clone, Debug)]
 enum Change {
     Remove(prop::sample::Index),
@@ -118,7 +118,7 @@ fn offers_without_one_of_their_lines_are_refused_or_answered_by_the_rules() {
     for (name, text) in GOLDENS {
         let lines: Vec<&str> = text.lines().collect();
         for (at, removed) in lines.iter().enumerate() {
-            // Without these two the text is another offer, of one section or of another role.
+            // Without one of these lines the text is a different offer, with one section or another role.
             if removed.starts_with("m=") || removed.starts_with("a=setup") {
                 continue;
             }
@@ -151,7 +151,7 @@ fn texts_made_to_be_slow_are_judged_in_time() {
         "m=audio 9 UDP/TLS/RTP/SAVPF 0\n",
         "\n",
     ];
-    // A judgement takes milliseconds; the limit is for a loaded machine and a build without optimisation.
+    // Parsing takes milliseconds; the limit allows for a loaded machine and an unoptimised build.
     let started = Instant::now();
     for text in table.iter().flat_map(|line| fill(line)) {
         read_and_answer(&text);

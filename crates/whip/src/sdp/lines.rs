@@ -1,8 +1,8 @@
-//! SDP text → session and media sections with their attributes (RFC 8866 5). What they mean is not read here.
+//! SDP text → session and media sections with their attributes (RFC 8866 5). It does not interpret them.
 
 use super::error::OfferError;
 
-/// Lines of one offer that are not blank; the longest seen has about 200.
+/// Non-blank lines in one offer; the longest seen has about 200.
 const LINE_LIMIT: usize = 2000;
 
 /// A media section, or the part before the first one.
@@ -15,22 +15,22 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// The first attribute of that name.
+    /// The first attribute with that name.
     pub(super) fn attribute(&self, name: &str) -> Option<&'a str> {
         self.attributes(name).next()
     }
 
-    /// All attributes of that name, in order.
+    /// All attributes with that name, in order.
     pub(super) fn attributes<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'a str> + 'b {
         self.attributes.iter().filter(move |(of, _)| *of == name).map(|(_, value)| *value)
     }
 
-    /// Whether there is such an attribute.
+    /// Whether an attribute with that name exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.attribute(name).is_some()
     }
 
-    /// Values of the attribute that stand behind payload type `format`, such as `fmtp:96 …`; `*` counts for all.
+    /// Values of the attribute for payload type `format`, such as `fmtp:96 …`; `*` applies to all payload types.
     pub(super) fn of_format<'b>(
         &'b self,
         name: &'b str,
@@ -42,7 +42,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// `fmtp` of one payload type as names and values: some senders put blanks around them.
+    /// The `fmtp` parameters of one payload type as names and values; some senders put blanks around them.
     pub(super) fn parameters(&self, format: u8) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.of_format("fmtp", format)
             .flat_map(|line| line.split(';'))
@@ -50,7 +50,7 @@ impl<'a> Lines<'a> {
             .map(|(name, value)| (name.trim(), value.trim()))
     }
 
-    /// Whether payload type `format` is this codec at this clock rate; letters count in its name, their case does not.
+    /// Whether payload type `format` is this codec at this clock rate; the codec's name is compared without case.
     pub(super) fn is_codec(&self, format: u8, name: &str, rate: &str) -> bool {
         self.of_format("rtpmap", format).next().is_some_and(|map| {
             let mut parts = map.split('/').map(str::trim);
@@ -59,13 +59,13 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// The channel count that stands behind the clock rate of payload type `format`, as written.
+    /// The channel count after the clock rate of payload type `format`, as written.
     pub(super) fn channels(&self, format: u8) -> Option<&'a str> {
         self.of_format("rtpmap", format).next()?.split('/').nth(2).map(str::trim)
     }
 }
 
-/// The session's lines, then each section's. Line ends may be CRLF, LF or CR; senders with trailing blanks exist.
+/// The session's lines, then each section's. Lines may end in CRLF, LF or CR; some senders write trailing blanks.
 pub(super) fn split(text: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), OfferError> {
     if text.split(['\n', '\r']).map(str::trim).find(|line| !line.is_empty()) != Some("v=0") {
         return Err(OfferError::Malformed);
@@ -73,7 +73,7 @@ pub(super) fn split(text: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), OfferErro
     split_fragment(text)
 }
 
-/// The same of a part of an SDP: it need not begin with `v=0`.
+/// The same for a part of an SDP, which need not begin with `v=0`.
 pub(super) fn split_fragment(text: &str) -> Result<(Lines<'_>, Vec<Lines<'_>>), OfferError> {
     let mut session = Lines::default();
     let mut sections: Vec<Lines<'_>> = Vec::new();

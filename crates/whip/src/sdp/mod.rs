@@ -1,6 +1,7 @@
-//! The offer read and validated, the answer written, and what trickles after them. Lenient in form, strict in substance. Pure.
+//! Reads and validates the offer, writes the answer, and handles trickled fragments. Lenient in form, strict in
+//! substance. Pure.
 //!
-//! Sources: RFC 8866, RFC 9725, RFC 8829 for what browsers write; `reference/whip.md` §2 for what others do.
+//! Sources: RFC 8866, RFC 9725; RFC 8829 for what browsers write; `reference/whip.md` §2 for other clients.
 
 mod answer;
 mod connection;
@@ -18,7 +19,7 @@ pub use fragment::{Fragment, read_fragment, write_fragment};
 pub use offer::{AudioSection, Offer, Rtx, Setup, VideoSection, is_dtls_client, read_offer};
 pub use own_offer::OwnOffer;
 
-/// An offer may have so many bytes; browsers write 5 to 8 kB.
+/// Most bytes of an offer; browsers write 5 to 8 kB.
 pub const OFFER_LIMIT_BYTES: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -9,23 +9,23 @@ use super::error::OfferError;
 use super::lines::split;
 use super::section::Sending;
 
-/// Which side says hello first in DTLS (RFC 8842).
+/// Which side sends the ClientHello in DTLS (RFC 8842).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setup {
     /// The client does.
     Active,
     /// We do.
     Passive,
-    /// We choose: the client does.
+    /// We choose, and let the client do it.
     ActPass,
 }
 
 /// A valid offer.
 #[derive(Clone)]
 pub struct Offer {
-    /// ICE user name of the BUNDLE's tagged section: all share its transport.
+    /// ICE user name fragment of the BUNDLE's tagged section, whose transport all sections share.
     pub ufrag: String,
-    /// ICE password of the same.
+    /// ICE password that belongs to `ufrag`.
     pub pwd: String,
     /// SHA-256 of the client's certificate.
     pub fingerprint: [u8; 32],
@@ -35,16 +35,16 @@ pub struct Offer {
     pub audio: Option<AudioSection>,
     /// The video, if any.
     pub video: Option<VideoSection>,
-    /// The client's UDP addresses, as far as they are literal.
+    /// The client's UDP addresses, as far as they are literal addresses.
     pub candidates: Vec<SocketAddr>,
     /// Sections in the offer's order.
     pub(super) order: Vec<Kind>,
-    /// The BUNDLE group's mids in its order; empty when a lone section is in none.
+    /// Mids of the BUNDLE group, in its order; empty when the only section is in no group.
     pub(super) bundle: Vec<String>,
 }
 
 impl fmt::Debug for Offer {
-    /// Without the ICE credentials.
+    /// Omits the ICE credentials.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Offer")
@@ -66,58 +66,58 @@ pub(super) enum Kind {
 /// The offered audio.
 #[derive(Clone, Debug)]
 pub struct AudioSection {
-    /// Section id; empty when a lone section has none.
+    /// Section id; empty when the only section has none.
     pub mid: String,
-    /// Opus.
+    /// Payload type of Opus.
     pub payload_type: u8,
-    /// The client takes stereo.
+    /// The client accepts stereo.
     pub stereo: bool,
-    /// The sender, when the offer names it.
+    /// The sender's SSRC, if the offer gives it.
     pub ssrc: Option<u32>,
-    /// Header extension of the transport-wide sequence number.
+    /// Id of the header extension with the transport-wide sequence number.
     pub transport_cc_id: Option<u8>,
     /// Transport-wide feedback was offered.
     pub has_transport_cc: bool,
-    /// The sender answers requests for packets.
+    /// The sender answers NACK.
     pub has_nack: bool,
     pub(super) protocol: &'static str,
     pub(super) mid_id: Option<u8>,
     pub(super) has_rsize: bool,
 }
 
-/// Retransmissions in a stream of their own (RFC 4588).
+/// Retransmissions in a separate stream (RFC 4588).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rtx {
-    /// Its payload type.
+    /// Payload type of the retransmissions.
     pub payload_type: u8,
-    /// Its sender, when the offer names it.
+    /// SSRC of the retransmissions, if the offer gives it.
     pub ssrc: Option<u32>,
 }
 
 /// The offered video.
 #[derive(Clone, Debug)]
 pub struct VideoSection {
-    /// Section id; empty when a lone section has none.
+    /// Section id; empty when the only section has none.
     pub mid: String,
-    /// H.264.
+    /// Payload type of H.264.
     pub payload_type: u8,
-    /// 0 or 1.
+    /// Packetization mode: 0 or 1.
     pub packetization_mode: u8,
-    /// Profile, constraints and level; none when absent or malformed.
+    /// Profile, constraints and level; `None` when absent or malformed.
     pub profile_level_id: Option<[u8; 3]>,
-    /// SPS and PPS that the offer carries.
+    /// SPS and PPS contained in the offer.
     pub parameter_sets: Vec<Vec<u8>>,
-    /// The sender, when the offer names it.
+    /// The sender's SSRC, if the offer gives it.
     pub ssrc: Option<u32>,
     /// Retransmissions of this payload type.
     pub rtx: Option<Rtx>,
-    /// Header extension of the transport-wide sequence number.
+    /// Id of the header extension with the transport-wide sequence number.
     pub transport_cc_id: Option<u8>,
-    /// The sender answers requests for packets.
+    /// The sender answers NACK.
     pub has_nack: bool,
-    /// The sender answers requests for a keyframe.
+    /// The sender answers PLI.
     pub has_pli: bool,
-    /// The sender knows full intra requests.
+    /// The sender answers FIR.
     pub has_fir: bool,
     /// Transport-wide feedback was offered.
     pub has_transport_cc: bool,
@@ -125,16 +125,16 @@ pub struct VideoSection {
     pub has_remb: bool,
     /// Simulcast layers in the offer's order; empty without simulcast.
     pub rids: Vec<String>,
-    /// Header extension of a packet's layer.
+    /// Id of the header extension with a packet's layer (RID).
     pub rid_id: Option<u8>,
-    /// Header extension of the layer that a retransmission is of.
+    /// Id of the header extension with the layer that a retransmission belongs to.
     pub repaired_rid_id: Option<u8>,
     pub(super) protocol: &'static str,
     pub(super) mid_id: Option<u8>,
     pub(super) has_rsize: bool,
 }
 
-/// We say hello first.
+/// Whether we send the ClientHello.
 #[must_use]
 pub fn is_dtls_client(offer: &Offer) -> bool {
     offer.setup == Setup::Passive
@@ -171,7 +171,7 @@ pub fn read_offer(text: &str) -> Result<Offer, OfferError> {
     let section_of = |kind| sending.iter().find(|section| section.kind == kind);
     let audio = section_of(Kind::Audio).map(Sending::to_audio).transpose()?;
     let video = section_of(Kind::Video).map(Sending::to_video).transpose()?;
-    // One payload type means one thing in a bundle (RFC 9143 9.1).
+    // A payload type has one meaning within a bundle (RFC 9143 9.1).
     if let (Some(audio), Some(video)) = (&audio, &video)
         && audio.payload_type == video.payload_type
     {

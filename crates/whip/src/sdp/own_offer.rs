@@ -1,4 +1,4 @@
-//! An offer of our own, for clients of the deprecated v5 signalling, and what the client answers to it. Pure.
+//! Our own offer for clients of the deprecated v5 signalling, and the client's answer to it. Pure.
 
 use std::fmt;
 
@@ -9,25 +9,25 @@ use super::offer::{AudioSection, Kind, Offer, Rtx, Setup, VideoSection, read_off
 const PROTOCOL: &str = "UDP/TLS/RTP/SAVPF";
 const AUDIO_MID: &str = "0";
 const VIDEO_MID: &str = "1";
-/// Payload types as browsers number them.
+/// Payload types with the numbers browsers use.
 const OPUS: u8 = 111;
 const H264: u8 = 102;
 const H264_RTX: u8 = 103;
-/// Constrained Baseline, level 3.1: what every browser sends, and a higher level is no other format (RFC 6184 8.2.2).
+/// Constrained Baseline, level 3.1: every browser sends it, and a higher level is not another format (RFC 6184 8.2.2).
 const PROFILE: [u8; 3] = [0x42, 0xe0, 0x1f];
-/// Ids of the header extensions, as Chromium numbers them.
+/// Ids of the header extensions, with the numbers Chromium uses.
 const MID_ID: u8 = 4;
 const TRANSPORT_CC_ID: u8 = 3;
 
 /// What we offer to receive: Opus, H.264, or both.
 #[derive(Clone)]
 pub struct OwnOffer {
-    /// As if the client had offered exactly that; its side of the transport is not known yet.
+    /// The offer the client would have made for the same session; its side of the transport is not known yet.
     expected: Offer,
 }
 
 impl OwnOffer {
-    /// `None` when it would have no section.
+    /// `None` when the offer would have no section.
     #[must_use]
     pub fn new(audio: bool, video: bool) -> Option<Self> {
         let audio = audio.then(audio_section);
@@ -63,14 +63,15 @@ impl OwnOffer {
         write_description(Role::Offer, &self.expected, settings)
     }
 
-    /// What the client will send, as far as it is known before it answers: nobody's certificate has its fingerprint.
+    /// What the client will send, as far as it is known before its answer: the fingerprint in it matches no
+    /// certificate.
     #[must_use]
     pub const fn expected(&self) -> &Offer {
         &self.expected
     }
 
-    /// Reads and validates the client's answer: every section accepted, in our payload types (RFC 8829 5.10). It says
-    /// what the offer would have said that leads to the same session.
+    /// Reads and validates the client's answer: every section accepted, with our payload types (RFC 8829 5.10). Returns
+    /// the offer that would have led to the same session.
     ///
     /// # Errors
     /// Why it is refused.
@@ -78,7 +79,7 @@ impl OwnOffer {
         let mut answer = read_offer(text)?;
         let ours = &self.expected;
         let is_same_bundle = answer.bundle == ours.bundle
-            // A lone section needs no group.
+            // A single section needs no group.
             || (answer.bundle.is_empty() && ours.bundle.len() == 1);
         if answer.order != ours.order || !is_same_bundle {
             return Err(OfferError::Sections);
@@ -101,7 +102,7 @@ impl OwnOffer {
             if video.payload_type != H264 || video.packetization_mode != 1 {
                 return Err(OfferError::VideoCodec);
             }
-            // Layers were not offered; retransmissions come as they were.
+            // Simulcast was not offered; retransmissions only count with the payload type we offered.
             video.rids.clear();
             (video.rid_id, video.repaired_rid_id) = (None, None);
             video.rtx = video.rtx.filter(|rtx| rtx.payload_type == H264_RTX);

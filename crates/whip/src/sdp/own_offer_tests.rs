@@ -20,7 +20,7 @@ fn both() -> OwnOffer {
     OwnOffer::new(true, true).expect("two sections")
 }
 
-/// As a browser answers: bundled, sending, with what it has of ours.
+/// An answer as a browser writes it: bundled, sending, with the parts of our offer it supports.
 fn answer() -> String {
     let transport = format!(
         "a=ice-ufrag:abcd\r\na=ice-pwd:0123456789abcdefghijklmn\r\na=fingerprint:sha-256 {FINGERPRINT}\r\n\
@@ -102,7 +102,7 @@ fn the_answer_of_chromium_is_taken_with_all_of_its_feedback() {
     assert_eq!(video.rtx, Some(Rtx { payload_type: 103, ssrc: Some(2_861_861_998) }));
     assert_eq!((video.has_pli, video.has_remb, video.has_transport_cc), (true, true, true));
     assert_eq!(answer.audio.expect("audio").ssrc, Some(2_615_228_736));
-    // It is the answer to another offer.
+    // It answers a different offer.
     assert!(OwnOffer::new(false, true).expect("a section").read_answer(text).is_err());
 }
 

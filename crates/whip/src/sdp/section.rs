@@ -1,17 +1,17 @@
-//! One media section: may it be here, and which of its payload types do we take (P4 of the decisions).
+//! One media section: whether it is acceptable, and which of its payload types we use (P4 of the decisions).
 
 use super::error::OfferError;
 use super::h264;
 use super::lines::Lines;
 use super::offer::{AudioSection, Kind, Rtx, VideoSection};
 
-/// Payload types of one section.
+/// Payload types in one section.
 const FORMAT_LIMIT: usize = 64;
-/// Layers of a simulcast offer.
+/// Layers in a simulcast offer.
 const RID_LIMIT: usize = 4;
-/// Bytes of a section's or a layer's name; real ones have 1 to 8.
+/// Bytes of a section's or a layer's id; real ones have 1 to 8.
 const NAME_LIMIT: usize = 64;
-/// RTP over DTLS-SRTP in the spellings of RFC 8829 5.1.2; the answer repeats the offer's.
+/// RTP over DTLS-SRTP in the spellings of RFC 8829 5.1.2; the answer uses the offer's.
 const PROTOCOLS: [&str; 6] = [
     "UDP/TLS/RTP/SAVPF",
     "UDP/TLS/RTP/SAVP",
@@ -27,7 +27,7 @@ pub(super) const SDES_MID: &str = "urn:ietf:params:rtp-hdrext:sdes:mid";
 pub(super) const SDES_RID: &str = "urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id";
 pub(super) const SDES_REPAIRED_RID: &str = "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id";
 
-/// A section that may be in an offer to us.
+/// A section that is acceptable in an offer to us.
 pub(super) struct Sending<'a> {
     pub(super) kind: Kind,
     pub(super) mid: &'a str,
@@ -37,7 +37,7 @@ pub(super) struct Sending<'a> {
 }
 
 impl<'a> Sending<'a> {
-    /// Checks everything but the codecs.
+    /// Checks everything except the codecs.
     pub(super) fn read(
         session: &Lines<'_>,
         section: &'a Lines<'a>,
@@ -52,7 +52,7 @@ impl<'a> Sending<'a> {
             "video" => Kind::Video,
             _ => return Err(OfferError::Sections),
         };
-        // Port 0 is a rejected section unless it says that it shares the bundle's.
+        // Port 0 marks a rejected section, unless the section uses the bundle's port.
         if port == "0" && !section.has("bundle-only") {
             return Err(OfferError::Sections);
         }
@@ -122,7 +122,7 @@ impl<'a> Sending<'a> {
         })
     }
 
-    /// The Opus payload type. Its channel count is always 2 (RFC 7587 7); senders that write less, or nothing, exist.
+    /// The Opus payload type. Its channel count is always 2 (RFC 7587 7), but some senders write 1 or omit it.
     fn opus(&self) -> Result<u8, OfferError> {
         let is_opus = |format: &u8| self.lines.is_codec(*format, "opus", "48000");
         let is_stereo_at_most = |format: &u8| {
@@ -144,7 +144,7 @@ impl<'a> Sending<'a> {
         offered.any(|value| value.eq_ignore_ascii_case(feedback))
     }
 
-    /// The retransmissions' payload type (RFC 4588 8.6).
+    /// The payload type of retransmissions (RFC 4588 8.6).
     fn rtx_of(&self, payload_type: u8) -> Option<u8> {
         self.formats.iter().copied().find(|format| {
             let mut parameters = self.lines.parameters(*format);
@@ -153,7 +153,7 @@ impl<'a> Sending<'a> {
         })
     }
 
-    /// The sender and its retransmissions (RFC 5576 4.2, RFC 4588 8.6).
+    /// The SSRCs of the media and of its retransmissions (RFC 5576 4.2, RFC 4588 8.6).
     fn ssrcs(&self) -> (Option<u32>, Option<u32>) {
         for group in self.lines.attributes("ssrc-group") {
             let mut words = group.split_whitespace();
@@ -186,8 +186,8 @@ impl<'a> Sending<'a> {
         Ok(rids)
     }
 
-    /// The layers of `a=simulcast:send h;m,n;~l` (RFC 8853 5.1), of alternatives the first; empty when one layer or none
-    /// is sent, or when nothing would tell them apart.
+    /// The layers of `a=simulcast:send h;m,n;~l` (RFC 8853 5.1), the first of each set of alternatives. Empty when at
+    /// most one layer is sent, or when packets do not carry the id that tells the layers apart.
     fn layers(&self) -> Result<Vec<String>, OfferError> {
         let rids = self.rids()?;
         let value = self.lines.attribute("simulcast").unwrap_or("");
@@ -217,12 +217,12 @@ impl<'a> Sending<'a> {
     }
 }
 
-/// 64 to 95 look like RTCP (RFC 5761 4); 128 and more is none.
+/// 64 to 95 could be mistaken for RTCP (RFC 5761 4); payload types end at 127.
 const fn is_usable(format: &u8) -> bool {
     matches!(format, 0..=63 | 96..=127)
 }
 
-/// It goes back into a line of the answer: graphic ASCII only.
+/// It is written into a line of the answer: graphic ASCII only.
 fn is_name(text: &str) -> bool {
     (1..=NAME_LIMIT).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

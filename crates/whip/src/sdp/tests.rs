@@ -1,6 +1,6 @@
 use super::*;
 
-/// What every live section of a browser's offer carries.
+/// The transport attributes of every live section in a browser's offer.
 const TRANSPORT: &str = "a=ice-ufrag:abcd\na=ice-pwd:0123456789abcdefghijklmn\n\
 a=fingerprint:sha-256 00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\n\
 a=setup:actpass\na=rtcp-mux\na=sendonly\n";
@@ -107,20 +107,20 @@ fn a_passive_client_is_answered_actively() {
 fn odd_but_honest_offers_are_accepted() {
     let both = offer(&[&audio(), &video(H264)]);
     let table = [
-        // CRLF, trailing blanks, capitals, one section without a group.
+        // CRLF, trailing blanks, capitals, a single section without a group.
         both.replace('\n', "\r\n"),
         both.replace('\n', " \n"),
         both.replace("opus/", "OPUS/"),
         offer(&[&audio()]).replace("a=group:BUNDLE 0 1\n", ""),
         // GStreamer: a bundled section on port 0.
         both.replace("m=video 9", "m=video 0").replace("a=mid:1", "a=bundle-only\na=mid:1"),
-        // aiortc: credentials of its own per section. FFmpeg: a profile id of seven digits.
+        // aiortc: separate credentials per section. FFmpeg: a profile id of seven digits.
         both.replacen("abcd", "efgh", 1),
         both.replace("42e01f", "422001f"),
-        // Safari: no packetization mode at all. High profile.
+        // Safari: no packetization mode. High profile.
         both.replace("packetization-mode=1;", "").replace("packetization-mode=0;", ""),
         both.replace("42e01f", "640c1f"),
-        // Fingerprint and credentials for the whole session, direction left out.
+        // Fingerprint and credentials at session level, direction omitted.
         both.replace("a=sendonly\n", ""),
         both.replace("a=group", &format!("{TRANSPORT}a=group")),
     ];

@@ -1,5 +1,5 @@
-//! The end of a session on the wire: our close_notify and its repetition, for UDP may lose it, and what answers the
-//! client's checks afterwards. Pure.
+//! The end of a session on the wire: our close_notify, its repetition because UDP may lose it, and the object that
+//! answers the client's checks afterwards. Pure.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,12 @@ use super::WhipSession;
 use crate::transport::path::Path;
 use crate::transport::revoked::RevokedConsent;
 
-/// Pauses before each repetition: four datagrams within a second outlast a burst of losses, and a second is what a driver
-/// can keep a closed session for. A receiver drops those records that it has (RFC 6347 4.1.2.6).
+/// Pauses before each repetition: four datagrams within a second outlast a burst of losses, and a driver can keep a
+/// closed session for about a second. A receiver drops records it already has (RFC 6347 4.1.2.6).
 const PAUSES: [Duration; 3] =
     [Duration::from_millis(150), Duration::from_millis(350), Duration::from_millis(500)];
 
-/// What is sent again, and when.
+/// The datagrams that are repeated, and when.
 #[derive(Debug)]
 pub(super) struct Closing {
     to: Path,
@@ -22,12 +22,12 @@ pub(super) struct Closing {
 }
 
 impl Closing {
-    /// `datagrams` went out for the first time at `now`.
+    /// `datagrams` were first sent at `now`.
     pub(super) const fn new(now: Instant, to: Path, datagrams: Vec<Vec<u8>>) -> Self {
         Self { to, datagrams, repeated: 0, sent_at: now }
     }
 
-    /// What is due now; nothing when it is too early.
+    /// The datagrams due at `now`; none when it is too early.
     pub(super) fn handle_timeout(&mut self, now: Instant) -> impl Iterator<Item = (Path, Vec<u8>)> {
         let is_due = self.poll_timeout().is_some_and(|at| now >= at);
         if is_due {
@@ -45,7 +45,7 @@ impl Closing {
 }
 
 impl WhipSession {
-    /// What answers the client's STUN requests from the end on; `None` when no client ever came.
+    /// The object that answers the client's STUN requests after the end; `None` if no client ever connected.
     #[must_use]
     pub fn revoke(&self) -> Option<RevokedConsent> {
         self.ice.revoke()

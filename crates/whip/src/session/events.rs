@@ -1,48 +1,48 @@
-//! What a session tells its driver besides datagrams and frames: events, how it ended, counters.
+//! What a session reports to its driver besides datagrams and frames: events, the reason it ended, counters.
 
 use crate::transport::path::Path;
 
-/// Why the session is over, as far as its wire shows.
+/// Why the session ended, as seen on its own connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhipEnd {
-    /// ICE or DTLS did not come about in time, or the certificate is not the one of the offer.
+    /// ICE or DTLS did not complete in time, or the certificate does not match the offer.
     HandshakeFailed,
     /// The client closed DTLS.
     Closed,
-    /// The client vanished.
+    /// The client stopped sending.
     Lost,
-    /// It is connected and sends nothing we could use.
+    /// The client is connected but sent no usable media.
     NoMedia,
 }
 
-/// What the driver must know.
+/// What the driver has to act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhipEvent {
-    /// An authenticated ICE check came from this path: its datagrams belong to this session.
+    /// An authenticated ICE check arrived on this path: its datagrams belong to this session.
     Proven(Path),
-    /// Too many other paths were proven since: datagrams from there belong to no session.
+    /// Too many other paths have passed a check since: datagrams on this path belong to no session.
     Forgotten(Path),
-    /// Media may come.
+    /// DTLS is complete; media may arrive.
     Connected,
-    /// Nothing more will come.
+    /// The session has ended. No further event follows.
     Ended(WhipEnd),
 }
 
-/// What happened in a session so far.
+/// Counters since the start of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WhipCounters {
-    /// RTP packets that were opened.
+    /// RTP packets authenticated and decrypted.
     pub packets: u64,
-    /// RTP packets given up.
+    /// RTP packets given up as lost.
     pub lost: u64,
-    /// RTP packets that a request brought.
+    /// RTP packets recovered by retransmission.
     pub recovered: u64,
-    /// Requests for packets.
+    /// Retransmission requests.
     pub nacks: u64,
-    /// Requests for a keyframe.
+    /// Keyframe requests.
     pub plis: u64,
-    /// Access units held back behind a hole.
+    /// Access units withheld because of a loss.
     pub withheld: u64,
-    /// Packets that were forged, replayed, malformed or too many.
+    /// Packets dropped as forged, replayed, malformed or over a limit.
     pub rejected: u64,
 }

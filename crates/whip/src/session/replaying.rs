@@ -1,4 +1,4 @@
-//! A session whose packets come from a capture: without sockets, keys and encryption, and else the same.
+//! A session fed with packets from a capture: without sockets, keys or encryption, otherwise the same.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Instant;
@@ -14,14 +14,14 @@ impl WhipSession {
     /// A session for the offer of a capture, opened at `now`.
     ///
     /// # Errors
-    /// No randomness for credentials that nobody will ask for.
+    /// When the system has no randomness; the credentials are needed but not used.
     pub fn replay(offer: &Offer, now: Instant) -> Result<Self, IdentityError> {
         let identity = Identity::generate()?;
         let credentials = Credentials::generate(&identity)?;
         Ok(Self::new(&identity, offer, &credentials, 0, now))
     }
 
-    /// As if ICE and DTLS had come to keys at `now`. They protect what is sent to nobody.
+    /// Acts as if ICE and DTLS had completed at `now`. The keys protect reports that are sent to nobody.
     pub fn replay_connected(&mut self, now: Instant) {
         let path: Path = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0).into();
         self.now = now;
@@ -31,7 +31,7 @@ impl WhipSession {
         self.assume_connected(keys);
     }
 
-    /// Takes a packet of RTP or RTCP that was opened when it was captured.
+    /// Takes an RTP or RTCP packet that was decrypted before it was captured.
     pub fn replay_packet(&mut self, now: Instant, packet: &[u8]) {
         if self.is_running() {
             (self.now, self.last_packet) = (now, Some(now));
@@ -39,23 +39,23 @@ impl WhipSession {
         }
     }
 
-    /// The time of the last input: that of the frames which are taken next.
+    /// The time of the last input, which is the time of the frames polled next.
     #[must_use]
     pub const fn last_input(&self) -> Instant {
         self.now
     }
 
-    /// The time of what is taken next, as [`WhipSession::last_input`] had it.
+    /// Sets the time of the frames polled next, as [`WhipSession::last_input`] returned it.
     pub const fn replay_time(&mut self, now: Instant) {
         self.now = now;
     }
 
-    /// As if `source` had passed an ICE check: for fuzzing, which cannot sign one.
+    /// Acts as if `source` had passed an ICE check; a fuzzer cannot sign one.
     pub(crate) fn prove(&mut self, now: Instant, source: Path) {
         self.ice.prove(now, source);
     }
 
-    /// As if the handshake had come to these keys: likewise.
+    /// Acts as if the handshake had produced these keys; a fuzzer cannot complete one.
     pub(crate) fn assume_connected(&mut self, keys: SrtpKeys) {
         self.dtls.assume_connected();
         self.handle_dtls_event(DtlsEvent::Connected(Box::new(keys)));

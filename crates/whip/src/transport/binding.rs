@@ -1,4 +1,4 @@
-//! STUN binding requests that prove the knowledge of an ICE password, and signed responses to them (RFC 8445 7.3). Pure.
+//! STUN binding requests authenticated with an ICE password, and signed responses to them (RFC 8445 7.3). Pure.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rtc_stun::fingerprint::{FINGERPRINT, FingerprintAttr};
 use rtc_stun::integrity::MessageIntegrity;
 use rtc_stun::message::{BINDING_REQUEST, Message, MessageType, Setter};
 
-/// Our half of one ICE session.
+/// Our half of the credentials of one ICE generation.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Generation {
     pub(super) ufrag: String,
@@ -16,7 +16,7 @@ pub(super) struct Generation {
 }
 
 impl Generation {
-    /// The request in `datagram`, if it is signed with our password; whose name it carries is the caller's to check.
+    /// The request in `datagram` if it is signed with our password; the caller checks the user name in it.
     pub(super) fn authenticate(
         &self,
         datagram: &[u8],
@@ -29,7 +29,7 @@ impl Generation {
         }
         let password = self.password.as_bytes();
         MessageIntegrity::check(&mut request, password, provider.crypto()).ok()?;
-        // A sender without a fingerprint is let through (RFC 8445 wants one): integrity says more.
+        // A request without a fingerprint is accepted although RFC 8445 requires one: message integrity is stronger.
         if request.contains(ATTR_FINGERPRINT) {
             FingerprintAttr.check(&request).ok()?;
         }

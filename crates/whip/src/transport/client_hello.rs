@@ -1,11 +1,11 @@
-//! The first ClientHello, assembled until it is whole, to see which SRTP profiles it lists (RFC 5764 4.1.2).
+//! The first ClientHello, reassembled to find out which SRTP profiles it lists (RFC 5764 4.1.2).
 //!
-//! Browsers write their extensions in a random order around a key share that fills a datagram: the one that names SRTP may
-//! be in any fragment.
+//! Browsers write their extensions in random order, around a key share that fills a datagram: the extension that lists
+//! the SRTP profiles may be in any fragment.
 
 use bytes::BytesMut;
 
-/// Datagrams that are held back; a hello has one or two.
+/// Datagrams that are held back; a ClientHello takes one or two.
 const DATAGRAM_LIMIT: usize = 6;
 const RECORD_HEADER: usize = 13;
 const MESSAGE_HEADER: usize = 12;
@@ -13,23 +13,24 @@ const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const USE_SRTP: u16 = 14;
 
-/// The datagrams of a hello that is not whole yet.
+/// The datagrams of a ClientHello that is still incomplete.
 #[derive(Debug, Default)]
 pub(super) struct ClientHello {
     datagrams: Vec<BytesMut>,
 }
 
-/// What came of a hello.
+/// The outcome of reassembling a ClientHello.
 #[derive(Debug)]
 pub(super) struct WholeHello {
-    /// SRTP profiles in the client's order; empty when there are none, or the hello never got whole.
+    /// SRTP profiles in the client's order; empty when it lists none, or when it was never completed.
     pub(super) profiles: Vec<u16>,
-    /// What was held back, in order.
+    /// The datagrams that were held back, in order.
     pub(super) datagrams: Vec<BytesMut>,
 }
 
 impl ClientHello {
-    /// Takes a datagram that passed the gate; gives all of them back once the hello is whole or too many wait.
+    /// Takes a datagram that passed the gate; returns all of them once the ClientHello is complete or too many are
+    /// held.
     pub(super) fn handle_datagram(&mut self, datagram: BytesMut) -> Option<WholeHello> {
         self.datagrams.push(datagram);
         let hello = self.assemble();
@@ -40,7 +41,7 @@ impl ClientHello {
         Some(WholeHello { profiles, datagrams: std::mem::take(&mut self.datagrams) })
     }
 
-    /// The hello's body, when its fragments cover it.
+    /// The body of the ClientHello, once its fragments cover it.
     fn assemble(&self) -> Option<Vec<u8>> {
         let mut fragments: Vec<(usize, &[u8])> = Vec::new();
         let mut length = None;
@@ -62,7 +63,7 @@ impl ClientHello {
     }
 }
 
-/// Length of the whole message, and one fragment of it with its place (RFC 6347 4.2.2).
+/// The length of the whole message, and one fragment with its offset (RFC 6347 4.2.2).
 fn fragment_of(datagram: &[u8]) -> Option<(usize, usize, &[u8])> {
     let message = datagram.get(RECORD_HEADER..)?;
     let header = message.get(..MESSAGE_HEADER)?;
@@ -74,7 +75,7 @@ fn fragment_of(datagram: &[u8]) -> Option<(usize, usize, &[u8])> {
 }
 
 fn srtp_profiles(hello: &[u8]) -> Option<Vec<u16>> {
-    // Version and random, then session id, cookie, cipher suites and compression, each behind its length.
+    // After version and random: session id, cookie, cipher suites and compression methods, each prefixed by its length.
     let mut rest = hello.get(34..)?;
     for width in [1, 1, 2, 1] {
         rest = split_vector(rest, width)?.1;
@@ -93,7 +94,7 @@ fn srtp_profiles(hello: &[u8]) -> Option<Vec<u16>> {
     None
 }
 
-/// A vector behind a length of one or two bytes, and what follows.
+/// A vector prefixed by a length of one or two bytes, and the bytes after it.
 fn split_vector(bytes: &[u8], width: usize) -> Option<(&[u8], &[u8])> {
     let length = bytes.get(..width)?.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte));
     bytes.get(width..)?.split_at_checked(length)

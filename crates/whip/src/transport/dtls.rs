@@ -1,5 +1,5 @@
-//! DTLS 1.2 in both roles: our certificate, the client's fingerprint, and the keys that come of it. Not which datagrams
-//! may come here (`gate`), not what the keys open (`srtp`).
+//! DTLS 1.2 in both roles: our certificate, the check of the client's fingerprint, and the SRTP keys. Not which
+//! datagrams are accepted (`gate`), not what the keys decrypt (`srtp`).
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,21 +21,21 @@ use super::client_hello::ClientHello;
 use super::p224::WithP224;
 use super::record_nonce::WithRecordNonces;
 
-/// From the session's start to its keys.
+/// Time allowed from the start of the session to its keys.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
-/// After so long the library sends a flight again by itself, in new records. With the eighth time it fails for good, which
-/// is later than the limit.
+/// Interval after which the library retransmits a flight itself, in new records. The eighth time it fails for good,
+/// which is later than the limit above.
 const LIBRARY_INTERVAL: Duration = Duration::from_millis(1_300);
-/// Pause before a flight is sent again, twice as long each time.
+/// Pause before a flight is first retransmitted; it doubles each time.
 const FLIGHT_INTERVAL: Duration = Duration::from_millis(120);
 /// The longest such pause.
 const FLIGHT_INTERVAL_LIMIT: Duration = Duration::from_secs(1);
-/// Addresses are checked before DTLS: to it there is one peer.
+/// Addresses are checked before DTLS, so the library sees a single peer.
 const PEER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 1);
 /// AEAD_AES_128_GCM (RFC 7714 14.2).
 const GCM: u16 = 0x0007;
 
-/// Our certificate, made once per process, and the cryptography behind it.
+/// Our certificate, made once per process, and the cryptography provider behind it.
 #[derive(Clone)]
 pub struct Identity {
     provider: Arc<dyn RTCCryptoProvider>,
@@ -43,7 +43,7 @@ pub struct Identity {
     fingerprint: [u8; 32],
 }
 
-/// The identity could not be made.
+/// The certificate could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make the media certificate: {0}")]
 pub struct IdentityError(String);
@@ -52,7 +52,7 @@ impl Identity {
     /// Makes a key (ECDSA P-256) and its certificate.
     ///
     /// # Errors
-    /// When the cryptography refuses.
+    /// When the cryptography provider fails.
     pub fn generate() -> Result<Self, IdentityError> {
         let provider = rtc_crypto::default_provider().map_err(|e| IdentityError(e.to_string()))?;
         let provider = WithP224::around(provider);
@@ -71,22 +71,22 @@ impl Identity {
         &self.fingerprint
     }
 
-    /// The cryptography.
+    /// The cryptography provider.
     #[must_use]
     pub fn provider(&self) -> Arc<dyn RTCCryptoProvider> {
         self.provider.clone()
     }
 
-    /// Bytes nobody can predict.
+    /// Fills `bytes` with unpredictable bytes.
     ///
     /// # Errors
-    /// When the system has none.
+    /// When the system has no randomness.
     pub fn fill_random(&self, bytes: &mut [u8]) -> Result<(), IdentityError> {
         self.provider.random().fill(bytes).map_err(|error| IdentityError(error.to_string()))
     }
 }
 
-/// How media is protected.
+/// SRTP protection profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SrtpProfile {
     /// AEAD_AES_128_GCM.
@@ -100,7 +100,7 @@ impl SrtpProfile {
         2 * (16 + self.salt_len())
     }
 
-    /// As RFC 5764 and RFC 7714 name it.
+    /// The name in RFC 5764 and RFC 7714.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl SrtpProfile {
         }
     }
 
-    /// Bytes of a master salt.
+    /// Length of the master salt in bytes.
     #[must_use]
     pub const fn salt_len(self) -> usize {
         match self {
@@ -128,28 +128,28 @@ pub struct MasterKey {
     pub salt: Vec<u8>,
 }
 
-/// What a handshake comes to.
+/// The result of a handshake.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SrtpKeys {
-    /// How media is protected.
+    /// SRTP protection profile.
     pub profile: SrtpProfile,
-    /// For what we send.
+    /// Keys for what we send.
     pub ours: MasterKey,
-    /// For what the client sends.
+    /// Keys for what the client sends.
     pub theirs: MasterKey,
 }
 
-/// What DTLS came to.
+/// What happened in DTLS.
 pub enum DtlsEvent {
-    /// The handshake is complete and the certificate is the one of the offer.
+    /// The handshake is complete and the certificate matches the offer.
     Connected(Box<SrtpKeys>),
     /// The client sent close_notify.
     Closed,
-    /// It cannot work: wrong certificate, no common cipher, too late.
+    /// The handshake failed: wrong certificate, no common cipher, or too late.
     Failed,
 }
 
-/// One session's DTLS.
+/// The DTLS association of one session.
 pub struct Dtls {
     endpoint: Endpoint,
     identity: Identity,
@@ -163,9 +163,9 @@ pub struct Dtls {
     flight: Flight,
 }
 
-/// What we sent last, and send again ourselves, the same datagrams: the library forgets its timer when a peer repeats
-/// itself or sends half a flight, and has no more than seven tries. A receiver drops those records that it has; whose
-/// own flight was lost repeats that.
+/// The flight we sent last. We retransmit its datagrams unchanged ourselves, because the library forgets its timer when
+/// a peer repeats itself or sends half a flight, and stops after seven tries. A receiver drops records it already has;
+/// a peer whose own flight was lost repeats that.
 struct Flight {
     datagrams: Vec<BytesMut>,
     sent_at: Instant,
@@ -173,7 +173,7 @@ struct Flight {
 }
 
 impl Dtls {
-    /// `is_client`: the offer was passive, so we send the first hello.
+    /// `is_client`: the offer was passive, so we send the ClientHello.
     #[must_use]
     pub fn new(
         identity: &Identity,
@@ -195,7 +195,7 @@ impl Dtls {
         }
     }
 
-    /// There is a proven pair: a client may now say hello.
+    /// A pair was validated: if we are the client, sends the ClientHello.
     pub fn start(&mut self, now: Instant) -> Option<DtlsEvent> {
         if self.has_started || !self.is_client {
             return None;
@@ -212,7 +212,7 @@ impl Dtls {
         outcome.is_err().then_some(DtlsEvent::Failed)
     }
 
-    /// Takes a datagram that the gate let pass.
+    /// Takes a datagram that passed the gate.
     pub fn handle_datagram(&mut self, now: Instant, datagram: BytesMut) -> Vec<DtlsEvent> {
         if self.has_started {
             return self.read(now, datagram);
@@ -236,13 +236,13 @@ impl Dtls {
     }
 
     fn read(&mut self, now: Instant, datagram: BytesMut) -> Vec<DtlsEvent> {
-        // An error is an alert of ours or a datagram that makes no sense: the deadline decides, not one bad packet.
+        // An error means an alert of ours or a malformed datagram: the deadline ends the handshake, not one bad packet.
         let events = self.endpoint.read(now, PEER, None, datagram).unwrap_or_default();
         self.collect(now, FLIGHT_INTERVAL);
         events.into_iter().filter_map(|event| self.handle_event(event)).collect()
     }
 
-    /// Sends again what was lost; fails when the handshake took too long.
+    /// Retransmits what is due; fails when the handshake has taken too long.
     pub fn handle_timeout(&mut self, now: Instant) -> Option<DtlsEvent> {
         if self.is_connected {
             return None;
@@ -250,7 +250,7 @@ impl Dtls {
         if now >= self.deadline {
             return Some(DtlsEvent::Failed);
         }
-        // It fails when it is out of tries, and the deadline comes before that.
+        // It fails when it has no tries left, and the deadline comes before that.
         let _ = self.endpoint.handle_timeout(PEER, now);
         self.collect(now, self.flight.pause);
         if self.resend_at().is_some_and(|at| now >= at) {
@@ -276,24 +276,25 @@ impl Dtls {
         self.outgoing.pop_front()
     }
 
-    /// Sends close_notify; nothing more can be read or sent then. Nothing when there is no association, or no more.
+    /// Sends close_notify; after that nothing can be read or sent. Does nothing without an association or when it is
+    /// closed.
     pub fn close(&mut self, now: Instant) {
         self.endpoint.stop(now, PEER);
         self.collect(now, FLIGHT_INTERVAL);
     }
 
-    /// As if the handshake were complete: for fuzzing.
+    /// Acts as if the handshake were complete: for fuzzing.
     pub(crate) const fn assume_connected(&mut self) {
         self.is_connected = true;
     }
 
-    /// When our last flight is due again.
+    /// When our last flight is to be retransmitted.
     fn resend_at(&self) -> Option<Instant> {
         let has_one = !self.flight.datagrams.is_empty();
         has_one.then(|| self.flight.sent_at + self.flight.pause)
     }
 
-    /// Takes what the library wants sent; it becomes the last flight, due again after `pause`.
+    /// Queues the library's output; it becomes the last flight, to be retransmitted after `pause`.
     fn collect(&mut self, now: Instant, pause: Duration) {
         let mut datagrams = Vec::new();
         while let Some(transmit) = self.endpoint.poll_transmit() {
@@ -312,7 +313,7 @@ impl Dtls {
                 Some(self.export_keys().map_or(DtlsEvent::Failed, DtlsEvent::Connected))
             }
             EndpointEvent::PeerClosed => Some(DtlsEvent::Closed),
-            // No data channel was agreed on.
+            // No data channel was negotiated.
             _ => None,
         }
     }

@@ -1,24 +1,24 @@
-//! RTCP both ways: the sender's reports are read, ours and our requests are written. Not when (`reporter`). Pure.
+//! RTCP in both directions: reads the sender's reports, writes our reports and requests. Not when (`reporter`). Pure.
 //!
 //! Sources: RFC 3550 6.4, RFC 4585 6.2.1 and 6.3.1.
 
 use super::transport_cc::ReceiveTimes;
 
-/// What we read of a sender's RTCP.
+/// What we read from a sender's RTCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// Its wall clock (64-bit NTP) at an RTP time.
+    /// A sender report: the wall clock (64-bit NTP) at an RTP time.
     Sender {
-        /// The sender.
+        /// SSRC of the sender.
         ssrc: u32,
-        /// Seconds above, fractions below.
+        /// Seconds in the upper half, fractions in the lower.
         ntp: u64,
-        /// In the track's clock.
+        /// RTP timestamp, in the track's clock.
         rtp: u32,
     },
-    /// The sender leaves.
+    /// The sender leaves (BYE).
     Bye {
-        /// The sender.
+        /// SSRC of the sender.
         ssrc: u32,
     },
 }
@@ -29,7 +29,7 @@ const BYE: u8 = 203;
 const TRANSPORT_FEEDBACK: u8 = 205;
 const PAYLOAD_FEEDBACK: u8 = 206;
 
-/// Reads a compound packet. What is malformed ends the reading; what was read before counts.
+/// Reads a compound packet. Reading stops at malformed content; what was read before it counts.
 pub fn read(mut compound: &[u8], note: &mut impl FnMut(Report)) {
     while let Some(header) = compound.get(..8) {
         let length = 4 + 4 * usize::from(u16::from_be_bytes([header[2], header[3]]));
@@ -64,10 +64,10 @@ fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes([four[0], four[1], four[2], four[3]]))
 }
 
-/// What a receiver report says of one sender (RFC 3550 6.4.1).
+/// The reception block on one sender (RFC 3550 6.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reception {
-    /// The sender.
+    /// SSRC of the sender.
     pub ssrc: u32,
     /// Share lost since the last report, in 256ths.
     pub fraction_lost: u8,
@@ -77,13 +77,13 @@ pub struct Reception {
     pub highest: u32,
     /// Interarrival jitter in RTP time.
     pub jitter: u32,
-    /// Middle 32 bits of the last sender report's NTP time; 0 when none came.
+    /// Middle 32 bits of the last sender report's NTP time; 0 when none was received.
     pub last_report: u32,
-    /// Since then, in 65,536ths of a second.
+    /// Time since that report, in 65,536ths of a second.
     pub delay: u32,
 }
 
-/// A compound packet in the making; the receiver report stands first (RFC 3550 6.1).
+/// A compound packet under construction; the receiver report comes first (RFC 3550 6.1).
 #[derive(Debug)]
 pub struct Compound {
     bytes: Vec<u8>,
@@ -91,7 +91,7 @@ pub struct Compound {
 }
 
 impl Compound {
-    /// Begins with a receiver report of `receptions`.
+    /// Starts with a receiver report containing `receptions`.
     #[must_use]
     pub fn new(ssrc: u32, receptions: &[Reception]) -> Self {
         let mut compound = Self { bytes: Vec::with_capacity(128), ssrc };
@@ -108,7 +108,7 @@ impl Compound {
         compound
     }
 
-    /// Asks for packets again (generic NACK).
+    /// Requests packets again (generic NACK).
     pub fn put_nack(&mut self, sender: u32, sequences: &[u16]) {
         let start = self.bytes.len();
         self.begin(1, TRANSPORT_FEEDBACK, 0);
@@ -135,13 +135,13 @@ impl Compound {
         }
     }
 
-    /// Asks for a keyframe (picture loss indication).
+    /// Requests a keyframe (picture loss indication).
     pub fn put_pli(&mut self, sender: u32) {
         self.begin(1, PAYLOAD_FEEDBACK, 2);
         self.put(sender);
     }
 
-    /// Says what the senders may send at most together (draft-alvestrand-rmcat-remb-03 2.2), bit/s.
+    /// Limits the total bitrate of the senders (draft-alvestrand-rmcat-remb-03 2.2), bit/s.
     pub fn put_remb(&mut self, bitrate: u64, senders: &[u32]) {
         /// The mantissa has 18 bits.
         const MANTISSA_BITS: u32 = 18;
@@ -157,7 +157,7 @@ impl Compound {
         }
     }
 
-    /// Says which packets came when (transport-wide congestion control), if any did.
+    /// Reports when packets arrived (transport-wide congestion control), if any did.
     pub fn put_transport_cc(&mut self, sender: u32, times: &mut ReceiveTimes) {
         let start = self.bytes.len();
         self.begin(15, TRANSPORT_FEEDBACK, 0);
@@ -169,13 +169,13 @@ impl Compound {
         self.finish(start);
     }
 
-    /// The packet, to be protected.
+    /// The packet, not yet protected.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// `words`: what follows the first four bytes, in 32-bit words.
+    /// `words`: the length after the first four bytes, in 32-bit words.
     fn begin(&mut self, count: u8, kind: u8, words: usize) {
         self.bytes.extend_from_slice(&[0x80 | count, kind]);
         self.bytes.extend_from_slice(&(words as u16).to_be_bytes());

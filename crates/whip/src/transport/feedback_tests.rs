@@ -68,7 +68,7 @@ fn a_bitrate_limit_is_written_as_the_draft_says() {
 
 #[test]
 fn a_goodbye_names_as_many_sources_as_it_counts_whatever_follows_them() {
-    // Two sources, and a reason of seven letters behind its length.
+    // Two sources, and a reason of seven letters after its length.
     let mut compound = vec![0x82, 203, 0, 4, 0, 0, 0, 7, 0, 0, 0, 9, 7];
     compound.extend_from_slice(b"goodbye");
     let mut reports = Vec::new();

@@ -1,21 +1,21 @@
-//! What may reach DTLS: record by record, before and after the handshake. Pure.
+//! Decides which DTLS records pass, before and after the handshake. Pure.
 //!
-//! The DTLS library queues early records without bound, recurses per fragment and dies of a plaintext alert; nothing
-//! of that kind passes here. Sources: RFC 6347 4.1, 4.2.2; `reliability.md` §1.
+//! The DTLS library queues early records without bound, recurses per fragment and fails on a plaintext alert; the gate
+//! lets none of these through. Sources: RFC 6347 4.1, 4.2.2; `reliability.md` §1.
 
 use bytes::BytesMut;
 
-/// Datagrams of one session before its handshake is complete.
+/// Datagrams accepted from one session before its handshake is complete.
 const HANDSHAKE_DATAGRAM_LIMIT: u32 = 64;
-/// Bytes of one session before its handshake is complete.
+/// Bytes accepted from one session before its handshake is complete.
 const HANDSHAKE_BYTES_LIMIT: usize = 64 * 1024;
-/// Handshake datagrams afterwards: a lost final flight is answered, an endless one is not.
+/// Handshake datagrams accepted afterwards: a lost final flight is answered, an endless repetition is not.
 const LATE_DATAGRAM_LIMIT: u32 = 8;
-/// One handshake message.
+/// Most bytes of one handshake message.
 const MESSAGE_LIMIT: usize = 16 * 1024;
-/// A fragment shorter than this must end its message: the reassembler works per fragment.
+/// A shorter fragment must be the last of its message: the reassembler works per fragment.
 const FRAGMENT_LEAST: usize = 64;
-/// Records of the next epoch before the handshake is complete: the peer's Finished, a few times over.
+/// Records of the next epoch accepted before the handshake is complete: the peer's Finished, a few times over.
 const EARLY_RECORD_LIMIT: u32 = 16;
 
 const RECORD_HEADER: usize = 13;
@@ -25,7 +25,7 @@ const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
 
-/// Filters the DTLS datagrams of one session. The source was checked before: only a proven path comes here.
+/// Filters the DTLS datagrams of one session. The caller has checked the source: it is a path that passed an ICE check.
 #[derive(Debug, Default)]
 pub struct Gate {
     is_complete: bool,
@@ -37,7 +37,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// The records of `datagram` that may pass; `None` when none may.
+    /// The records in `datagram` that may pass; `None` if there are none.
     pub fn admit(&mut self, datagram: &[u8]) -> Option<BytesMut> {
         let admitted = self.filter(datagram);
         if admitted.is_none() {
@@ -51,7 +51,7 @@ impl Gate {
         self.is_complete = true;
     }
 
-    /// Datagrams that were dropped whole.
+    /// Datagrams that were dropped entirely.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped
@@ -102,7 +102,7 @@ impl Gate {
     }
 }
 
-/// Every handshake fragment in a plaintext record is whole, bounded and not one of many tiny ones.
+/// Whether every handshake fragment in a plaintext record is complete, bounded and not one of many tiny ones.
 fn has_sound_fragments(mut body: &[u8]) -> bool {
     if body.is_empty() {
         return false;

@@ -1,4 +1,4 @@
-//! ICE-lite (RFC 8445 2.5): answers STUN requests that prove they know our password, and never asks itself.
+//! ICE-lite (RFC 8445 2.5): answers STUN requests that are authenticated with our password, and never sends requests.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -14,44 +14,44 @@ use super::binding::Generation;
 use super::path::Path;
 use super::revoked::RevokedConsent;
 
-/// A binding request has a handful of attributes.
+/// Most bytes of a binding request, which has a handful of attributes.
 const REQUEST_LIMIT: usize = 548;
-/// Paths one session may prove; a client tries a few, then stays.
+/// Validated paths kept per session; a client tries a few, then stays with one.
 const PROVEN_LIMIT: usize = 8;
-/// A client is followed to another proven path when its old one has been silent for this.
+/// The session switches to another validated path when the selected one has been silent for this long.
 const MOVED_AFTER: Duration = Duration::from_millis(500);
 
 const HEADER: usize = 20;
 const MAGIC_COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 const USERNAME: u16 = 0x0006;
 
-/// What became of the paths; the driver's table follows.
+/// A change in the set of validated paths; the driver updates its routes accordingly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathChange {
-    /// The client has shown there that it knows our password.
+    /// An authenticated request arrived on this path.
     Proven(Path),
-    /// It has proven too many since.
+    /// Too many other paths have been validated since.
     Forgotten(Path),
 }
 
-/// The pair of a session and its credentials, through restarts.
+/// ICE state of one session: its credentials, through restarts, and the selected path.
 pub struct IceLite {
     provider: Arc<dyn RTCCryptoProvider>,
     current: Generation,
-    /// The one before a restart: valid until the client has nominated a pair of the new one.
+    /// The generation before a restart: valid until the client has nominated a pair with the new one.
     previous: Option<Generation>,
-    /// What a restart promised; the client has not used it yet, and may never.
+    /// The generation offered by a restart; the client has not used it yet, and may never do so.
     next: Option<Generation>,
     proven: Vec<Path>,
     selected: Option<Path>,
-    /// When the client was last heard on the selected path.
-    selected_heard: Option<Instant>,
+    /// When the client last sent something on the selected path.
+    selected_active_at: Option<Instant>,
     last_request: Option<Instant>,
     changes: VecDeque<PathChange>,
 }
 
 impl IceLite {
-    /// A session that no client has proven itself to yet.
+    /// A session for which no path has been validated yet.
     #[must_use]
     pub fn new(ufrag: String, password: String, provider: Arc<dyn RTCCryptoProvider>) -> Self {
         Self {
@@ -61,25 +61,25 @@ impl IceLite {
             next: None,
             proven: Vec::new(),
             selected: None,
-            selected_heard: None,
+            selected_active_at: None,
             last_request: None,
             changes: VecDeque::new(),
         }
     }
 
-    /// The client restarts ICE (RFC 9725 4.3.3): new credentials beside the old ones, which last until the new ones are
-    /// used; a restart that fails leaves everything as it was.
+    /// The client restarts ICE (RFC 9725 4.3.3): the new credentials are valid beside the old ones, which expire once
+    /// the new ones are in use. A failed restart leaves everything as it was.
     pub fn restart(&mut self, ufrag: String, password: String) {
         self.next = Some(Generation { ufrag, password });
     }
 
-    /// Our halves of the user names that are answered to.
+    /// Our halves of the accepted STUN user names.
     pub fn ufrags(&self) -> impl Iterator<Item = &str> {
         let others = self.previous.iter().chain(&self.next);
         std::iter::once(&self.current).chain(others).map(|generation| generation.ufrag.as_str())
     }
 
-    /// What is left when the session ends; `None` when no client ever proved itself to it.
+    /// The object that answers requests after the session ends; `None` if no client was ever authenticated.
     #[must_use]
     pub fn revoke(&self) -> Option<RevokedConsent> {
         self.selected?;
@@ -88,7 +88,7 @@ impl IceLite {
         Some(RevokedConsent::new(self.provider.clone(), generations))
     }
 
-    /// Answers a request that carries our name and a valid integrity; everything else gets no byte.
+    /// Answers a request with our user name and valid message integrity; anything else gets no reply.
     pub fn handle_request(
         &mut self,
         now: Instant,
@@ -116,43 +116,43 @@ impl IceLite {
         self.answer(&request, &named, source.address)
     }
 
-    /// The client was heard on a proven path, by a valid request or by media with a valid tag. One that has moved
-    /// without nominating, as behind a NAT that forgot it, is followed.
+    /// Notes a valid request, or media with a valid tag, on a validated path. A client that has moved without
+    /// nominating the new path, for example behind a NAT that dropped its mapping, is followed.
     pub fn note_heard(&mut self, now: Instant, source: Path) {
-        let is_silent = self.selected_heard.is_none_or(|heard| now >= heard + MOVED_AFTER);
+        let is_silent = self.selected_active_at.is_none_or(|at| now >= at + MOVED_AFTER);
         if self.selected.is_none() || (self.selected != Some(source) && is_silent) {
             self.selected = Some(source);
         }
         if self.selected == Some(source) {
-            self.selected_heard = Some(now);
+            self.selected_active_at = Some(now);
         }
     }
 
-    /// As if `source` had sent a valid request.
+    /// Acts as if `source` had sent a valid request.
     pub(crate) fn prove(&mut self, now: Instant, source: Path) {
         self.note_proven(source);
         self.note_heard(now, source);
     }
 
-    /// Whether `source` has shown that it knows our password.
+    /// Whether an authenticated request arrived from `source`.
     #[must_use]
     pub fn is_proven(&self, source: Path) -> bool {
         self.proven.contains(&source)
     }
 
-    /// Where the client is.
+    /// The path on which the client is reached.
     #[must_use]
     pub const fn selected(&self) -> Option<Path> {
         self.selected
     }
 
-    /// When the last valid request came.
+    /// When the last valid request arrived.
     #[must_use]
     pub const fn last_request(&self) -> Option<Instant> {
         self.last_request
     }
 
-    /// What became of the paths since.
+    /// The next change of the validated paths.
     pub fn poll_change(&mut self) -> Option<PathChange> {
         self.changes.pop_front()
     }
@@ -171,14 +171,14 @@ impl IceLite {
     }
 
     fn answer(&self, request: &Message, named: &Generation, source: SocketAddr) -> Option<Vec<u8>> {
-        // A dual-stack socket writes an IPv4 client as IPv4-mapped IPv6: it is answered in its own family.
+        // A dual-stack socket reports an IPv4 client as IPv4-mapped IPv6; the answer uses the client's own family.
         let mapped = XorMappedAddress { ip: source.ip().to_canonical(), port: source.port() };
         named.respond(request, BINDING_SUCCESS, mapped, &self.provider)
     }
 }
 
-/// Our half of the USERNAME of a STUN binding request: the worker finds the session by it. Bounds checked, no
-/// allocation.
+/// Our half of the USERNAME in a STUN binding request, by which the worker finds the session. Bounds are checked,
+/// nothing is allocated.
 #[must_use]
 pub fn ufrag_of(datagram: &[u8]) -> Option<&[u8]> {
     if datagram.len() > REQUEST_LIMIT || datagram.get(..2)? != [0, 1] {

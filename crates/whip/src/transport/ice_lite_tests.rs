@@ -106,7 +106,7 @@ fn a_restart_changes_the_pair_only_when_the_client_uses_it() {
     let (mut ice, now) = (ice(), Instant::now());
     ice.handle_request(now, address(9), &request("server:client", PASSWORD, true));
     ice.restart("renewed".into(), NEW.into());
-    // The old session goes on until the new one is proven, and until then a later restart replaces the earlier.
+    // The old session continues until the new one is validated; until then a later restart replaces an earlier one.
     assert!(
         ice.handle_request(now, address(9), &request("server:client", PASSWORD, true)).is_some()
     );
@@ -148,7 +148,7 @@ fn what_does_not_know_the_password_or_is_malformed_gets_no_answer() {
         [&valid[..], &[0; 600]].concat(),
     ];
     table.extend((0..valid.len()).map(|length| valid[..length].to_vec()));
-    // The fingerprint behind the integrity is not covered by it; without one a request is still valid.
+    // The fingerprint comes after the integrity and is not covered by it; a request without one is still valid.
     for at in 0..valid.len() - 8 {
         let mut flipped = valid.clone();
         flipped[at] ^= 0x40;

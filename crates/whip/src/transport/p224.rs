@@ -1,5 +1,5 @@
-//! Signatures over NIST P-224, which the cryptography below does not know: FFmpeg built on GnuTLS (Debian's, PyAV's)
-//! makes its DTLS certificate on that curve. Everything else is handed through.
+//! Signatures over NIST P-224, which the underlying provider does not support: FFmpeg built on GnuTLS (Debian's,
+//! PyAV's) makes its DTLS certificate on that curve. Everything else is delegated.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use rtc_crypto::{
     SigningKey, StreamCipher, StreamCipherAlgorithm,
 };
 
-/// Bytes of an uncompressed point of the curve: no other curve in use has as many.
+/// Length of an uncompressed point on the curve; no other curve in use has this length.
 const POINT_BYTES: usize = 57;
 
-/// A provider that also verifies P-224.
+/// A provider that can also verify P-224 signatures.
 pub(super) struct WithP224(Arc<dyn RTCCryptoProvider>);
 
 impl WithP224 {
@@ -46,7 +46,7 @@ impl RTCCrypto for WithP224 {
         message: &[u8],
         signature: &[u8],
     ) -> Result<(), CryptoError> {
-        // TLS 1.2 names hash and algorithm only; rtc-dtls takes "ECDSA with SHA-256" for P-256.
+        // TLS 1.2 names only hash and algorithm; rtc-dtls treats "ECDSA with SHA-256" as P-256.
         let is_p224 = matches!(public_key.encoding, PublicKeyEncoding::EcUncompressedPoint)
             && public_key.bytes.len() == POINT_BYTES;
         if !is_p224 || scheme != SignatureScheme::EcdsaP256Sha256 {

@@ -1,13 +1,13 @@
-//! Where a datagram came from, and where an answer goes.
+//! The address and transport a datagram came from, and on which an answer is sent.
 
 use std::net::SocketAddr;
 
-/// The client's end of one transport: UDP, or frames over TCP (RFC 4571). The same address may have both.
+/// The client's end of a transport: UDP, or framed TCP (RFC 4571). The same address may occur with both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Path {
     /// The client's address.
     pub address: SocketAddr,
-    /// Frames over a connection that the client opened (RFC 6544 passive).
+    /// Frames on a TCP connection that the client opened (RFC 6544 passive).
     pub is_tcp: bool,
 }
 

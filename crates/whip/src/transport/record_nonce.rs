@@ -1,23 +1,24 @@
-//! The explicit nonces of our DTLS records (RFC 5288 3): epoch and a counter, as OpenSSL, BoringSSL and NSS write them.
+//! The explicit nonces of our DTLS records (RFC 5288 3): epoch and counter, as OpenSSL, BoringSSL and NSS use them.
 //!
-//! The DTLS library draws them at random, which is as safe. But a werift client first reads an encrypted alert as if it
-//! were in clear: its "description" is then the second byte of the nonce, and for the one in ten that is a known
-//! description it does not decrypt, and misses our close_notify. Behind the epoch that byte is 1, which is none.
+//! The DTLS library draws them at random, which is as secure. But a werift client first parses an encrypted alert as
+//! plaintext, with the second byte of the nonce as its "description". If that is a known description (one in ten), it
+//! does not decrypt the alert, and misses our close_notify. With the epoch in front, that byte is 1, which is not a
+//! known description.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rtc_crypto::{CryptoError, RTCCrypto, RTCCryptoProvider, RTCRandom};
 
-/// Bytes of an explicit nonce: the DTLS library draws nothing else of that length.
+/// Length of an explicit nonce; the DTLS library requests random bytes of this length for nothing else.
 const NONCE_BYTES: usize = 8;
-/// Records are protected from epoch 1 on; its number stands above 48 bits of counter.
+/// Records are protected from epoch 1 on; the epoch is above a 48-bit counter.
 const EPOCH_ONE: u64 = 1 << 48;
 
 /// A provider for one DTLS association.
 pub(super) struct WithRecordNonces {
     inner: Arc<dyn RTCCryptoProvider>,
-    /// No key ever sees a number twice: an association has one key for what it sends, and one counter.
+    /// No key is used twice with the same nonce: an association has one sending key and one counter.
     next: AtomicU64,
 }
 

@@ -1,8 +1,8 @@
-//! What is left of a session's ICE after its end: requests are answered by 403, which revokes the client's consent to
-//! send (RFC 7675 5.2). Pure.
+//! ICE of a session that has ended: requests are answered with 403, which revokes the client's consent to send (RFC
+//! 7675 5.2). Pure.
 //!
-//! A browser shows the end of DTLS in its transport only, and the end of ICE in its connection's state: without these
-//! answers as late as its checks have gone unanswered for long enough.
+//! A browser shows the end of DTLS only in the state of its transport, and the end of ICE in the state of its
+//! connection; without these answers that state changes only after its checks have gone unanswered for long enough.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use rtc_stun::message::BINDING_ERROR;
 use super::binding::Generation;
 use super::ice_lite::ufrag_of;
 
-/// Requests that are examined after the end: a client stops at the first answer that it gets, on each of its paths.
+/// Requests examined after the end: a client stops at the first answer it gets on each of its paths.
 const REQUESTS_LIMIT: u32 = 32;
 
-/// The credentials of a session that has ended, and how often they are answered to yet.
+/// The credentials of a session that has ended, and how many more requests they may answer.
 pub struct RevokedConsent {
     provider: Arc<dyn RTCCryptoProvider>,
     generations: Vec<Generation>,
@@ -32,13 +32,13 @@ impl RevokedConsent {
         Self { provider, generations, requests_left: REQUESTS_LIMIT }
     }
 
-    /// Our halves of the user names that are answered to.
+    /// Our halves of the accepted STUN user names.
     pub fn ufrags(&self) -> impl Iterator<Item = &str> {
         self.generations.iter().map(|generation| generation.ufrag.as_str())
     }
 
-    /// One answer, shorter than the request, to a request that carries our name and a valid integrity; everything else
-    /// gets no byte, and so does a client that goes on asking.
+    /// Answers a request with our user name and valid message integrity by one response, shorter than the request.
+    /// Anything else gets no reply, nor does a client that keeps asking.
     pub fn handle_request(&mut self, datagram: &[u8]) -> Option<Vec<u8>> {
         let name = ufrag_of(datagram)?;
         let named = self.generations.iter().find(|own| own.ufrag.as_bytes() == name)?;
@@ -51,7 +51,7 @@ impl RevokedConsent {
 }
 
 impl fmt::Debug for RevokedConsent {
-    /// Without the passwords.
+    /// Omits the passwords.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("RevokedConsent").finish_non_exhaustive()
     }

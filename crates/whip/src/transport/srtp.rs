@@ -1,7 +1,7 @@
-//! SRTP and SRTCP opened in place, one allocation-free pass per packet; our own reports are protected by the library.
+//! Decrypts SRTP and SRTCP in place, in one pass per packet without allocation; the library protects our own reports.
 //!
-//! The library's own opening of SRTCP passes what is flagged as not encrypted without looking at its tag, and keeps
-//! state for every sender that a forged packet names. Sources: RFC 3711, RFC 7714.
+//! The library's own decryption accepts SRTCP flagged as unencrypted without checking its tag, and keeps state for
+//! every sender that a forged packet names. Sources: RFC 3711, RFC 7714.
 
 use std::sync::Arc;
 
@@ -18,21 +18,22 @@ use rtc_srtp::protection_profile::ProtectionProfile;
 use super::dtls::{MasterKey, SrtpKeys, SrtpProfile};
 use crate::rtp::RtpHeader;
 
-/// Packets that may come late and are still known from replays.
+/// Packets that may arrive late and can still be checked for replay.
 const REPLAY_WINDOW: u64 = 1024;
 const REPLAY_WORDS: usize = (REPLAY_WINDOW / 64) as usize;
-/// Sources whose state is kept: two tracks, their layers and retransmissions, and new ones when a browser replaces them.
-/// Past it the least recently used one goes; its window with it, which lets only packets of its own sender be replayed.
+/// Sources whose state is kept: two tracks, their layers and retransmissions, and new ones when a browser replaces
+/// them. When full, the least recently used is dropped with its window, after which only that sender's packets can be
+/// replayed.
 const SSRC_LIMIT: usize = 16;
 const GCM_TAG: usize = 16;
 const CM_TAG: usize = 10;
 
-/// Header of an RTCP packet up to its sender, which stays in clear.
+/// The header of an RTCP packet up to its SSRC, which is not encrypted.
 const RTCP_HEADER: usize = 8;
-/// The E flag and the index behind an SRTCP packet.
+/// The E flag and the index at the end of an SRTCP packet.
 const SRTCP_INDEX: usize = 4;
 
-// RFC 3711 4.3.2; SRTCP's labels are these plus three.
+// RFC 3711 4.3.2; the labels for SRTCP are these plus three.
 const LABEL_ENCRYPTION: u8 = 0;
 const LABEL_AUTHENTICATION: u8 = 1;
 const LABEL_SALT: u8 = 2;
@@ -41,11 +42,11 @@ const SRTCP_LABELS: u8 = 3;
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejected {
-    /// No RTP at all.
+    /// Not an RTP packet.
     Malformed,
-    /// It was here before, or is too old to tell.
+    /// Received before, or too old to tell.
     Replayed,
-    /// The tag is wrong.
+    /// The authentication tag is wrong.
     Forged,
 }
 
@@ -58,7 +59,7 @@ enum Cipher {
     Cm { key: EncryptingKey, authentication: hmac::Key, salt: [u8; 16] },
 }
 
-/// One sender's place in its sequence (RFC 3711 3.3.1, 3.3.2).
+/// The replay state of one sender (RFC 3711 3.3.1, 3.3.2).
 struct Sender {
     ssrc: u32,
     highest: u64,
@@ -66,15 +67,15 @@ struct Sender {
     last_used: u64,
 }
 
-/// The senders of one kind of packet.
+/// The senders of one kind of packet (RTP or RTCP).
 #[derive(Default)]
 struct Senders {
     known: Vec<Sender>,
-    /// Counts authenticated packets, to find the least recent sender.
+    /// Counts authenticated packets, to find the least recently used sender.
     uses: u64,
 }
 
-/// Opens what the client sends, and protects our reports.
+/// Decrypts what the client sends, and protects our reports.
 pub struct Srtp {
     media: Cipher,
     media_senders: Senders,
@@ -84,7 +85,7 @@ pub struct Srtp {
 }
 
 impl Srtp {
-    /// From the keys of the handshake. `None` when the cryptography refuses them.
+    /// Derives the session keys from those of the handshake. `None` when the cryptography provider rejects them.
     #[must_use]
     pub fn new(keys: &SrtpKeys, provider: &Arc<dyn RTCCryptoProvider>) -> Option<Self> {
         let profile = match keys.profile {
@@ -103,10 +104,10 @@ impl Srtp {
         })
     }
 
-    /// Opens an RTP packet in place and returns its length without the tag.
+    /// Decrypts an RTP packet in place and returns its length without the tag.
     ///
     /// # Errors
-    /// Why the packet is to be dropped; its bytes are then of no use.
+    /// Why the packet is to be dropped; its contents are then undefined.
     pub fn open(&mut self, packet: &mut [u8]) -> Result<usize, Rejected> {
         let (header, header_len) = RtpHeader::read_clear(packet).ok_or(Rejected::Malformed)?;
         let index = self.media_senders.index_of(header.ssrc, |sender| {
@@ -119,7 +120,7 @@ impl Srtp {
         Ok(length)
     }
 
-    /// Opens an RTCP packet in place and returns its length without index and tag.
+    /// Decrypts an RTCP packet in place and returns its length without index and tag.
     ///
     /// # Errors
     /// As [`Srtp::open`].
@@ -133,7 +134,7 @@ impl Srtp {
         Ok(length)
     }
 
-    /// Protects an RTP packet. We send none; the fuzz bodies do, with the keys the other way round.
+    /// Protects an RTP packet. We send none; the fuzz bodies do, with the keys swapped.
     #[doc(hidden)]
     pub fn protect_rtp(&mut self, packet: &[u8]) -> Option<BytesMut> {
         self.outgoing.encrypt_rtp(packet).ok()
@@ -203,7 +204,7 @@ impl Cipher {
         Ok(length)
     }
 
-    /// The 31-bit index; what is not encrypted is not ours to read (RFC 5764 demands encryption).
+    /// The 31-bit index; an unencrypted packet is rejected (RFC 5764 requires encryption).
     fn srtcp_index(&self, packet: &[u8]) -> Result<u64, Rejected> {
         let least = RTCP_HEADER + SRTCP_INDEX + self.tag_len();
         let behind = match self {
@@ -220,12 +221,12 @@ impl Cipher {
         Ok(u64::from(word & 0x7fff_ffff))
     }
 
-    /// `packet` has room for header, index and tag: [`Cipher::srtcp_index`] saw to it.
+    /// `packet` has room for header, index and tag, as [`Cipher::srtcp_index`] has checked.
     fn open_rtcp(&self, packet: &mut [u8], ssrc: u32, index: u64) -> Result<usize, Rejected> {
         let length = packet.len() - SRTCP_INDEX - self.tag_len();
         match self {
             Self::Gcm { key, salt } => {
-                // RFC 7714 9.2: the header and the index word are authenticated, the tag stands before the word.
+                // RFC 7714 9.2: the header and the index word are authenticated; the tag precedes the word.
                 let (sealed, word) = packet.split_at_mut(length + GCM_TAG);
                 let (header, body) = sealed.split_at_mut(RTCP_HEADER);
                 let mut covered = [0; RTCP_HEADER + SRTCP_INDEX];
@@ -252,7 +253,7 @@ impl Cipher {
     }
 }
 
-/// RFC 7714 8.1: two zero bytes, SSRC, 48-bit index, over the salt.
+/// RFC 7714 8.1: two zero bytes, SSRC and 48-bit index, XORed with the salt.
 fn gcm_nonce(salt: &[u8; 12], ssrc: u32, index: u64) -> Nonce {
     let mut nonce = [0; 12];
     nonce[2..6].copy_from_slice(&ssrc.to_be_bytes());
@@ -294,7 +295,7 @@ fn apply_cm(
 }
 
 impl Senders {
-    /// A known sender's index by `index`, if it is no replay; `None` for a sender that is new.
+    /// The packet's index, computed by `index` for a known sender and checked for replay; `None` for a new sender.
     fn index_of(
         &self,
         ssrc: u32,
@@ -309,7 +310,7 @@ impl Senders {
         }
     }
 
-    /// Only what was authenticated moves a window or makes a sender known.
+    /// Called with authenticated packets only: nothing else may move a window or add a sender.
     fn note(&mut self, ssrc: u32, index: u64) {
         self.uses += 1;
         let last_used = self.uses;
@@ -329,7 +330,7 @@ impl Senders {
 }
 
 impl Sender {
-    /// It was here before, or is too old to tell.
+    /// Received before, or too old to tell.
     fn is_replay(&self, index: u64) -> bool {
         let is_new = index > self.highest;
         !is_new && (self.highest - index >= REPLAY_WINDOW || self.bit(index))

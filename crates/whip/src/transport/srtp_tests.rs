@@ -12,7 +12,7 @@ fn keys(profile: SrtpProfile) -> SrtpKeys {
     SrtpKeys { profile, ours: master(1), theirs: master(9) }
 }
 
-/// The library as the independent sender.
+/// The library acts as an independent sender.
 fn sender(keys: &SrtpKeys) -> Context {
     let profile = match keys.profile {
         SrtpProfile::Gcm => ProtectionProfile::AeadAes128Gcm,
@@ -109,7 +109,7 @@ fn past_the_limit_the_least_recently_used_source_goes_and_new_ones_are_opened() 
         let first = protect(1, ssrc);
         assert!(srtp.open(&mut first.clone()).is_ok(), "source {ssrc}");
         assert_eq!(srtp.open(&mut first.clone()), Err(Rejected::Replayed), "source {ssrc}");
-        // One that keeps sending keeps its replay window.
+        // A source that keeps sending keeps its replay window.
         let again = protect(2 + ssrc as u16, 1000);
         assert!(srtp.open(&mut again.clone()).is_ok());
         assert_eq!(srtp.open(&mut again.clone()), Err(Rejected::Replayed));

@@ -1,16 +1,16 @@
-//! When packets came, by their transport-wide sequence number, and the feedback made of it. Pure.
+//! When packets arrived, by transport-wide sequence number, and the feedback built from it. Pure.
 //!
-//! A packet that comes after its number was reported is reported again with its range, as libwebrtc does: the sender then
-//! knows that it was late and not lost. Source: draft-holmer-rmcat-transport-wide-cc-extensions-01 3.1.
+//! A packet that arrives after its number was reported is reported again with its range, as libwebrtc does: the sender
+//! then knows that it was late and not lost. Source: draft-holmer-rmcat-transport-wide-cc-extensions-01 3.1.
 
 use std::time::{Duration, Instant};
 
-/// Sequence numbers one feedback may span, and those that are remembered for a late packet's range. At the usual pace a
-/// feedback has 30; a sender at 100 Mbps makes 1,000 of them in 100 ms.
+/// Sequence numbers that one feedback may span, and that are remembered for a late packet's range. A usual feedback
+/// covers 30; a sender at 100 Mbps uses 1,000 in 100 ms.
 const SPAN_LIMIT: u64 = 1024;
 /// Times are written in quarters of a millisecond.
 const TICK: Duration = Duration::from_micros(250);
-/// The reference time counts 64 ms.
+/// The reference time counts units of 64 ms.
 const REFERENCE_TICKS: i64 = 256;
 
 /// One remembered packet.
@@ -18,18 +18,18 @@ const REFERENCE_TICKS: i64 = 256;
 struct Slot {
     /// Extended sequence number; 0 is none.
     sequence: u64,
-    /// Since the start.
+    /// Arrival time since the start.
     ticks: i64,
 }
 
-/// What was received when.
+/// Which packets arrived, and when.
 #[derive(Debug)]
 pub struct ReceiveTimes {
     start: Instant,
     /// By sequence number modulo [`SPAN_LIMIT`]; empty before the first packet.
     slots: Vec<Slot>,
     highest: u64,
-    /// Where the next feedback begins.
+    /// First sequence number of the next feedback.
     next_base: u64,
     has_news: bool,
     feedback_count: u8,
@@ -53,11 +53,11 @@ impl ReceiveTimes {
         }
     }
 
-    /// A packet came.
+    /// Notes the arrival of a packet.
     pub fn note(&mut self, now: Instant, sequence: u16) {
         let extended = if self.slots.is_empty() {
             self.slots.resize(SPAN_LIMIT as usize, Slot::default());
-            // One turn of the counter below stays free, so that older packets have a number too.
+            // One cycle of the counter is left free below the first packet, so that older packets have a number too.
             let first = (1 << 16) + u64::from(sequence);
             (self.highest, self.next_base) = (first, first);
             first
@@ -69,7 +69,7 @@ impl ReceiveTimes {
             return;
         }
         let Some(slot) = self.slots.get_mut((extended % SPAN_LIMIT) as usize) else { return };
-        // Of a packet that comes twice the first arrival counts.
+        // If a packet arrives twice, its first arrival counts.
         if slot.sequence == extended {
             return;
         }
@@ -80,14 +80,14 @@ impl ReceiveTimes {
         self.has_news = true;
     }
 
-    /// Nothing came since the last feedback.
+    /// Whether nothing has arrived since the last feedback.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         !self.has_news
     }
 
-    /// Writes a feedback behind its two SSRCs: base sequence, packet count, reference time, feedback count, status chunks
-    /// and deltas, padded to words. False, and nothing written, when nothing came.
+    /// Writes a feedback after its two SSRCs: base sequence, packet count, reference time, feedback count, status
+    /// chunks and deltas, padded to words. Returns false and writes nothing when nothing has arrived.
     pub(super) fn write_feedback(&mut self, out: &mut Vec<u8>) -> bool {
         if !std::mem::take(&mut self.has_news) {
             return false;

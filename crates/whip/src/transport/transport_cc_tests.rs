@@ -1,7 +1,7 @@
 use super::*;
 use crate::transport::feedback::Compound;
 
-/// Decodes a transport feedback: base, and per packet when it came in ticks, or none.
+/// Decodes a transport feedback: the base, and for each packet its arrival in ticks, or `None`.
 fn decode(bytes: &[u8]) -> (u16, Vec<Option<i64>>) {
     assert_eq!(bytes.len() % 4, 0);
     assert_eq!(usize::from(u16::from_be_bytes([bytes[2], bytes[3]])) * 4 + 4, bytes.len());
@@ -39,7 +39,7 @@ fn decode(bytes: &[u8]) -> (u16, Vec<Option<i64>>) {
     (base, times)
 }
 
-/// Notes the packets, sequence number and time in ms, and decodes the feedback of them.
+/// Notes packets, given as sequence number and time in ms, and decodes the resulting feedback.
 fn feedback(times: &mut ReceiveTimes, packets: &[(u16, u64)]) -> (u16, Vec<Option<i64>>) {
     for (sequence, millis) in packets {
         times.note(times.start + Duration::from_millis(*millis), *sequence);
@@ -68,7 +68,7 @@ fn a_packet_that_comes_after_its_range_was_reported_is_reported_again_with_the_r
     let (base, seen) = feedback(&mut times, &[(12, 1050), (15, 1051)]);
     assert_eq!(base, 12);
     assert_eq!(seen, [Some(4200), Some(4012), Some(4016), Some(4204)]);
-    // One that is late and alone is news, too; one that comes twice is none.
+    // A single late packet is reported too; a packet that arrives twice is not.
     let (base, seen) = feedback(&mut times, &[(9, 1060)]);
     assert_eq!((base, seen.len(), seen[0]), (9, 7, Some(4240)));
     times.note(times.start + Duration::from_millis(1070), 12);

@@ -132,7 +132,7 @@ fn audio_whose_clock_stands_still_goes_out_after_two_seconds_without_video() {
     assert_eq!(world.audio_packets(), 0);
     send(&mut world, 200);
     assert!(world.audio_packets() > 95, "{}", world.audio_packets());
-    // Nothing comes any more: the timer alone lets out what waited.
+    // Nothing more arrives: only the timer releases the held audio.
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     send(&mut world, 100);

@@ -35,7 +35,7 @@ fn a_client_that_answers_checks_but_sends_nothing_is_ended_after_fifteen_seconds
     assert!(world.connect());
     world.pass(Duration::from_secs(16));
     assert_eq!(world.end(), Some(WhipEnd::NoMedia));
-    // The client hears of it, as at every ending.
+    // The client is notified, as at every ending.
     world.session.close(world.now);
     world.pass(Duration::from_millis(50));
     assert!(world.client_events.contains(&Event::Closed));
@@ -102,7 +102,7 @@ fn a_closing_session_answers_nothing_and_sends_only_its_goodbye() {
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     world.publish(5, 1000);
-    // The client hears nothing and goes on: media, reports, and ICE checks every 2.5 s.
+    // The client receives nothing and goes on: media, reports, and ICE checks every 2.5 s.
     world.loss = Box::new(|direction, _| direction == Direction::ToClient);
     let (before, rejected) = (world.to_client, world.session.counters().rejected);
     let frames = world.frames.len();
@@ -121,7 +121,7 @@ fn a_session_without_a_client_is_closed_at_once() {
     world.session.close(world.now);
     assert!(world.session.is_closed() && world.session.poll_timeout().is_none());
     assert_eq!(world.session.poll_transmit(), None);
-    // So is one whose client said goodbye first.
+    // So is a session whose client sent close_notify first.
     let mut world = World::new(Settings::default());
     assert!(world.connect());
     world.publisher.close(world.now);
@@ -147,7 +147,7 @@ fn the_goodbye_carries_epoch_and_counter_as_its_nonce() {
     assert!(world.connect());
     world.session.close(world.now);
     let (_, record) = world.session.poll_transmit().expect("a goodbye");
-    // A client that reads it before it decrypts takes the second byte for an alert's description; 1 is none.
+    // A client that parses the alert before decrypting it takes the second byte for its description; 1 is not one.
     assert_eq!(record[0], 21, "an alert");
     assert_eq!(record[RECORD_HEADER..RECORD_HEADER + 4], [0, 1, 0, 0], "{record:02x?}");
 }

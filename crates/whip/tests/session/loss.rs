@@ -4,7 +4,7 @@ use headgate_peer::Settings;
 
 use crate::world::{Dice, Direction, World};
 
-/// Loses `per_mille` of everything both ways once media flows.
+/// Loses `per_mille` of all datagrams in both directions once media flows.
 fn lossy(per_mille: usize, delay_ms: u64, seed: u64) -> World {
     let mut world = World::new(Settings::default());
     world.delay = Duration::from_millis(delay_ms);
@@ -30,7 +30,7 @@ fn at_twenty_percent_nothing_broken_leaves() {
     let mut world = lossy(200, 50, 4);
     world.publish(500, 8000);
     world.pass(Duration::from_secs(1));
-    // Whatever came is whole and in order: `video_frames` sees to that.
+    // All frames are complete and in order: `video_frames` checks that.
     assert!(world.video_frames().len() > 250, "{}", world.video_frames().len());
 }
 
@@ -38,7 +38,7 @@ fn at_twenty_percent_nothing_broken_leaves() {
 fn after_a_hole_that_cannot_be_filled_a_keyframe_is_asked_for_and_comes_within_two_seconds() {
     let mut world = lossy(0, 10, 5);
     world.publish(20, 3000);
-    // Black out long enough that the history of the sender does not help.
+    // The outage is longer than the sender's retransmission history.
     world.loss = Box::new(|direction, _| direction == Direction::ToServer);
     world.publish(30, 3000);
     world.loss = Box::new(|_, _| false);
@@ -51,7 +51,7 @@ fn after_a_hole_that_cannot_be_filled_a_keyframe_is_asked_for_and_comes_within_t
 #[test]
 fn reordered_and_doubled_packets_change_nothing() {
     let mut world = lossy(0, 5, 6);
-    // The first packet says where the sequence begins: it comes in order.
+    // The first packet defines where the sequence begins, so it arrives in order.
     world.publish(1, 1000);
     let mut dice = Dice::new(7);
     for _ in 0..100 {
@@ -77,7 +77,7 @@ fn reordered_and_doubled_packets_change_nothing() {
     assert_eq!(world.audio_packets(), 202);
 }
 
-/// Loses the `nth` video packet from now on, with its repetitions.
+/// Loses the `nth` video packet from now on, including its retransmissions.
 fn lose_packet(world: &mut World, nth: usize) {
     let (mut seen, mut lost) = (Vec::new(), None);
     world.loss = Box::new(move |direction, datagram| {
@@ -99,7 +99,7 @@ fn lose_packet(world: &mut World, nth: usize) {
 
 #[test]
 fn a_keyframe_with_a_hole_never_leaves() {
-    // A packet of parameter sets and three fragments.
+    // One packet of parameter sets and three fragments.
     for nth in 0..4 {
         let mut world = World::new(Settings::default());
         assert!(world.connect());
@@ -107,7 +107,7 @@ fn a_keyframe_with_a_hole_never_leaves() {
         world.publish(1, 3000);
         world.publish(40, 1000);
         world.pass(Duration::from_millis(100));
-        // `video_frames` fails on one that is not as it was sent.
+        // `video_frames` fails on a frame that differs from the one sent.
         let frames = world.video_frames();
         assert!(!frames.contains(&0), "{nth}: {frames:?}");
         assert!(frames.last() == Some(&40), "{nth}: {frames:?}");

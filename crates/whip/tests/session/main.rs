@@ -1,5 +1,5 @@
-//! Whole sessions in memory on virtual time: our publisher of another make on one side, a network between that loses
-//! what a test says.
+//! Complete sessions in memory on virtual time: our publisher, which shares no code with the server, on one side, and
+//! in between a network that loses what a test specifies.
 
 mod connecting;
 mod endings;

@@ -18,7 +18,7 @@ fn a_client_behind_a_new_address_is_followed_once_it_proved_itself_there() {
     world.publish(50, 2000);
     let old = world.client;
     world.client = elsewhere();
-    // Its next check comes within 2.5 s; what it sent before that is asked for again, or withheld to a keyframe.
+    // Its next check comes within 2.5 s; earlier packets are requested again, or withheld until a keyframe.
     world.publish(150, 2000);
     world.pass(Duration::from_secs(1));
     assert_eq!(world.end(), None);
@@ -26,11 +26,11 @@ fn a_client_behind_a_new_address_is_followed_once_it_proved_itself_there() {
     let frames = world.video_frames();
     assert_eq!(frames.last(), Some(&199));
     assert!(frames.len() > 125, "{}", frames.len());
-    // Feedback goes to the new address, too.
+    // Feedback also goes to the new address.
     world.client_events.clear();
     world.publish(60, 2000);
     assert!(world.client_events.contains(&Event::KeyframeWanted));
-    // Whoever has the old address now is not taken for the client.
+    // Whoever uses the old address is not mistaken for the client.
     world.inject(old, &[0x80; 200]);
     world.publish(5, 2000);
     assert_eq!(world.end(), None);
@@ -56,7 +56,8 @@ fn the_same_address_by_tcp_is_another_path_and_works_as_well() {
 fn b_frames_leave_in_decoding_order_with_their_own_time_to_be_shown() {
     let mut world = World::new(Settings { audio: false, ..Settings::default() });
     assert!(world.connect());
-    // I P B b P B b: show times of two frames between, not announced: this SPS says nothing of reordering.
+    // I P B b P B b: two B-frames are shown between the others, undeclared: this SPS contains no reordering
+    // information.
     let sps: &[u8] = &[0x67, 0x4d, 0x40, 0x1f, 0xda, 0x02, 0x80, 0xf6, 0x80];
     let order = [0_u32, 3, 1, 2, 6, 4, 5, 9, 7, 8, 12, 10, 11];
     for (n, shown) in order.iter().enumerate() {
@@ -103,7 +104,7 @@ fn what_is_wrong_is_said_in_words() {
     assert!((24.0..=26.0).contains(&video.fps), "{}", video.fps);
     assert!((350..=450).contains(&video.track.kbps), "{}", video.track.kbps);
     assert!(diagnostics.problems.is_empty(), "{:?}", diagnostics.problems);
-    // A sender that never reacts to requests.
+    // A sender that never responds to requests.
     for _ in 0..300 {
         world.keep_from_keyframes();
         world.publish(1, 2000);

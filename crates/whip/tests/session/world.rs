@@ -1,4 +1,4 @@
-//! A publisher, a session, and the network and the time between them.
+//! A publisher, a session, the network between them, and the time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -11,11 +11,11 @@ use headgate_whip::{Credentials, Identity, Path, WhipEnd, WhipEvent, WhipSession
 
 pub(crate) const SPS: &[u8] = &[0x67, 0x42, 0xc0, 0x1f, 0x8c, 0x8d, 0x40, 0x50];
 pub(crate) const PPS: &[u8] = &[0x68, 0xce, 0x3c, 0x80];
-/// Frames between two keyframes when nobody asks for one.
+/// Frames between two keyframes when none is requested.
 const GOP: u32 = 1_000;
 const FRAME: Duration = Duration::from_millis(40);
 
-/// What the network does to one datagram: true loses it.
+/// What the network does to one datagram: true drops it.
 pub(crate) type Loss = Box<dyn FnMut(Direction, &[u8]) -> bool>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +32,11 @@ pub(crate) struct World {
     pub(crate) is_tcp: bool,
     pub(crate) delay: Duration,
     pub(crate) loss: Loss,
-    /// What came out of the session.
+    /// Frames the session produced.
     pub(crate) frames: Vec<Frame>,
     pub(crate) events: Vec<WhipEvent>,
     pub(crate) client_events: Vec<Event>,
-    /// Access units sent, by their number, as they must come out.
+    /// Access units sent, by their number, as they must be received.
     sent: BTreeMap<u32, Vec<u8>>,
     sent_frames: u32,
     since_keyframe: u32,
@@ -52,7 +52,7 @@ impl World {
         Self::with_fingerprint(settings, |offer| offer)
     }
 
-    /// `change` sees the offer before the server does.
+    /// `change` edits the offer before the server reads it.
     pub(crate) fn with_fingerprint(
         settings: Settings,
         change: impl FnOnce(String) -> String,
@@ -99,10 +99,9 @@ impl World {
         }
     }
 
-    /// Lets time pass, from one moment at which something is due to the next. A timer that stays due does not come to
-    /// rest.
+    /// Lets time pass from one due time to the next. Fails if a handled timer remains due.
     pub(crate) fn pass(&mut self, time: Duration) {
-        /// Rounds at one moment: each side answers the other a few times.
+        /// Rounds at one point in time: each side answers the other a few times.
         const ROUNDS_LIMIT: usize = 100;
         let until = self.now + time;
         let mut rounds = 0;
@@ -133,7 +132,7 @@ impl World {
         }
     }
 
-    /// Passes time until media may flow; false when that never comes.
+    /// Passes time until media may flow; false when it never can.
     pub(crate) fn connect(&mut self) -> bool {
         for _ in 0..120 {
             self.pass(Duration::from_millis(100));
@@ -146,7 +145,7 @@ impl World {
         false
     }
 
-    /// Publishes video frames of `bytes` and two packets of audio for each, in real time.
+    /// Publishes video frames of `bytes` bytes, each with two audio packets, in real time.
     pub(crate) fn publish(&mut self, frames: u32, bytes: usize) {
         for _ in 0..frames {
             self.send_video(bytes);
@@ -181,12 +180,12 @@ impl World {
         self.sent_packets += 1;
     }
 
-    /// A datagram from anywhere reaches the server at once.
+    /// A datagram from any address reaches the server at once.
     pub(crate) fn inject(&mut self, source: SocketAddr, datagram: &[u8]) {
         self.session.handle_datagram(self.now, source, &mut datagram.to_vec());
     }
 
-    /// Numbers of the video frames that came out; fails on one that is not as it was sent, or that cannot be decoded.
+    /// Numbers of the video frames received; fails on one that differs from the one sent or cannot be decoded.
     pub(crate) fn video_frames(&self) -> Vec<u32> {
         let mut numbers: Vec<u32> = Vec::new();
         for frame in self.frames.iter().filter(|frame| frame.codec == Codec::H264) {
@@ -203,7 +202,7 @@ impl World {
         numbers
     }
 
-    /// Packets of audio that came out.
+    /// Audio packets received.
     pub(crate) fn audio_packets(&self) -> usize {
         self.frames.iter().filter(|frame| frame.kind == FrameKind::Audio).count()
     }
@@ -223,7 +222,7 @@ impl World {
         })
     }
 
-    /// The client forgets that it was asked.
+    /// The client forgets that a keyframe was requested.
     pub(crate) fn keep_from_keyframes(&mut self) {
         self.wants_keyframe = false;
     }
@@ -276,7 +275,7 @@ impl World {
     }
 }
 
-/// A small generator of the same numbers every time.
+/// A small random number generator with a fixed sequence.
 pub(crate) struct Dice(u64);
 
 impl Dice {
@@ -284,7 +283,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Below `limit`.
+    /// A number below `limit`.
     pub(crate) const fn roll(&mut self, limit: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,4 +1,4 @@
-//! What a transcoder does with hostile timestamps, seen from an encoder that counts and remembers its samples.
+//! A transcoder with hostile timestamps, observed by an encoder that counts and records its samples.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::support::*;
 use super::*;
 
-/// An encoder without delay that keeps what it is given.
+/// An encoder without delay that records its input.
 struct Recorder {
     heard: Arc<Mutex<Vec<i16>>>,
 }
@@ -27,7 +27,7 @@ impl AacEncoder for Recorder {
     }
 }
 
-/// What the encoders heard, what went out, and the counters.
+/// The encoders' input, the frames sent, and the counters.
 fn record(frames: &[Frame]) -> (Vec<i16>, Vec<Frame>, TranscodeCounters) {
     let heard = Arc::<Mutex<Vec<i16>>>::default();
     let recorder = heard.clone();
@@ -55,7 +55,7 @@ fn concealment_ends_after_120_ms_and_the_rest_of_a_hole_is_silent() {
     let hole = 25 * PACKET;
     let concealed = LIMIT_CONCEALED - PACKET;
     assert!(heard[hole..hole + concealed].iter().any(|sample| *sample != 0));
-    // The last packet's worth is made from the redundancy of the packet after it.
+    // The last packet's duration is recovered from the redundancy of the packet after it.
     let silent = &heard[hole + concealed..hole + 39 * PACKET];
     assert_eq!(silent.iter().position(|sample| *sample != 0), None);
 }

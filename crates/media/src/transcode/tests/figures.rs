@@ -1,4 +1,4 @@
-//! What transcoding costs. Run with `--ignored --nocapture --test-threads=1`.
+//! The cost of transcoding. Run with `--ignored --nocapture --test-threads=1`.
 
 use std::fs;
 use std::time::Instant;
@@ -6,11 +6,11 @@ use std::time::Instant;
 use super::support::*;
 use super::*;
 
-/// Interleaved, packet by packet, as on a busy worker: the caches are as cold as they are there.
+/// Interleaved packet by packet, so that the caches are as cold as on a busy worker.
 const STREAMS: usize = 100;
 const SECONDS: usize = 5;
 
-/// Time this thread has run, in nanoseconds.
+/// CPU time used by this thread, in nanoseconds.
 fn cpu_nanos() -> u64 {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     stat.split(' ').next().unwrap().parse().unwrap()

@@ -1,4 +1,4 @@
-//! Signals, an Opus encoder, and ffmpeg as an independent AAC decoder.
+//! Test signals, an Opus encoder, and ffmpeg as an independent AAC decoder.
 
 use std::f64::consts::TAU;
 use std::io::Write;
@@ -10,12 +10,12 @@ use super::super::*;
 
 pub(super) const PACKET: usize = 960;
 
-/// A bitrate as it is in stereo, half of it in mono.
+/// A bitrate given for stereo; mono gets half of it.
 pub(super) const fn stereo(bitrate: u32) -> AacBitrate {
     AacBitrate::PerChannel(bitrate / 2)
 }
 
-/// The two layouts by number: 1 or 2.
+/// The layout by number of channels: 1 or 2.
 pub(super) const fn channels(count: usize) -> Channels {
     if count == 1 { Channels::Mono } else { Channels::Stereo }
 }
@@ -28,7 +28,7 @@ pub(super) fn tones(seconds: f64, count: usize) -> Vec<i16> {
     (0..samples).flat_map(|sample| pair(sample).into_iter().take(count)).collect()
 }
 
-/// Noise in syllables: no two places of it are alike.
+/// Noise in syllables, no two sections of which are alike.
 pub(super) fn speech(seconds: f64, count: usize) -> Vec<i16> {
     let mut random = Random(7);
     let (mut low, samples) = (0.0, (seconds * 48_000.0) as usize);
@@ -41,7 +41,7 @@ pub(super) fn speech(seconds: f64, count: usize) -> Vec<i16> {
         .collect()
 }
 
-/// A small generator (xorshift), the same numbers in every run.
+/// A small random number generator (xorshift), with the same sequence in every run.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -53,7 +53,7 @@ impl Random {
     }
 }
 
-/// The packets of 20 ms as the frames of a stream that begins at `start` microseconds.
+/// Encodes packets of 20 ms as the frames of a stream that begins at `start` microseconds.
 pub(super) fn encode(pcm: &[i16], count: usize, start: i64) -> Vec<Frame> {
     let layout = [::opus::Channels::Mono, ::opus::Channels::Stereo][count - 1];
     let mut encoder = Encoder::new(48_000, layout, Application::Voip).unwrap();
@@ -79,7 +79,7 @@ pub(super) fn opus_frame(micros: i64, packet: &[u8]) -> Frame {
     }
 }
 
-/// Hands a frame over, after the encoder that it takes.
+/// Passes a frame to the transcoder, after the encoder it requests.
 pub(super) fn handle(
     transcoder: &mut Transcoder,
     pool: &EncoderPool,
@@ -93,7 +93,7 @@ pub(super) fn handle(
     transcoder.handle_frame(frame, out)
 }
 
-/// Everything a new transcoder makes of the frames, its end included, and its counters.
+/// The output of a new transcoder for the frames, its end included, and its counters.
 pub(super) fn transcode(frames: &[Frame]) -> (Vec<Frame>, TranscodeCounters) {
     let (mut transcoder, pool) = (Transcoder::new(stereo(128_000)), EncoderPool::new(0));
     let mut out = Vec::new();
@@ -105,7 +105,7 @@ pub(super) fn transcode(frames: &[Frame]) -> (Vec<Frame>, TranscodeCounters) {
     (out, counters)
 }
 
-/// What libopus makes of the packets, none missing.
+/// The packets decoded by libopus, none missing.
 pub(super) fn decode_opus(frames: &[Frame], count: usize) -> Vec<i16> {
     let mut decoder = decoder::OpusDecoder::new(channels(count)).unwrap();
     let decode = |frame: &Frame| {
@@ -124,7 +124,7 @@ pub(super) fn micros(frames: &[Frame]) -> Vec<i64> {
     audio(frames).map(|frame| frame.timestamp.as_micros()).collect()
 }
 
-/// What ffmpeg hears in the audio frames; `None` without an ffmpeg.
+/// The audio frames decoded by ffmpeg; `None` without ffmpeg.
 pub(super) fn decode_aac(frames: &[Frame], count: usize) -> Option<Vec<i16>> {
     let stream: Vec<u8> = audio(frames).flat_map(|frame| adts(&frame.data, count)).collect();
     let mut ffmpeg = Command::new("ffmpeg")
@@ -143,7 +143,7 @@ pub(super) fn decode_aac(frames: &[Frame], count: usize) -> Option<Vec<i16>> {
     Some(samples.collect())
 }
 
-/// ISO 13818-7 6.2: AAC-LC, 48 kHz, no checksum.
+/// ADTS header (ISO 13818-7 6.2): AAC-LC, 48 kHz, no checksum.
 fn adts(data: &[u8], count: usize) -> Vec<u8> {
     let (length, count) = (data.len() + 7, count as u8);
     let mut frame = vec![0xff, 0xf1, 1 << 6 | 3 << 2 | count >> 2, (count & 3) << 6];
@@ -157,7 +157,7 @@ pub(super) fn side(pcm: &[i16], index: usize, count: usize) -> Vec<f64> {
     pcm.iter().skip(index).step_by(count).map(|sample| f64::from(*sample)).collect()
 }
 
-/// How much of the signal's power is at a frequency, 0 to 1.
+/// The share of the signal's power at a frequency, 0 to 1.
 pub(super) fn share(signal: &[f64], hertz: f64) -> f64 {
     let (mut re, mut im, mut power) = (0.0, 0.0, 0.0);
     for (index, sample) in signal.iter().enumerate() {
@@ -167,7 +167,7 @@ pub(super) fn share(signal: &[f64], hertz: f64) -> f64 {
     2.0 * (re * re + im * im) / (signal.len() as f64 * power)
 }
 
-/// By how many samples `late` lags behind `early` (most likely, within ±3000), and how alike they are then.
+/// By how many samples `late` lags behind `early` (best match within ±3000), and how similar they are then.
 pub(super) fn lag(early: &[f64], late: &[f64]) -> (i64, f64) {
     let (start, length) = (4_000, early.len().min(late.len()) - 8_000);
     let reference = &early[start..start + length];

@@ -1,4 +1,4 @@
-//! What libxaac does with samples that were made to break it, and when it is used again.
+//! libxaac with samples designed to break it, and when an encoder is reused.
 
 use super::super::encoder::{AacBitrate, EncoderError, EncoderKind};
 use super::super::xaac::Xaac;
@@ -84,7 +84,7 @@ fn the_constant_of_silence_is_this_encoders_frame_without_its_filling() {
     let mut encoder = Xaac::create(EncoderKind::new(channels(2), stereo(128_000))).unwrap();
     for _ in 0..8 {
         let made = encoder.encode(&[0; 2 * SAMPLES]).unwrap();
-        // Up to the three bits that name the next element: fill (6) there, end (7) here.
+        // Equal up to the three bits that name the next element: fill (6) there, end (7) here.
         assert_eq!(made[..5], SILENCE_STEREO[..5]);
         assert_eq!((made[5] >> 2, SILENCE_STEREO[5] >> 2), (0b00_0110, 0b00_0111));
     }
