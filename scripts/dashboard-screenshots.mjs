@@ -50,7 +50,7 @@ async function shoot(browser, { size, viewport, colorScheme, known }) {
     }
     await page.goto(service.http + (typeof path === "function" ? path(known) : path));
     await page.waitForSelector("h1");
-    await page.waitForLoadState("networkidle", { timeout: 3_000 }).catch(() => {}); // never reached with an event stream open
+    await page.waitForLoadState("networkidle", { timeout: 3_000 }).catch(() => {}); // never with an event stream open
     if (act) await act(page, known);
     await page.evaluate("scrollTo(0, 0)");
     const file = join(folder, `${name}-${size}-${colorScheme}.png`);

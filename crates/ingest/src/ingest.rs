@@ -256,8 +256,8 @@ impl Ingest {
         self.shared.tell(self.shared.worker_of(request), message);
     }
 
-    /// Answers [`crate::PublishRequested`]: redirects the broadcaster to one of these tcUrls (`rtmp://host:port/app`), once.
-    /// Clients that are not known to follow redirects get `description` instead.
+    /// Answers [`crate::PublishRequested`]: redirects the broadcaster to one of these tcUrls (`rtmp://host:port/app`),
+    /// once. Clients that are not known to follow redirects get `description` instead.
     pub fn redirect(&self, request: u64, tc_urls: Vec<String>, description: String) {
         let message = Message::Redirect { request, tc_urls, description };
         self.shared.tell(self.shared.worker_of(request), message);
